@@ -1,0 +1,239 @@
+"""The catalogue of findings: every code with its slug, severity and message.
+
+Codes and slugs are stable: hosts switch on them. Each has a page in ``docs/diagnostics.md``. A message says what was found;
+the place is in the diagnostic, the remedy in its fix. Must not know documents or LSP.
+
+Severities (ruling 1): an error makes the calls of its block non-executable; a warning runs and is reported; information and
+hints never affect an outcome. ``strict`` entries are errors under ``tamis check --strict``.
+"""
+
+from __future__ import annotations
+
+import string
+
+import msgspec
+from tamis.protocols.model import Diag, Severity
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One kind of finding."""
+
+    code: str
+    slug: str
+    severity: Severity
+    message: str
+    strict: bool = False
+    aliases: tuple[str, ...] = ()
+    """Names that a seed uses for it; on the wire ``data.aliases``."""
+
+
+def _e(
+    code: str, slug: str, severity: Severity, message: str, *, strict: bool = False, aliases: tuple[str, ...] = ()
+) -> Entry:
+    return Entry(code, slug, severity, message, strict, aliases)
+
+
+_ENTRIES = (
+    # Common to all protocols
+    _e("TC001", "truncated", "error", "{protocol} block is cut off inside {construct}; not executed"),
+    _e(
+        "TC002",
+        "unterminated-block",
+        "warning",
+        "No {close} for the block opened here; it ends at {where}",
+        strict=True,
+    ),
+    _e("TC003", "close-without-open", "warning", "{close} without an opening marker"),
+    _e("TC004", "marker-spelling", "warning", "Read {raw} as {canonical}", strict=True),
+    _e("TC005", "marker-of-other-protocol", "warning", "Block opened as {a} is closed as {b}", strict=True),
+    _e("TC006", "nested-block", "warning", "Block opened inside another; inner one taken", strict=True),
+    _e("TC007", "second-block-ignored", "warning", "Only the first ACTION block is used; this one is ignored"),
+    _e("TC008", "block-in-fence", "information", "Block inside a code fence is taken as a call"),
+    _e("TC009", "mention-not-call", "hint", "Looks like a mention of {marker}, not a call"),
+    _e("TC010", "escaped-block", "hint", "HTML-escaped block; not executed"),
+    _e("TC011", "noise-in-block", "warning", "Text {excerpt} between parameters is ignored"),
+    _e("TC012", "empty-block", "error", "Block holds no call"),
+    _e("TC013", "zero-width-character", "warning", "Invisible character U+{hex} in {where}"),
+    _e("TC014", "control-character", "warning", "Control character U+{hex} in the value of {param}"),
+    _e("TC015", "bom", "information", "Byte order mark ignored"),
+    _e("TC016", "bidi-or-homoglyph-name", "warning", "Name {raw} has {script} look-alikes or bidi controls"),
+    _e("TC017", "in-reasoning", "hint", "Block inside <think> is not executed"),
+    _e("TC020", "too-deep", "error", "More than {limit} levels of nesting; block rejected"),
+    _e("TC021", "too-large", "error", "More than {limit} characters; block rejected"),
+    _e("TC022", "too-many", "error", "More than {limit} {what}; block rejected"),
+    _e("TC023", "too-many-problems", "error", "More than {n} problems; block rejected"),
+    _e("TC050", "not-representable", "error", "{what} cannot be written in {protocol}: {why}"),
+    _e("TC051", "name-changed-by-protocol", "error", "{protocol} would turn parameter {name} into {other}"),
+    _e("TC060", "duplicate-param", "warning", "{name} given {n} times; {policy}"),
+    _e("TC061", "empty-name", "error", "Parameter without a name is ignored"),
+    # ACTION
+    _e("AX101", "no-tool", "error", "ACTION block has no tool element"),
+    _e("AX102", "missing-param-close", "warning", "<{name}> is never closed; value ends at {where}", strict=True),
+    _e("AX103", "missing-tool-close", "warning", "<{tool}> is never closed", strict=True),
+    _e("AX104", "mismatched-close", "warning", "</{got}> closes <{name}>", strict=True),
+    _e("AX105", "stray-close", "warning", "</{name}> closes nothing"),
+    _e("AX106", "swapped-close", "warning", "</{a}> and </{b}> are in the wrong order", strict=True),
+    _e("AX107", "close-case", "warning", "</{got}> differs from <{name}> only in case"),
+    _e("AX110", "raw-markup", "warning", "Unescaped {char} in the value of {param}; read as text", strict=True),
+    _e("AX111", "raw-ampersand", "warning", "Unescaped & in the value of {param}; read as text", strict=True),
+    _e(
+        "AX112",
+        "own-close-in-value",
+        "warning",
+        "</{name}> inside the value of {name}; extended to the last one",
+        strict=True,
+    ),
+    _e("AX113", "undefined-entity", "warning", "&{name}; is not an XML entity; kept as written"),
+    _e("AX114", "mixed-content", "warning", "Text and elements mixed in {param}; kept as text"),
+    _e("AX115", "markup-in-string", "information", "{param} is a string; its markup is kept as text"),
+    _e("AX120", "cdata-unterminated", "warning", "CDATA section in {param} is never closed", strict=True),
+    _e("AX121", "cdata-early-end", "warning", "]]> inside the section; extended to the last one", strict=True),
+    _e("AX122", "cdata-spelling", "warning", "Read {raw} as <![CDATA["),
+    _e("AX123", "comment-unterminated", "error", "Comment is never closed"),
+    _e("AX124", "comment-dashes", "information", "-- inside a comment"),
+    _e("AX125", "processing-instruction", "warning", "Processing instruction ignored"),
+    _e("AX126", "doctype", "error", "DTDs and entity declarations are not allowed"),
+    _e("AX130", "tag-unclosed-bracket", "warning", "Tag <{name} lacks '>'", strict=True),
+    _e("AX131", "tag-space", "warning", "Space after '<' in {raw}"),
+    _e("AX132", "missing-slash", "warning", "<{name}> read as </{name}>", strict=True),
+    _e("AX133", "name-not-xml", "hint", "{name} is not an XML name; accepted"),
+    _e("AX134", "name-with-space", "warning", "Tag name with a space: {raw}", strict=True),
+    _e("AX135", "several-tools", "hint", "{n} calls in one ACTION block"),
+    _e("AX136", "attribute-ignored", "warning", "Attribute {name} on <{tag}> is not used"),
+    _e("AX137", "params-as-attributes", "warning", "Parameters of {tool} given as attributes", strict=True),
+    _e("AX138", "value-as-attribute", "warning", "Value of {name} given as attribute", strict=True),
+    _e("AX150", "missing-tool-id", "error", "No <tool_id>"),
+    _e("AX151", "empty-tool-id", "error", "<tool_id> is empty"),
+    _e("AX152", "conflicting-tool-ids", "error", "Two different tool ids: {a}, {b}"),
+    _e("AX153", "tool-id-decorated", "warning", "Quotes or backticks around the tool id", strict=True),
+    _e("AX154", "tag-alias", "warning", "<{got}> read as <{canonical}>"),
+    _e("AX155", "inputs-missing", "warning", "<input> outside <inputs>"),
+    _e("AX156", "inputs-unclosed", "warning", "<inputs> is never closed"),
+    _e("AX157", "input-without-name", "error", "<input> has no name"),
+    _e("AX158", "name-attribute-spelling", "warning", "{attr}= read as name=", strict=True),
+    _e("AX159", "attribute-quotes", "warning", "Attribute value {raw} is not in straight quotes", strict=True),
+    _e("AX160", "child-as-input", "warning", "<{name}> inside <inputs> read as an input", strict=True),
+    _e("AX161", "json-as-inputs", "warning", "JSON object read as inputs", strict=True),
+    _e("AX162", "several-id-input-pairs", "warning", "{n} calls in one block"),
+    # TAM
+    _e("TM201", "missing-command", "error", "Block has no command"),
+    _e("TM202", "empty-command", "error", "command is empty"),
+    _e("TM203", "duplicate-command", "error", "command{_n} is given twice"),
+    _e("TM204", "mixed-command-forms", "warning", "command and command_N together"),
+    _e("TM210", "mixed-delimiters", "warning", "{raw} used as delimiter", aliases=("mixed_delimiters_used",)),
+    _e(
+        "TM211",
+        "missing-tail",
+        "warning",
+        "Value of {key} has no «««; ends before {next}",
+        strict=True,
+        aliases=("missing_tail_delimiter",),
+    ),
+    _e("TM212", "short-or-long-delimiter", "warning", "{raw} read as {canonical}", strict=True),
+    _e("TM213", "missing-head", "warning", "Value of {key} has no »»»", strict=True),
+    _e("TM214", "no-delimiters", "warning", "Value of {key} is not delimited", strict=True),
+    _e("TM215", "reversed-delimiters", "warning", "Delimiters are swapped", strict=True),
+    _e("TM216", "own-close-in-value", "warning", "««« inside a value; value ends at the first"),
+    _e("TM220", "separator", "warning", "{raw} read as ':'"),
+    _e("TM221", "key-decoration", "warning", "Quotes, bullet or emphasis around the key {raw}"),
+    _e("TM222", "key-normalised", "hint", "{raw} is read as {normal}"),
+    _e("TM223", "key-collision", "warning", "{a} and {b} are the same key"),
+    _e("TM224", "key-empty-after-normalising", "warning", "Key {raw} has no letters or digits"),
+    _e("TM225", "value-dedented", "information", "Indentation of {n} removed from the value"),
+    _e("TM226", "separator-after-value", "hint", "{raw} after the value ignored"),
+    _e("TM230", "orphan-step-param", "warning", "{key} belongs to step {n}, which has no command"),
+    _e("TM231", "unnumbered-param", "warning", "{key} has no step number; taken for step {n}"),
+    _e("TM232", "numbered-param-plain-command", "warning", "{key} is numbered but command is not"),
+    _e("TM233", "step-out-of-order", "hint", "Steps run in numeric order {list}"),
+    _e("TM234", "step-number-form", "warning", "Step number {raw} read as {n}"),
+    _e("TM240", "bad-on-error", "warning", "on_error must be stop or continue, not {v}; stop is used"),
+    _e("TM241", "bad-retry", "warning", "retry must be a whole number, not {v}; 0 is used"),
+    _e("TM242", "unknown-type-hint", "warning", "Unknown type hint {v}"),
+    _e("TM243", "hint-without-param", "warning", "type_hint_{p} has no parameter {p}"),
+    _e("TM244", "uri-and-value", "warning", "{p} is given by value and by URI; {policy}"),
+    _e("TM245", "bad-uri", "warning", "{v} is not a URI"),
+    _e("TM246", "common-overridden", "hint", "common_{p} is overridden in step {n}"),
+    _e("TM247", "unknown-variable", "hint", "{v} is passed as text; TAM leaves variables to the platform"),
+    _e("TM250", "comment-form", "warning", "{raw} is not a TAM comment; use #"),
+    # VCP
+    _e("VC301", "missing-end", "warning", "TOOL_REQUEST without END_TOOL_REQUEST; block dropped"),
+    _e("VC302", "missing-tool-name", "warning", "Block has no tool_name; dropped"),
+    _e("VC303", "empty-tool-name", "error", "tool_name is empty"),
+    _e("VC304", "conflicting-tool-name", "warning", "tool_name given twice; the later one is used"),
+    _e("VC310", "missing-end-mark", "warning", "Value of {key} has no 「末」; ends before {next}", strict=True),
+    _e("VC311", "missing-start-mark", "warning", "Value of {key} has no 「始」", strict=True),
+    _e("VC312", "mark-spelling", "warning", "{raw} read as {canonical}", strict=True),
+    _e("VC313", "bare-value", "warning", "Value of {key} is not marked", strict=True),
+    _e("VC314", "marks-swapped", "warning", "「末」…「始」 read as 「始」…「末」", strict=True),
+    _e("VC315", "own-end-in-value", "warning", "「末」 inside a value; value ends at the first"),
+    _e("VC316", "escape-extension", "information", "ESCAPE marks are an extension of upstream"),
+    _e("VC320", "separator", "warning", "{raw} read as ':'"),
+    _e("VC321", "pair-separator", "hint", "{raw} between pairs"),
+    _e("VC322", "key-alias", "warning", "{raw} read as tool_name", strict=True),
+    _e("VC323", "key-characters", "warning", "Key {raw} has characters outside [A-Za-z0-9_-]"),
+    _e("VC324", "key-decoration", "warning", "Quotes, bullet or emphasis around the key {raw}"),
+    _e("VC325", "unparsed-text", "error", "Cannot read {excerpt} as a pair"),
+    _e("VC326", "definition-or-result-block", "hint", "{marker} is not a request"),
+    # Tools, arguments, schemas
+    _e("VA401", "unknown-tool", "error", "Unknown tool ID '{id}'{hint}"),
+    _e("VA402", "tool-not-allowed", "error", "Tool '{id}' is not in the agent's inventory"),
+    _e("VA403", "unknown-parameter", "error", "Unknown parameter '{p}'{hint}"),
+    _e("VA404", "missing-parameter", "error", "Missing required parameter '{p}' ({type})"),
+    _e("VA410", "type", "error", "Input parameter '{p}' must be {expected}, got {excerpt}"),
+    _e("VA411", "coerced-loosely", "warning", "'{raw}' read as {value}"),
+    _e("VA412", "lossy-coercion-refused", "error", "'{raw}' would have to be rounded or cut to be {type}"),
+    _e("VA413", "single-for-list", "warning", "One value given for list '{p}'"),
+    _e("VA420", "json-syntax", "error", "Invalid JSON in '{p}': {reason}"),
+    _e("VA421", "json-truncated", "error", "JSON in '{p}' ends too early"),
+    _e("VA422", "json-type", "error", "'{p}' must be {expected}, but the JSON is {received}"),
+    _e("VA423", "json-duplicate-key", "warning", "Key '{k}' twice in the JSON of '{p}'"),
+    _e("VA424", "json-limits", "error", "JSON in '{p}' is over a limit: {what}"),
+    _e("VA430", "enum", "error", "'{v}' is not one of {list}{hint}"),
+    _e("VA431", "const", "error", "Must be exactly {expected}, got {excerpt}"),
+    _e("VA432", "pattern", "error", "{excerpt} does not match the pattern {expected}"),
+    _e("VA433", "minimum", "error", "Input parameter '{p}' must be at least {expected}, got {excerpt}"),
+    _e("VA434", "maximum", "error", "Input parameter '{p}' must be at most {expected}, got {excerpt}"),
+    _e("VA435", "length", "error", "'{p}' must be {expected} long, it has {received}"),
+    _e("VA436", "items", "error", "'{p}' must hold {expected}, it has {received}"),
+    _e("VA437", "unique", "error", "The items of '{p}' must differ: {excerpt} stands more than once"),
+    _e("VA438", "format", "warning", "{excerpt} is not a {expected}"),
+    _e("VA439", "multiple-of", "error", "Input parameter '{p}' must be a multiple of {expected}, got {excerpt}"),
+    _e("VA440", "no-alternative", "error", "'{p}' fits none of: {list}"),
+    _e("VA441", "unknown-extra-open-schema", "warning", "'{p}' is not declared by {tool}{hint}"),
+    _e("VA450", "schema-invalid", "error", "parameters is not a valid JSON Schema: {reason}"),
+    _e("VA451", "remote-ref", "error", "Remote $ref is not allowed"),
+    _e("VA452", "schema-keyword-typo", "warning", "'{k}' is not a JSON Schema keyword{hint}"),
+    _e("VA453", "example-invalid", "warning", "examples[{i}].input does not satisfy parameters: {reason}"),
+)
+
+CATALOGUE: dict[str, Entry] = {entry.code: entry for entry in _ENTRIES}
+
+
+class _Arguments(dict[str, object]):
+    """Message arguments; a missing one shows its name instead of raising, a long one is cut."""
+
+    def __missing__(self, key: str) -> str:
+        return "{" + key + "}"
+
+
+_FORMATTER = string.Formatter()
+_MAX_ARGUMENT = 160
+
+
+def message(diag: Diag) -> str:
+    """The sentence of a finding, on one line, with control characters shown and long arguments cut."""
+    arguments = _Arguments()
+    for name, value in diag.args.items():
+        text = value if isinstance(value, str) else str(value)
+        if len(text) > _MAX_ARGUMENT and name not in ("list", "hint", "reason"):
+            text = text[: _MAX_ARGUMENT - 1] + "…"
+        arguments[name] = text.replace("\n", "\\n").replace("\r", "\\r").replace("\x00", "\\0")
+    return _FORMATTER.vformat(CATALOGUE[diag.code].message, (), arguments)
+
+
+def severity(diag: Diag, *, strict: bool = False) -> Severity:
+    """The severity in force: the finding's own, else the catalogue's, raised where strict reading asks for it."""
+    entry = CATALOGUE[diag.code]
+    if strict and entry.strict:
+        return "error"
+    return diag.severity or entry.severity

@@ -1,0 +1,1 @@
+"""JSON-RPC for host applications: framing and methods over the runtime."""

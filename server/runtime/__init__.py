@@ -1,0 +1,1 @@
+"""What a tool is and what running it means. Never knows LSP or JSON-RPC framing."""
