@@ -49,14 +49,14 @@ class Wire(msgspec.Struct, rename="camel"):
     """Base of everything on the wire: camelCase names. Keyword construction is set by each class: it is not inherited."""
 
 
-class Position(Wire, frozen=True, kw_only=True):
+class Position(Wire, kw_only=True):
     """Zero-based line and character, in the negotiated encoding."""
 
     line: int
     character: int
 
 
-class Range(Wire, frozen=True, kw_only=True):
+class Range(Wire, kw_only=True):
     """An LSP range; ``offset`` (code points, half open) is there when no encoding was negotiated."""
 
     start: Position
@@ -64,7 +64,7 @@ class Range(Wire, frozen=True, kw_only=True):
     offset: tuple[int, int] | UnsetType = UNSET
 
 
-class TextEdit(Wire, frozen=True, kw_only=True):
+class TextEdit(Wire, kw_only=True):
     """An LSP text edit."""
 
     range: Range
