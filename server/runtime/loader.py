@@ -1,0 +1,169 @@
+"""Finding manifests on disk: which files there are and what they hold, with nothing that can stop the others.
+
+Walks the configured folders for ``*.tool.json``. Ignore files count, links are not followed (a link loop, an escape from
+the folder), every limit is said, and a file that cannot be read is a finding, not an end (D47-D50). Must not know what a
+manifest means.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Protocol as TypingProtocol
+
+import msgspec
+
+SUFFIX = ".tool.json"
+MAX_DEPTH = 32
+MAX_FILES = 10_000
+MAX_ENTRIES = 200_000
+MAX_BYTES = 4 * 1024 * 1024
+IGNORE_FILES = (".gitignore", ".ignore", ".tamisignore")
+SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", ".venv", "__pycache__", ".tox", ".mypy_cache"})
+
+
+class FoundFile(msgspec.Struct, frozen=True):
+    """A manifest file that could be read; ``path`` is absolute."""
+
+    path: str
+    text: str
+
+
+class LoadProblem(msgspec.Struct, frozen=True):
+    """Something that kept a file or folder out; ``message`` gives cause and remedy."""
+
+    path: str
+    message: str
+
+
+class Scan(msgspec.Struct, frozen=True):
+    """Result of a walk, in a stable order."""
+
+    files: tuple[FoundFile, ...]
+    problems: tuple[LoadProblem, ...]
+
+
+class _IgnoreRules(TypingProtocol):
+    def match_file(self, file: str) -> bool: ...
+
+
+def scan(root: Path, folders: tuple[str, ...]) -> Scan:
+    """Walks ``folders`` (relative to ``root`` or absolute); each file once, sorted by path within its folder."""
+    files: dict[str, FoundFile] = {}
+    problems: list[LoadProblem] = []
+    budget = [MAX_ENTRIES]
+    for name in folders:
+        folder = Path(os.path.realpath(root / name))
+        if not folder.is_dir():
+            what = "is not a folder" if folder.exists() else "does not exist"
+            problems.append(LoadProblem(str(folder), f"the tool folder {what}; mend `tools` in tamis.toml"))
+            continue
+        _walk(folder, files, problems, budget)
+    return Scan(tuple(files.values()), tuple(problems))
+
+
+def read_manifest_file(path: str) -> FoundFile | LoadProblem:
+    """One manifest file's text, or why it cannot be read. Never blocks on a FIFO and never follows a final link."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if os.path.islink(path):
+            return LoadProblem(path, "is a symbolic link; put the file itself here")
+        return LoadProblem(path, f"cannot be read: {error.strerror}")
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            return LoadProblem(path, "is a folder, not a manifest file; rename it")
+        if not stat.S_ISREG(status.st_mode):
+            return LoadProblem(path, "is not a regular file")
+        if status.st_size > MAX_BYTES:
+            return LoadProblem(path, f"is larger than {MAX_BYTES} bytes")
+        with open(descriptor, "rb", closefd=False) as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        return LoadProblem(path, f"cannot be read: {error.strerror}")
+    finally:
+        os.close(descriptor)
+    try:
+        return FoundFile(path, data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return LoadProblem(path, f"is not UTF-8 at byte {error.start} (line {line}); save it as UTF-8")
+
+
+def _walk(top: Path, files: dict[str, FoundFile], problems: list[LoadProblem], budget: list[int]) -> None:
+    stack: list[tuple[Path, int, tuple[tuple[str, _IgnoreRules], ...]]] = [(top, 0, _outer_rules(top))]
+    while stack:
+        folder, depth, rules = stack.pop()
+        rules = (*rules, *_rules_of(folder))
+        try:
+            with os.scandir(folder) as entries:
+                listed = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            problems.append(LoadProblem(str(folder), f"cannot be listed: {error.strerror}"))
+            continue
+        below: list[tuple[Path, int, tuple[tuple[str, _IgnoreRules], ...]]] = []
+        for entry in listed:
+            budget[0] -= 1
+            if budget[0] < 0 or len(files) >= MAX_FILES:
+                problems.append(
+                    LoadProblem(
+                        str(folder),
+                        f"the walk stopped here: more than {MAX_FILES} manifests or {MAX_ENTRIES} files; name narrower folders in `tools`",
+                    )
+                )
+                return
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if _ignored(entry.path, is_folder, rules):
+                continue
+            if entry.name.endswith(SUFFIX) and entry.name != SUFFIX:
+                if entry.path not in files:
+                    found = read_manifest_file(entry.path)
+                    if isinstance(found, FoundFile):
+                        files[entry.path] = found
+                    else:
+                        problems.append(found)
+            elif is_folder and entry.name not in SKIPPED_FOLDERS:
+                if depth >= MAX_DEPTH:
+                    problems.append(LoadProblem(entry.path, f"is nested deeper than {MAX_DEPTH} folders; not searched"))
+                else:
+                    below.append((Path(entry.path), depth + 1, rules))
+        stack.extend(reversed(below))
+
+
+def _outer_rules(top: Path) -> tuple[tuple[str, _IgnoreRules], ...]:
+    """Ignore rules above the folder, up to the repository's root: a tool folder is often part of a larger project."""
+    found: list[tuple[str, _IgnoreRules]] = []
+    for parent in top.parents:
+        if (top / ".git").exists():
+            break
+        found[:0] = _rules_of(parent)
+        if (parent / ".git").exists():
+            return tuple(found)
+    return ()
+
+
+def _rules_of(folder: Path) -> tuple[tuple[str, _IgnoreRules], ...]:
+    found: list[tuple[str, _IgnoreRules]] = []
+    for name in IGNORE_FILES:
+        path = folder / name
+        if not path.is_file():
+            continue
+        # Imported only where an ignore file stands: most tool folders have none, and start-up counts.
+        from pathspec import GitIgnoreSpec
+
+        try:
+            lines = path.read_text(encoding="utf-8", errors="replace")[:MAX_BYTES].splitlines()
+            found.append((str(folder), GitIgnoreSpec.from_lines(lines)))
+        except (OSError, ValueError):
+            continue
+    return tuple(found)
+
+
+def _ignored(path: str, is_folder: bool, rules: tuple[tuple[str, _IgnoreRules], ...]) -> bool:
+    for base, spec in rules:
+        relative = os.path.relpath(path, base).replace(os.sep, "/")
+        if spec.match_file(relative + "/" if is_folder else relative):
+            return True
+    return False

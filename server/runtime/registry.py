@@ -1,0 +1,254 @@
+"""The registry: which tools there are, under which names and versions, and why one is not available.
+
+Filled from manifest texts (``loader.py`` finds them); reading and checking a manifest is ``protocols``' business. A bad file
+becomes an error here and never stops the others (D48); conflicts follow ruling 35. Must not know faces or run anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from tamis.protocols.catalogue import message, severity
+from tamis.protocols.manifest import ExternalScript, Manifest, read_manifest
+from tamis.protocols.model import Diag, ToolHint
+from tamis.protocols.positions import LineIndex
+from tamis.protocols.schema import Plan, compile_plan
+from tamis.server.runtime.config import Settings
+from tamis.server.runtime.loader import FoundFile, LoadProblem, Scan, scan
+from tamis.server.runtime.versions import satisfies, version_key
+
+ConflictPolicy = Literal["error", "keepFirst", "replace"]
+
+
+class Tool:
+    """A registered tool: its manifest, where it stands, and its compiled parameter plan."""
+
+    __slots__ = ("_output_plan", "_plan", "available", "folder", "manifest", "path", "reason")
+
+    def __init__(self, manifest: Manifest, path: str, *, available: bool = True, reason: str = "") -> None:
+        self.manifest = manifest
+        self.path = path
+        self.folder = os.path.dirname(path)
+        self.available = available
+        self.reason = reason
+        self._plan: Plan | None = None
+        self._output_plan: Plan | None = None
+
+    @property
+    def tool_id(self) -> str:
+        """The manifest's ``toolId``."""
+        return self.manifest.tool_id
+
+    @property
+    def namespace(self) -> str:
+        """What stands before the colon of the id, or an empty text."""
+        head, colon, _ = self.manifest.tool_id.partition(":")
+        return head if colon else ""
+
+    @property
+    def callable(self) -> bool:
+        """Whether agents may call it; a manifest in a tool folder may unless it says no (ruling 34)."""
+        return self.manifest.agent_callable is not False
+
+    @property
+    def plan(self) -> Plan:
+        """The compiled plan of ``parameters``; compiled on first use (D55)."""
+        if self._plan is None:
+            self._plan = compile_plan(self.manifest.parameters)
+        return self._plan
+
+    @property
+    def output_plan(self) -> Plan | None:
+        """The compiled plan of ``output``, if the manifest declares one."""
+        if self._output_plan is None and self.manifest.output is not None:
+            self._output_plan = compile_plan(self.manifest.output)
+        return self._output_plan
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that a call may use: the id, the aliases, the VCP command (A16, V18)."""
+        vcp = self.manifest.protocol_config.vcp_command if self.manifest.protocol_config else None
+        return (self.manifest.tool_id, *self.manifest.aliases, *((vcp,) if vcp else ()))
+
+    def hint(self) -> ToolHint:
+        """What a reader may know of it."""
+        parameters = self.manifest.parameters
+        return ToolHint(self.tool_id, parameters if isinstance(parameters, dict) else {}, self.names[1:])
+
+
+class Conflict(msgspec.Struct, frozen=True):
+    """Two manifests that claim the same id and version, or the same name."""
+
+    tool_id: str
+    version: str
+    kept: str
+    dropped: str
+    message: str
+
+
+class RegistryError(msgspec.Struct, frozen=True):
+    """A manifest that was not registered, with the one-based place where there is a text."""
+
+    path: str
+    message: str
+    line: int = 0
+    column: int = 0
+
+
+class Registry:
+    """Tools by id and version. Replaced as a whole on reload, so that a running call keeps what it resolved."""
+
+    def __init__(
+        self,
+        tools: Iterable[Tool] = (),
+        *,
+        errors: Iterable[RegistryError] = (),
+        on_conflict: ConflictPolicy = "keepFirst",
+    ) -> None:
+        self.errors = list(errors)
+        self.conflicts: list[Conflict] = []
+        self._versions: dict[str, dict[str, Tool]] = {}
+        self._names: dict[str, str] = {}
+        for tool in tools:
+            self._register(tool, on_conflict)
+        for tool in self.tools:
+            for name in tool.names[1:]:
+                owner = self._names.get(name)
+                if name in self._versions or (owner is not None and owner != tool.tool_id):
+                    kept = self._versions[name if name in self._versions else owner or name]
+                    self.conflicts.append(
+                        Conflict(
+                            tool.tool_id,
+                            tool.manifest.version,
+                            next(iter(kept.values())).path,
+                            tool.path,
+                            f"the name '{name}' already belongs to another tool; calls by it reach that one",
+                        )
+                    )
+                else:
+                    self._names[name] = tool.tool_id
+        self._hints: dict[str, ToolHint] | None = None
+
+    def _register(self, tool: Tool, policy: ConflictPolicy) -> None:
+        versions = self._versions.setdefault(tool.tool_id, {})
+        there = versions.get(tool.manifest.version)
+        if there is None:
+            versions[tool.manifest.version] = tool
+            return
+        what = f"toolId '{tool.tool_id}' version {tool.manifest.version} is declared twice"
+        if policy == "replace":
+            versions[tool.manifest.version] = tool
+            kept, dropped = tool.path, there.path
+        else:
+            kept, dropped = there.path, tool.path
+            if policy == "error":
+                there.available, there.reason = False, f"{what}, also in {tool.path} (onConflict is 'error')"
+        self.conflicts.append(Conflict(tool.tool_id, tool.manifest.version, kept, dropped, f"{what}; {kept} is used"))
+
+    @property
+    def tools(self) -> list[Tool]:
+        """All tools, by id and then version, newest first."""
+        return [
+            tool
+            for tool_id in sorted(self._versions)
+            for tool in sorted(
+                self._versions[tool_id].values(), key=lambda tool: version_key(tool.manifest.version), reverse=True
+            )
+        ]
+
+    def names(self) -> list[str]:
+        """Every name that a call may use, ids first."""
+        return [*sorted(self._versions), *sorted(self._names)]
+
+    def get(self, name: str, version: str | None = None) -> Tool | None:
+        """The tool of that id, alias or VCP command; ``id@range`` pins a version, without one the newest is taken."""
+        versions = self._lookup(name)
+        if versions is None and version is None and "@" in name:
+            name, _, version = name.rpartition("@")
+            versions = self._lookup(name)
+        if versions is None:
+            return None
+        fitting = [tool for key, tool in versions.items() if version is None or satisfies(key, version)]
+        return max(fitting, key=lambda tool: version_key(tool.manifest.version)) if fitting else None
+
+    def versions(self, name: str) -> list[str]:
+        """The registered versions of a name, newest first; empty when the name is unknown."""
+        found = self._lookup(name) or self._lookup(name.rpartition("@")[0]) or {}
+        return sorted(found, key=version_key, reverse=True)
+
+    def _lookup(self, name: str) -> dict[str, Tool] | None:
+        return self._versions.get(name) or self._versions.get(self._names.get(name, ""))
+
+    def hints(self) -> dict[str, ToolHint]:
+        """What readers may know of the tools, by every name."""
+        if self._hints is None:
+            hints: dict[str, ToolHint] = {}
+            for tool in reversed(self.tools):
+                hints.update(dict.fromkeys(tool.names, tool.hint()))
+            self._hints = hints
+        return self._hints
+
+    def etag(self) -> str:
+        """A short hash that changes with any registered definition."""
+        digest = hashlib.sha256()
+        for tool in self.tools:
+            digest.update(
+                msgspec.json.encode([tool.path, tool.manifest.raw, tool.available, tool.reason], order="sorted")
+            )
+        return digest.hexdigest()[:16]
+
+
+def build_registry(found: Scan, settings: Settings) -> Registry:
+    """Reads every found file and registers what reads clean."""
+    tools: list[Tool] = []
+    errors = [_load_error(problem) for problem in found.problems]
+    for file in found.files:
+        result = read_tool(file, settings)
+        if isinstance(result, Tool):
+            tools.append(result)
+        else:
+            errors.append(result)
+    return Registry(tools, errors=errors, on_conflict=settings.on_conflict)
+
+
+def load_registry(root: Path, settings: Settings) -> Registry:
+    """Scans the configured folders and builds the registry."""
+    return build_registry(scan(root, settings.tools), settings)
+
+
+def read_tool(file: FoundFile, settings: Settings) -> Tool | RegistryError:
+    """One file's tool, or the first error in it with its place."""
+    reading = read_manifest(file.text, strict=settings.strict_json)
+    if reading.manifest is None:
+        return _first_error(file, reading.diagnostics)
+    reason = _unavailable(reading.manifest, os.path.dirname(file.path))
+    return Tool(reading.manifest, file.path, available=not reason, reason=reason)
+
+
+def _unavailable(manifest: Manifest, folder: str) -> str:
+    handler = manifest.handler
+    if isinstance(handler, ExternalScript):
+        if not os.path.isfile(os.path.join(folder, handler.script_path)):
+            return f"the script '{handler.script_path}' does not exist beside the manifest"
+        return ""
+    return f"no service '{handler.service_name}' is registered"
+
+
+def _first_error(file: FoundFile, diagnostics: list[Diag]) -> RegistryError:
+    worst = next((diag for diag in diagnostics if severity(diag) == "error"), None)
+    if worst is None:
+        return RegistryError(file.path, "holds no manifest")
+    line, column = LineIndex(file.text).position(worst.span[0])
+    more = sum(1 for diag in diagnostics if severity(diag) == "error") - 1
+    suffix = f" (and {more} more; `tamis check` lists all)" if more else ""
+    return RegistryError(file.path, message(worst) + suffix, line + 1, column + 1)
+
+
+def _load_error(problem: LoadProblem) -> RegistryError:
+    return RegistryError(problem.path, problem.message)
