@@ -1,0 +1,211 @@
+"""What an editor question is asked of: one document, the registry as it was, the facts about the disk that matter.
+
+Everything in a snapshot is frozen, so an answer can be computed anywhere and at any time. Facts about the disk arrive in
+it; nothing here reads a file. What is read from the text is read once and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+from typing import Protocol as TypingProtocol
+
+import msgspec
+
+from tamis.protocols.model import ReadOptions, ToolHint
+
+if TYPE_CHECKING:
+    from tamis.protocols.manifest import Manifest, ManifestReading
+    from tamis.protocols.model import Document
+    from tamis.protocols.profile import ProfileReading
+    from tamis.protocols.schema import Plan
+
+DocumentKind = Literal["manifest", "profile", "text", "other"]
+
+MAX_ANALYSED_CHARS = 32 * 1024 * 1024
+"""Larger documents get one finding that says so, and nothing else."""
+
+_JSON_LANGUAGES = frozenset({"json", "jsonc", "json5"})
+_PROTOCOL_SUFFIXES = {".tam": "tam", ".vcp": "vcp", ".action": "action"}
+
+
+def kind_of(path: str, language_id: str) -> DocumentKind:
+    """What a document is, by its name first and its language second (editors, 1.3 row 2)."""
+    name = path.rsplit("/", 1)[-1]
+    if name.endswith((".tool.json", ".tool.jsonc")):
+        return "manifest"
+    if name == "agent_profile.json" or name.endswith(".agent_profile.json"):
+        return "profile"
+    if language_id in _JSON_LANGUAGES or name.endswith((".json", ".jsonc", ".toml", ".yaml", ".yml")):
+        return "other"
+    return "text"
+
+
+class ToolView(TypingProtocol):
+    """A registered tool as far as editors need it."""
+
+    @property
+    def tool_id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def manifest(self) -> Manifest:
+        """Its manifest."""
+        ...
+
+    @property
+    def plan(self) -> Plan:
+        """Its compiled parameters."""
+        ...
+
+    path: str
+    available: bool
+    reason: str
+
+
+class ConflictView(TypingProtocol):
+    """Two manifests that claim the same name."""
+
+    @property
+    def tool_id(self) -> str:
+        """The id in question."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """The version that both declare."""
+        ...
+
+    @property
+    def kept(self) -> str:
+        """Path of the one in force."""
+        ...
+
+    @property
+    def dropped(self) -> str:
+        """Path of the other."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """What happened, as a sentence."""
+        ...
+
+
+class RegistryView(TypingProtocol):
+    """The registered tools as far as editors need them."""
+
+    @property
+    def tools(self) -> Sequence[ToolView]:
+        """All tools in a stable order."""
+        ...
+
+    @property
+    def conflicts(self) -> Sequence[ConflictView]:
+        """Names that several manifests claim."""
+        ...
+
+    def get(self, name: str, version: str | None = None) -> ToolView | None:
+        """The tool of an id or alias."""
+        ...
+
+    def names(self) -> Sequence[str]:
+        """Every name that a call may use."""
+        ...
+
+    def hints(self) -> dict[str, ToolHint]:
+        """What readers may know of the tools."""
+        ...
+
+
+class FolderFacts(msgspec.Struct, frozen=True):
+    """The files beside a manifest: paths relative to its folder with ``/``; ``complete`` is false when the list was cut."""
+
+    files: frozenset[str] = frozenset()
+    complete: bool = True
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Settings that change what an analysis says."""
+
+    schema_diagnostics: bool = True
+    """False: the client's own JSON service reports what the manifest schema says; only semantic rules are ours."""
+    strict_json: bool = False
+    reasoning_calls: Literal["ignore", "run"] = "ignore"
+    fenced_calls: Literal["auto", "run", "ignore"] = "auto"
+    allow_multiple_blocks: bool = False
+
+
+class Snapshot:
+    """One document at one version, with what is needed to answer about it."""
+
+    def __init__(
+        self,
+        path: str,
+        kind: DocumentKind,
+        text: str,
+        registry: RegistryView | None,
+        *,
+        folder: FolderFacts | None = None,
+        settings: Settings | None = None,
+        neighbours: Mapping[str, str] | None = None,
+    ) -> None:
+        """``path`` names the document in messages; ``registry`` is None while it is not known, which turns checks against tools off.
+
+        ``neighbours`` holds the texts of other manifests by path, so that a finding can point into them.
+        """
+        self.path = path
+        self.kind: DocumentKind = kind
+        self.text = text
+        self.registry = registry
+        self.folder = folder
+        self.settings = settings or Settings()
+        self.neighbours: Mapping[str, str] = neighbours or {}
+
+    @property
+    def protocol(self) -> str:
+        """The protocol that the file's name promises, else ``auto``."""
+        return next((name for suffix, name in _PROTOCOL_SUFFIXES.items() if self.path.endswith(suffix)), "auto")
+
+    @cached_property
+    def document(self) -> Document:
+        """The text as calls and what is between them."""
+        from tamis.protocols.reader import read_text
+
+        settings = self.settings
+        options = ReadOptions(
+            reasoning_calls=settings.reasoning_calls,
+            fenced_calls=settings.fenced_calls,
+            allow_multiple_blocks=settings.allow_multiple_blocks,
+            tools=self.registry.hints() if self.registry is not None else {},
+        )
+        return read_text(self.text, self.protocol, options)
+
+    @cached_property
+    def manifest(self) -> ManifestReading:
+        """The text as a manifest."""
+        from tamis.protocols.manifest import read_manifest
+
+        return read_manifest(self.text, strict=self.settings.strict_json)
+
+    @cached_property
+    def profile(self) -> ProfileReading:
+        """The text as an agent profile."""
+        from tamis.protocols.profile import read_profile
+
+        return read_profile(self.text)
+
+    def tool(self, name: str) -> ToolView | None:
+        """The registered tool of that name, if the registry is known."""
+        return self.registry.get(name) if self.registry is not None else None
+
+    def properties(self, tool_id: str) -> dict[str, Any]:
+        """The declared parameters' schemas of a tool by name; empty for an unknown tool."""
+        tool = self.tool(tool_id)
+        if tool is None:
+            return {}
+        parameters: Any = tool.manifest.parameters
+        found = parameters.get("properties") if isinstance(parameters, dict) else None
+        return found if isinstance(found, dict) else {}

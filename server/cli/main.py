@@ -1,0 +1,87 @@
+"""The command line's front door: picks the command and loads only what it needs.
+
+Start-up time is part of the interface, so this module imports next to nothing; each command is a module of its own with
+``add_arguments(parser)`` and ``run(arguments) -> exit code``.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tamis import __version__
+
+COMMANDS = {
+    "lsp": "the language server on stdio, for editors",
+    "rpc": "the tool methods as JSON-RPC on stdio, for host applications",
+    "check": "diagnostics for manifests and for calls in text",
+    "parse": "the calls found in a text, as JSON",
+    "run": "parse a text and run its calls in order",
+    "call": "run one tool",
+    "list": "the registered tools",
+    "doctor": "versions, sandbox, runtimes, configuration, each problem with its remedy",
+}
+USAGE = 2
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs one command; returns its exit code."""
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] in (["--version"], ["-V"]):
+        sys.stdout.write(f"tamis {__version__}\n")
+        return 0
+    if not words or words[0] in ("-h", "--help", "help"):
+        sys.stdout.write(_help())
+        return 0 if words else USAGE
+    name = words[0]
+    if name not in COMMANDS:
+        from tamis.protocols.suggest import did_you_mean
+
+        found = did_you_mean(name, list(COMMANDS))
+        hint = f", did you mean '{found[0]}'?" if found else ""
+        sys.stderr.write(f"tamis: no command '{name}'{hint} `tamis --help` lists the commands\n")
+        return USAGE
+    import argparse
+    import importlib
+
+    module = importlib.import_module(f"tamis.server.cli.{name}_command")
+    parser = argparse.ArgumentParser(prog=f"tamis {name}", description=module.__doc__, allow_abbrev=False)
+    parser.add_argument(
+        "--root", metavar="DIR", help="the folder of tamis.toml (default: nearest upwards, else the current one)"
+    )
+    module.add_arguments(parser)
+    try:
+        arguments = parser.parse_args(words[1:])
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else USAGE
+    return int(module.run(arguments))
+
+
+def entry() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        # Works with LANG=C, and a lone surrogate in a text is shown, not fatal.
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output went away (`tamis list | head`): nothing is wrong.
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        code = 0
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    lines = "\n".join(f"  {name:<{width}}  {text}" for name, text in COMMANDS.items())
+    return f"usage: tamis COMMAND [OPTION…]\n\nTamis reads, checks and safely runs the tool calls that language models write.\n\n{lines}\n\n`tamis COMMAND --help` explains one; `tamis --version` prints the version.\n"
+
+
+if __name__ == "__main__":
+    entry()

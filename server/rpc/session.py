@@ -1,0 +1,286 @@
+"""One JSON-RPC session on stdio: order, cancellation, and an end that leaves nothing behind.
+
+Requests run as tasks on one loop, in the thread that also starts sandboxes (a sandbox dies with the thread that started
+it). Every request gets exactly one reply. Knows messages, not what the methods mean (``methods.py``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from tamis.server.rpc.framing import FrameDecoder, Framing, FramingError, encode_frame
+from tamis.server.rpc.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    REQUEST_CANCELLED,
+    RpcError,
+    decode,
+    encode,
+    encode_error,
+    encode_result,
+    named_error,
+)
+from tamis.server.rpc.stdio import Writer, claim_stdout, start_reader
+
+MAX_PENDING = 1000
+# Within 0.5 s of the end of stdin (interface): what can still be answered, then what must be killed, then what must be written.
+LAST_ANSWERS_S = 0.3
+KILL_S = 0.08
+FLUSH_S = 0.08
+
+
+class Request:
+    """One request while it is answered; ``cancelled`` is set by ``$/cancelRequest`` and at the session's end."""
+
+    __slots__ = ("cancelled", "identity", "session")
+
+    def __init__(self, session: Session, identity: object) -> None:
+        self.session = session
+        self.identity = identity
+        self.cancelled = asyncio.Event()
+
+
+Handler = Callable[[Request, Any], Awaitable[object] | object]
+
+
+class Method:
+    """A method: its handler, and whether a cancelled request still gets its normal result."""
+
+    __slots__ = ("finishes", "handler")
+
+    def __init__(self, handler: Handler, *, finishes: bool = False) -> None:
+        self.handler = handler
+        self.finishes = finishes
+
+
+class Session:
+    """Serves ``methods`` on the process's stdio until its stdin ends, ``exit`` comes, or the parent dies."""
+
+    def __init__(self, methods: dict[str, Method], on_notification: dict[str, Callable[[Any], None]] | None = None) -> None:
+        self.methods = methods
+        self.on_notification = on_notification or {}
+        self.pending: dict[object, tuple[Request, asyncio.Task[None]]] = {}
+        self.warned_surrogates = False
+        self._decoder = FrameDecoder()
+        self._framing: Framing = "headers"
+        self._waiting: dict[str, asyncio.Future[Any]] = {}
+        self._reverse = 0
+        self._ended = asyncio.Event()
+        self._exit_code = 0
+        self._writer: Writer | None = None
+        self._pidfd: int | None = None
+
+    async def serve(self) -> int:
+        """Runs the session; returns the exit code."""
+        loop = asyncio.get_running_loop()
+        self._writer = Writer(claim_stdout())
+
+        def later(call: Callable[..., None], *arguments: object) -> None:
+            # The loop may be closed already while the reader thread still has bytes.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(call, *arguments)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.end)
+        start_reader(0, lambda data: later(self._received, data), lambda: later(self._stdin_ended))
+        await self._ended.wait()
+        for request, _ in self.pending.values():
+            request.cancelled.set()
+        tasks = [task for _, task in self.pending.values()]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=KILL_S)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=KILL_S)
+        self._writer.close(FLUSH_S)
+        return self._exit_code
+
+    def end(self, exit_code: int = 0) -> None:
+        """Ends the session soon: what runs is cancelled, what is answered is written."""
+        self._exit_code = exit_code
+        self._ended.set()
+
+    def watch_parent(self, process_id: int) -> None:
+        """Ends the session when that process ends (interface: within 2 s of the parent's death)."""
+        if self._pidfd is not None:
+            return
+        try:
+            self._pidfd = os.pidfd_open(process_id)
+        except ProcessLookupError:
+            self.end()
+            return
+        except OSError:
+            return
+        asyncio.get_running_loop().add_reader(self._pidfd, self.end)
+
+    def notify(self, method: str, params: object, *, droppable: bool = False) -> bool:
+        """Sends a notification; False when it was dropped."""
+        return self._send(encode({"jsonrpc": "2.0", "method": method, "params": params}), droppable=droppable)
+
+    async def ask(self, method: str, params: object) -> Any:
+        """Sends a request to the client and waits for its result; raises ``RpcError`` for an error reply."""
+        self._reverse += 1
+        identity = f"tamis-{self._reverse}"
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[identity] = future
+        self._send(encode({"jsonrpc": "2.0", "id": identity, "method": method, "params": params}))
+        try:
+            return await future
+        finally:
+            self._waiting.pop(identity, None)
+
+    def _send(self, body: bytes, *, droppable: bool = False) -> bool:
+        writer = self._writer
+        return writer is not None and writer.write(encode_frame(body, self._framing), droppable=droppable)
+
+    def _received(self, data: bytes) -> None:
+        for body in self._decoder.feed(data):
+            self._framing = self._decoder.framing or self._framing
+            self._body(body)
+
+    def _stdin_ended(self) -> None:
+        for body in self._decoder.end():
+            self._body(body)
+        if self._exit_code == 0 and not self._ended.is_set():
+            # Requests that came with the last bytes are still answered; a short grace, then the end.
+            asyncio.get_running_loop().create_task(self._finish())
+
+    async def _finish(self) -> None:
+        tasks = [task for _, task in self.pending.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=LAST_ANSWERS_S)
+        self.end()
+
+    def _body(self, body: bytes | FramingError) -> None:
+        if isinstance(body, FramingError):
+            self._send(encode_error(None, RpcError(PARSE_ERROR, str(body))))
+            return
+        try:
+            message, replaced = decode(body)
+        except RpcError as error:
+            self._send(encode_error(None, error))
+            return
+        if replaced and not self.warned_surrogates:
+            self.warned_surrogates = True
+            sys.stderr.write("tamis: a message held a lone surrogate escape; it is read as U+FFFD\n")
+        if isinstance(message, list):
+            items = cast("list[object]", message)
+            if not items:
+                self._send(encode_error(None, RpcError(INVALID_REQUEST, "an empty batch")))
+            for item in items[:MAX_PENDING]:
+                self._message(item)
+            return
+        self._message(message)
+
+    def _message(self, message: object) -> None:
+        if not isinstance(message, dict):
+            self._send(encode_error(None, RpcError(INVALID_REQUEST, "a message must be an object")))
+            return
+        content = cast("dict[str, Any]", message)
+        method = content.get("method")
+        identity = content.get("id")
+        if "method" not in content and ("result" in content or "error" in content):
+            self._reply(identity, content)
+        elif not isinstance(method, str):
+            self._send(encode_error(_plain_id(identity), RpcError(INVALID_REQUEST, "a request needs a method name")))
+        elif "id" not in content:
+            self._notification(method, content.get("params"))
+        elif identity is None or isinstance(identity, bool) or not isinstance(identity, str | int | float):
+            self._send(encode_error(None, RpcError(INVALID_REQUEST, "an id must be a string or a number")))
+        else:
+            self._request(identity, method, content.get("params"))
+
+    def _reply(self, identity: object, content: dict[str, Any]) -> None:
+        future = self._waiting.get(identity) if isinstance(identity, str) else None
+        if future is None or future.done():
+            return
+        error = content.get("error")
+        if isinstance(error, dict):
+            fields = cast("dict[str, Any]", error)
+            future.set_exception(RpcError(INTERNAL_ERROR, str(fields.get("message", "the client failed"))))
+        else:
+            future.set_result(content.get("result"))
+
+    def _notification(self, method: str, params: object) -> None:
+        if method == "exit":
+            self.end()
+        elif method == "$/cancelRequest" and isinstance(params, dict):
+            self._cancel(cast("dict[str, Any]", params).get("id"))
+        elif method in self.on_notification:
+            self.on_notification[method](params)
+
+    def _cancel(self, identity: object) -> None:
+        found = self.pending.get(_key(identity))
+        if found is None:
+            return
+        request, _ = found
+        request.cancelled.set()
+
+    def _request(self, identity: object, method: str, params: object) -> None:
+        found = self.methods.get(method)
+        if found is None:
+            self._send(encode_error(identity, RpcError(METHOD_NOT_FOUND, f"no method '{method}'")))
+            return
+        if len(self.pending) >= MAX_PENDING:
+            hint = f"at most {MAX_PENDING} requests are answered at once; send it again later"
+            self._send(encode_error(identity, named_error("overloaded", "too many requests", hint, retryable=True)))
+            return
+        key = _key(identity)
+        if key in self.pending:
+            self._send(encode_error(identity, RpcError(INVALID_REQUEST, "a request with this id is still answered")))
+            return
+        request = Request(self, identity)
+        task = asyncio.get_running_loop().create_task(self._answer(request, found, params))
+        self.pending[key] = (request, task)
+        task.add_done_callback(lambda _: self.pending.pop(key, None))
+
+    async def _answer(self, request: Request, method: Method, params: object) -> None:
+        try:
+            if request.cancelled.is_set() and not method.finishes:
+                raise RpcError(REQUEST_CANCELLED, "the request was cancelled")
+            result = method.handler(request, params)
+            if isinstance(result, Awaitable):
+                result = await self._awaited(request, method, cast("Awaitable[object]", result))
+            self._send(encode_result(request.identity, result))
+        except RpcError as error:
+            self._send(encode_error(request.identity, error))
+        except asyncio.CancelledError:
+            self._send(encode_error(request.identity, RpcError(REQUEST_CANCELLED, "the daemon is ending")))
+        except Exception as error:  # one bad request never ends the daemon
+            import traceback
+
+            traceback.print_exc(file=sys.stderr)
+            text = f"internal error: {type(error).__name__}: {error}"
+            self._send(encode_error(request.identity, RpcError(INTERNAL_ERROR, text)))
+
+    async def _awaited(self, request: Request, method: Method, work: Awaitable[object]) -> object:
+        if method.finishes:
+            return await work
+        task = asyncio.ensure_future(work)
+        cancelled = asyncio.ensure_future(request.cancelled.wait())
+        try:
+            await asyncio.wait({task, cancelled}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            cancelled.cancel()
+        if not task.done():
+            task.cancel()
+            raise RpcError(REQUEST_CANCELLED, "the request was cancelled")
+        return task.result()
+
+
+def _key(identity: object) -> object:
+    # 1 and "1" are different ids, 1 and 1.0 are the same number; True never gets here.
+    return identity
+
+
+def _plain_id(identity: object) -> object:
+    return identity if isinstance(identity, str | int | float) and not isinstance(identity, bool) else None

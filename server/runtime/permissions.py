@@ -1,0 +1,132 @@
+"""What a tool asks for, what the operator's policy allows, and what it therefore gets.
+
+``securityContext`` is a request, never a grant: the grant is its intersection with the policy, and every refused request is
+said with its reason (ruling 38, D85). Pure except for resolving the operator's own roots.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import PurePosixPath
+
+import msgspec
+
+from tamis.protocols.contract import Denied, Granted, Permissions
+from tamis.protocols.manifest import Manifest
+from tamis.server.runtime.config import Policy
+
+KNOWN_CAPABILITIES = frozenset({"network", "write", "subprocess", "gpu", "build"})
+_OWN_FOLDER = frozenset({"self", ".", "./", "*", "**", "./*", "./**"})
+_GLOB = frozenset("*?[")
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """The rights of one run. ``read`` and ``write`` are absolute host paths beside the tool's own folder;
+    ``own_write`` are folders below it. ``blocked`` is the reason why the tool must not run at all, or empty."""
+
+    read: tuple[str, ...]
+    write: tuple[str, ...]
+    own_write: tuple[str, ...]
+    hosts: tuple[str, ...]
+    permissions: Permissions
+    blocked: str = ""
+
+
+def grant(manifest: Manifest, policy: Policy) -> Grant:
+    """Intersects a manifest's requests with the policy."""
+    context = manifest.security_context
+    granted = Granted()
+    denied: list[Denied] = []
+    read: list[str] = []
+    write: list[str] = []
+    own_write: list[str] = []
+    hosts: list[str] = []
+    blocked = ""
+    if context is not None:
+        for pattern in context.file_access.allow_read:
+            found = _path(pattern, policy.read_roots, "readRoots")
+            if isinstance(found, Denied):
+                denied.append(found)
+                continue
+            granted.read.append(pattern)
+            if os.path.isabs(found):
+                read.append(found)
+        for pattern in context.file_access.allow_write:
+            found = _path(pattern, policy.write_roots, "writeRoots")
+            if not isinstance(found, Denied) and found == ".":
+                found = Denied(
+                    kind="write",
+                    value=pattern,
+                    reason="a tool must not write its own folder as a whole: it could change its own script; name a folder in it",
+                )
+            if isinstance(found, Denied):
+                denied.append(Denied(kind="write", value=pattern, reason=found.reason))
+                continue
+            granted.write.append(pattern)
+            (write if os.path.isabs(found) else own_write).append(found)
+        for host in context.network_access.allow_hosts:
+            reason = _host_refused(host, policy)
+            if reason:
+                denied.append(Denied(kind="network", value=host, reason=reason))
+            else:
+                granted.hosts.append(host)
+                hosts.append(host)
+        for name in context.required_capabilities:
+            if name not in KNOWN_CAPABILITIES:
+                reason = f"no capability of this name is known; known are {', '.join(sorted(KNOWN_CAPABILITIES))}"
+            elif name not in policy.capabilities:
+                reason = "policy.capabilities in tamis.toml does not name it"
+            else:
+                granted.capabilities.append(name)
+                continue
+            denied.append(Denied(kind="capability", value=name, reason=reason))
+            blocked = blocked or f"the tool requires the capability '{name}': {reason}"
+    requested = manifest.raw.get("securityContext")
+    permissions = Permissions(
+        requested=requested if isinstance(requested, dict) else {}, granted=granted, denied=denied
+    )
+    return Grant(tuple(read), tuple(write), tuple(own_write), tuple(hosts), permissions, blocked)
+
+
+def _path(pattern: str, roots: tuple[str, ...], setting: str) -> str | Denied:
+    """The folder or file a pattern stands for: relative to the tool's folder (``.`` for all of it) or absolute."""
+
+    def refused(reason: str) -> Denied:
+        return Denied(kind="read", value=pattern, reason=reason)
+
+    if not pattern or "\0" in pattern or "\\" in pattern:
+        return refused("an empty path, a backslash or a NUL is no path pattern")
+    if pattern in _OWN_FOLDER:
+        return "."
+    base = pattern.removesuffix("/**").removesuffix("/*").removesuffix("/") or "/"
+    if set(base) & _GLOB:
+        return refused("only a folder, a file, or a folder followed by /** can be granted")
+    parts = PurePosixPath(base).parts
+    if ".." in parts:
+        return refused("a path with '..' leaves the folder it is relative to")
+    if not base.startswith("/"):
+        relative = str(PurePosixPath(*[part for part in parts if part != "."]))
+        return relative
+    real = os.path.realpath(base)
+    for root in roots:
+        top = os.path.realpath(root)
+        if real == top or real.startswith(top.rstrip("/") + "/"):
+            return real
+    return refused(f"policy.{setting} in tamis.toml does not hold this path")
+
+
+def _host_refused(host: str, policy: Policy) -> str:
+    # Host rules are the sandbox's: the same code decides what may be asked and what is let through.
+    from tamis.sandbox.hosts import parse_rule, rule_covers
+
+    try:
+        rule = parse_rule(host)
+    except ValueError as error:
+        return str(error)
+    for allowed in policy.allow_hosts:
+        try:
+            if allowed == "*" or rule_covers(parse_rule(allowed), rule):
+                return ""
+        except ValueError:
+            continue
+    return "policy.allowHosts in tamis.toml does not open this host"
