@@ -6,7 +6,9 @@ said with its reason (ruling 38, D85). Pure except for resolving the operator's 
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 import msgspec
@@ -64,13 +66,9 @@ def grant(manifest: Manifest, policy: Policy) -> Grant:
                 continue
             granted.write.append(pattern)
             (write if os.path.isabs(found) else own_write).append(found)
-        for host in context.network_access.allow_hosts:
-            reason = _host_refused(host, policy)
-            if reason:
-                denied.append(Denied(kind="network", value=host, reason=reason))
-            else:
-                granted.hosts.append(host)
-                hosts.append(host)
+        hosts, refused = _hosts(context.network_access.allow_hosts, policy)
+        granted.hosts.extend(hosts)
+        denied.extend(refused)
         for name in context.required_capabilities:
             if name not in KNOWN_CAPABILITIES:
                 reason = f"no capability of this name is known; known are {', '.join(sorted(KNOWN_CAPABILITIES))}"
@@ -115,18 +113,26 @@ def _path(pattern: str, roots: tuple[str, ...], setting: str) -> str | Denied:
     return refused(f"policy.{setting} in tamis.toml does not hold this path")
 
 
-def _host_refused(host: str, policy: Policy) -> str:
-    # Host rules are the sandbox's: the same code decides what may be asked and what is let through.
-    from tamis.sandbox.hosts import parse_rule, rule_covers
+def _hosts(requested: Sequence[str], policy: Policy) -> tuple[list[str], list[Denied]]:
+    if not requested:
+        return [], []
+    # The sandbox's own rules: the same code decides what may be asked for and what is let through.
+    from tamis.sandbox.hosts import intersect, parse_policy_rule, parse_rule
 
-    try:
-        rule = parse_rule(host)
-    except ValueError as error:
-        return str(error)
-    for allowed in policy.allow_hosts:
+    opened = []
+    for text in policy.allow_hosts:
+        with contextlib.suppress(ValueError):
+            opened.append(parse_policy_rule(text))
+    granted: list[str] = []
+    denied: list[Denied] = []
+    for text in requested:
         try:
-            if allowed == "*" or rule_covers(parse_rule(allowed), rule):
-                return ""
-        except ValueError:
+            shared, _ = intersect(opened, (parse_rule(text),), policy.allow_cidrs)
+        except ValueError as error:
+            denied.append(Denied(kind="network", value=text, reason=str(error)))
             continue
-    return "policy.allowHosts in tamis.toml does not open this host"
+        granted.extend(rule.text for rule in shared)
+        if not shared:
+            reason = "policy.allowHosts in tamis.toml does not open this host"
+            denied.append(Denied(kind="network", value=text, reason=reason))
+    return granted, denied

@@ -1,0 +1,255 @@
+"""The runtime that every face shares: settings, the registry in force, and the methods over them.
+
+One object per root. Replacing the registry never disturbs a running call, which keeps the one it resolved from. Must not
+know framing, LSP or the command line.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.catalogue import CATALOGUE, message, severity
+from tamis.protocols.contract import (
+    Description,
+    ParseResult,
+    Problem,
+    ToolList,
+    ToolSummary,
+    ValidateResult,
+)
+from tamis.protocols.manifest import ExternalScript, read_manifest
+from tamis.protocols.model import Diag, Document, Json, ReadOptions, ToolHint
+from tamis.protocols.observation import unknown_tool
+from tamis.protocols.positions import LineIndex, PositionEncoding
+from tamis.protocols.reader import read_text
+from tamis.protocols.suggest import did_you_mean
+from tamis.protocols.tokens import estimate_tokens
+from tamis.protocols.wire import parse_result, to_range
+from tamis.server.runtime.config import LoadedSettings, Settings, load_settings
+from tamis.server.runtime.execute import CallRequest, check_request
+from tamis.server.runtime.registry import Registry, Tool, load_registry
+
+ProtocolName = Literal["auto", "action", "tam", "vcp"]
+MAX_TEXT_CHARS = 64 * 1024 * 1024
+DEFAULT_PAGE = 500
+
+
+class InlineTool(msgspec.Struct, rename="camel"):
+    """A tool given with a request: it guides reading and checking like a registered one."""
+
+    tool_id: str
+    parameters: dict[str, Any] = {}
+
+
+class ToolFilter(msgspec.Struct, rename="camel"):
+    """Which tools to list; every given part must fit."""
+
+    tags: list[str] = []
+    namespace: str | None = None
+    query: str | None = None
+    callable: bool | None = None
+
+
+class Runtime:
+    """Settings and registry of one root; the registry is loaded on first use."""
+
+    def __init__(self, root: Path, overlay: Mapping[str, Any] | None = None) -> None:
+        self.root = root
+        self.started = time.monotonic()
+        self.loaded: LoadedSettings = load_settings(root, overlay)
+        self.running = 0
+        self._registry: Registry | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.loaded.settings
+
+    @property
+    def registry(self) -> Registry:
+        """The registry in force."""
+        if self._registry is None:
+            self._registry = load_registry(self.root, self.settings)
+        return self._registry
+
+    def reload(self) -> Registry:
+        """Reads the tool folders again."""
+        self._registry = load_registry(self.root, self.settings)
+        return self._registry
+
+    def read(
+        self,
+        text: str,
+        protocol: ProtocolName = "auto",
+        *,
+        complete: bool = True,
+        tools: Sequence[InlineTool] = (),
+        options: Mapping[str, Any] | None = None,
+        guided: bool = True,
+    ) -> Document:
+        """Reads a text. ``guided`` lets registered tools guide the reading; inline ones always do and win."""
+        hints: dict[str, ToolHint] = dict(self.registry.hints()) if guided else {}
+        hints.update({tool.tool_id: ToolHint(tool.tool_id, tool.parameters) for tool in tools})
+        own = self.settings.protocol
+        given = options or {}
+        return read_text(
+            text,
+            protocol,
+            ReadOptions(
+                complete=complete,
+                reasoning_calls=given.get("reasoningCalls", own.reasoning_calls),
+                fenced_calls=given.get("fencedCalls", own.fenced_calls),
+                allow_multiple_blocks=given.get("allowMultipleBlocks", own.allow_multiple_blocks),
+                tools=hints,
+            ),
+        )
+
+    def parse(
+        self, text: str, protocol: ProtocolName = "auto", *, encoding: PositionEncoding | None = None, **reading: Any
+    ) -> ParseResult:
+        """``tool/parse``."""
+        return parse_result(self.read(text, protocol, **reading), encoding)
+
+    def list_tools(
+        self, wanted: ToolFilter | None = None, *, full: bool = False, cursor: str | None = None, limit: int | None = None
+    ) -> ToolList:
+        """``tool/list``, in the order of ids, newest version first."""
+        wanted = wanted or ToolFilter()
+        tools = [tool for tool in self.registry.tools if _fits(tool, wanted)]
+        start = int(cursor) if cursor is not None and cursor.isdigit() and len(cursor) < 12 else 0
+        end = start + max(1, min(limit or DEFAULT_PAGE, DEFAULT_PAGE))
+        return ToolList(
+            tools=[self._summary(tool, full=full) for tool in tools[start:end]],
+            next_cursor=str(end) if end < len(tools) else UNSET,
+            etag=self.registry.etag(),
+        )
+
+    def describe(self, tool_id: str, version: str | None = None) -> Description | None:
+        """``tool/describe`` in the native form; None when there is no such tool or version."""
+        tool = self.registry.get(tool_id, version)
+        if tool is None:
+            return None
+        text = msgspec.json.encode(tool.manifest.raw).decode("utf-8", "replace")
+        return Description(definition=dict(tool.manifest.raw), losses=[], tokens=estimate_tokens(text))
+
+    def validate_args(
+        self, tool_id: str, args: Mapping[str, Any], tools: Sequence[InlineTool] = (), prefix: str = ""
+    ) -> ValidateResult:
+        """``tool/validate`` of one tool's arguments; an unknown tool is a problem, not an error."""
+        tool = _inline(tool_id, tools) or self.registry.get(tool_id)
+        if tool is None:
+            names = [*(inline.tool_id for inline in tools), *self.registry.names()]
+            text, found = unknown_tool(tool_id, names)
+            problem = Problem(
+                code="VA401",
+                slug=CATALOGUE["VA401"].slug,
+                path="",
+                message=text,
+                suggestion=UNSET if found is None else found,
+            )
+            return ValidateResult(valid=False, errors=[problem], warnings=[])
+        check = check_request(CallRequest(call_id="", name=tool_id, args=dict(args)), tool)
+        for problem in (*check.errors, *check.warnings):
+            problem.path = prefix + problem.path
+        return ValidateResult(
+            valid=check.valid,
+            errors=check.errors,
+            warnings=check.warnings,
+            coerced=check.coerced if check.valid else UNSET,
+        )
+
+    def validate_manifest(self, manifest: Mapping[str, Any] | str) -> ValidateResult:
+        """``tool/validate`` of a manifest, given as JSON or as its text (then problems carry ranges)."""
+        given = manifest if isinstance(manifest, str) else None
+        text = given if given is not None else msgspec.json.format(msgspec.json.encode(manifest), indent=2).decode()
+        reading = read_manifest(text, strict=self.settings.strict_json)
+        lines = LineIndex(text)
+        errors: list[Problem] = []
+        warnings: list[Problem] = []
+        for diag in reading.diagnostics:
+            level = severity(diag)
+            if level in ("error", "warning"):
+                found = diag.data.get("suggestion")
+                problem = Problem(
+                    code=diag.code,
+                    slug=CATALOGUE[diag.code].slug,
+                    path=_pointer(diag, reading.tree),
+                    message=message(diag),
+                    suggestion=found if isinstance(found, str) else UNSET,
+                    range=UNSET if given is None else to_range(diag.span, lines, None),
+                )
+                (errors if level == "error" else warnings).append(problem)
+        valid = not errors
+        return ValidateResult(
+            valid=valid,
+            errors=errors,
+            warnings=warnings,
+            coerced=reading.manifest.raw if valid and reading.manifest is not None else UNSET,
+        )
+
+    def _summary(self, tool: Tool, *, full: bool) -> ToolSummary:
+        manifest = tool.manifest
+        return ToolSummary(
+            tool_id=manifest.tool_id,
+            version=manifest.version,
+            display_name=manifest.display_name,
+            description=manifest.description,
+            kind="tool" if isinstance(manifest.handler, ExternalScript) else "service",
+            namespace=tool.namespace,
+            tags=list(manifest.tags),
+            callable=tool.callable,
+            available=tool.available,
+            reason=tool.reason or UNSET,
+            source=tool.path,
+            definition=dict(manifest.raw) if full else UNSET,
+        )
+
+
+def _inline(tool_id: str, tools: Sequence[InlineTool]) -> Tool | None:
+    for inline in tools:
+        if inline.tool_id == tool_id:
+            return inline_tool(inline.tool_id, inline.parameters)
+    return None
+
+
+def inline_tool(tool_id: str, parameters: dict[str, Json]) -> Tool:
+    """A tool that exists only for one request: it can be checked against, never run."""
+    from tamis.protocols.manifest import Manifest, ServiceMethod
+
+    manifest = Manifest(
+        tool_id=tool_id,
+        display_name=tool_id,
+        description="",
+        version="0.0.0",
+        handler=ServiceMethod(service_name="inline", method_name="none"),
+        parameters=parameters,
+    )
+    return Tool(manifest, "", available=False, reason="given inline")
+
+
+def _fits(tool: Tool, wanted: ToolFilter) -> bool:
+    manifest = tool.manifest
+    if wanted.namespace is not None and tool.namespace != wanted.namespace:
+        return False
+    if wanted.callable is not None and tool.callable != wanted.callable:
+        return False
+    if not set(wanted.tags) <= set(manifest.tags):
+        return False
+    if wanted.query:
+        query = wanted.query.casefold()
+        text = "\n".join((manifest.tool_id, manifest.display_name, manifest.description, *manifest.tags)).casefold()
+        return query in text or bool(did_you_mean(wanted.query, [manifest.tool_id]))
+    return True
+
+
+def _pointer(diag: Diag, tree: Any) -> str:
+    found = diag.data.get("pointer")
+    if isinstance(found, str):
+        return found
+    return str(tree.pointer_at(diag.span[0]).pointer)

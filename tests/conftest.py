@@ -1,0 +1,41 @@
+"""Shared switches and places of the test suite."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+CORPORA = ROOT.parent / "shared" / "corpora"
+
+settings.register_profile(
+    "ci", deadline=None, derandomize=True, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("long", deadline=None, max_examples=5000, suppress_health_check=list(HealthCheck))
+settings.load_profile("ci")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", default=False, help="run the long forms of the seeded tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--long"):
+        settings.load_profile("long")
+    # A tool run must see the same machine in every test, whoever starts the suite.
+    os.environ.pop("TAMIS_ROOT", None)
+
+
+@pytest.fixture
+def is_long(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--long"))
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    if not CORPORA.is_dir():
+        pytest.skip(f"the corpora are not there: {CORPORA.relative_to(ROOT.parent)} beside the project")
+    return CORPORA

