@@ -75,4 +75,5 @@ class Paint:
         self.on = bool(stream.isatty()) and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
     def __call__(self, code: str, text: str) -> str:
+        """The text in the colour of an SGR code, or as it is."""
         return f"\033[{code}m{text}\033[0m" if self.on else text

@@ -64,7 +64,9 @@ class Method:
 class Session:
     """Serves ``methods`` on the process's stdio until its stdin ends, ``exit`` comes, or the parent dies."""
 
-    def __init__(self, methods: dict[str, Method], on_notification: dict[str, Callable[[Any], None]] | None = None) -> None:
+    def __init__(
+        self, methods: dict[str, Method], on_notification: dict[str, Callable[[Any], None]] | None = None
+    ) -> None:
         self.methods = methods
         self.on_notification = on_notification or {}
         self.pending: dict[object, tuple[Request, asyncio.Task[None]]] = {}

@@ -284,9 +284,7 @@ async def _run(
             ),
             hosts=rights.hosts,
             allow_cidrs=around.settings.policy.allow_cidrs,
-            interpreters=sandbox.Interpreters(
-                operator.python or None, operator.nodejs or None, operator.bun or None
-            ),
+            interpreters=sandbox.Interpreters(operator.python or None, operator.nodejs or None, operator.bun or None),
         ),
         on_output=show if on_output is not None else None,
         cancelled=around.cancelled,
@@ -361,7 +359,9 @@ def _output_fault(tool: Tool, output: Any) -> ExecutionError | None:
     if not found:
         return None
     text = "; ".join(problem.message for problem in found[:8])
-    return failure("OutputValidationError", f"the script's output does not fit the manifest's output schema: {text}", errors=found)
+    return failure(
+        "OutputValidationError", f"the script's output does not fit the manifest's output schema: {text}", errors=found
+    )
 
 
 def _logs(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol as TypingProtocol
 
@@ -52,15 +53,32 @@ def scan(root: Path, folders: tuple[str, ...]) -> Scan:
     """Walks ``folders`` (relative to ``root`` or absolute); each file once, sorted by path within its folder."""
     files: dict[str, FoundFile] = {}
     problems: list[LoadProblem] = []
-    budget = [MAX_ENTRIES]
     for name in folders:
         folder = Path(os.path.realpath(root / name))
         if not folder.is_dir():
             what = "is not a folder" if folder.exists() else "does not exist"
             problems.append(LoadProblem(str(folder), f"the tool folder {what}; mend `tools` in tamis.toml"))
             continue
-        _walk(folder, files, problems, budget)
+        paths, more = walk_files(folder, _is_manifest)
+        problems.extend(more)
+        for path in paths:
+            if path not in files:
+                found = read_manifest_file(path)
+                if isinstance(found, FoundFile):
+                    files[path] = found
+                else:
+                    problems.append(found)
     return Scan(tuple(files.values()), tuple(problems))
+
+
+def walk_files(top: Path, wanted: Callable[[str], bool]) -> tuple[list[str], list[LoadProblem]]:
+    """The entries below ``top`` whose name is wanted, in a stable order, and what could not be searched.
+
+    Ignore files count, links to folders are not followed, and the walk is bounded. A folder with a wanted name is given
+    like a file, so that the reader of it can say what is wrong with it.
+    """
+    problems: list[LoadProblem] = []
+    return _walk(top, wanted, problems), problems
 
 
 def read_manifest_file(path: str) -> FoundFile | LoadProblem:
@@ -92,7 +110,13 @@ def read_manifest_file(path: str) -> FoundFile | LoadProblem:
         return LoadProblem(path, f"is not UTF-8 at byte {error.start} (line {line}); save it as UTF-8")
 
 
-def _walk(top: Path, files: dict[str, FoundFile], problems: list[LoadProblem], budget: list[int]) -> None:
+def _is_manifest(name: str) -> bool:
+    return name.endswith(SUFFIX) and name != SUFFIX
+
+
+def _walk(top: Path, wanted: Callable[[str], bool], problems: list[LoadProblem]) -> list[str]:
+    files: list[str] = []
+    entries_left = MAX_ENTRIES
     stack: list[tuple[Path, int, tuple[tuple[str, _IgnoreRules], ...]]] = [(top, 0, _outer_rules(top))]
     while stack:
         folder, depth, rules = stack.pop()
@@ -105,31 +129,23 @@ def _walk(top: Path, files: dict[str, FoundFile], problems: list[LoadProblem], b
             continue
         below: list[tuple[Path, int, tuple[tuple[str, _IgnoreRules], ...]]] = []
         for entry in listed:
-            budget[0] -= 1
-            if budget[0] < 0 or len(files) >= MAX_FILES:
-                problems.append(
-                    LoadProblem(
-                        str(folder),
-                        f"the walk stopped here: more than {MAX_FILES} manifests or {MAX_ENTRIES} files; name narrower folders in `tools`",
-                    )
-                )
-                return
+            entries_left -= 1
+            if entries_left < 0 or len(files) >= MAX_FILES:
+                limit = f"more than {MAX_FILES} manifests or {MAX_ENTRIES} files"
+                problems.append(LoadProblem(str(folder), f"the walk stopped here: {limit}; name narrower folders"))
+                return files
             is_folder = entry.is_dir(follow_symlinks=False)
             if _ignored(entry.path, is_folder, rules):
                 continue
-            if entry.name.endswith(SUFFIX) and entry.name != SUFFIX:
-                if entry.path not in files:
-                    found = read_manifest_file(entry.path)
-                    if isinstance(found, FoundFile):
-                        files[entry.path] = found
-                    else:
-                        problems.append(found)
+            if wanted(entry.name):
+                files.append(entry.path)
             elif is_folder and entry.name not in SKIPPED_FOLDERS:
                 if depth >= MAX_DEPTH:
                     problems.append(LoadProblem(entry.path, f"is nested deeper than {MAX_DEPTH} folders; not searched"))
                 else:
                     below.append((Path(entry.path), depth + 1, rules))
         stack.extend(reversed(below))
+    return files
 
 
 def _outer_rules(top: Path) -> tuple[tuple[str, _IgnoreRules], ...]:

@@ -17,7 +17,7 @@ EXCERPT_CHARS = 200
 _BLANKS = " \t\r\n"
 _SKIP_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LONG_NUMBER = re.compile(r"\d{%d}" % (MAX_INTEGER_DIGITS + 1))
+_LONG_NUMBER = re.compile(rf"\d{{{MAX_INTEGER_DIGITS + 1}}}")
 
 
 class OutputError(Exception):

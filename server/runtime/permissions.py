@@ -103,8 +103,7 @@ def _path(pattern: str, roots: tuple[str, ...], setting: str) -> str | Denied:
     if ".." in parts:
         return refused("a path with '..' leaves the folder it is relative to")
     if not base.startswith("/"):
-        relative = str(PurePosixPath(*[part for part in parts if part != "."]))
-        return relative
+        return str(PurePosixPath(*[part for part in parts if part != "."]))
     real = os.path.realpath(base)
     for root in roots:
         top = os.path.realpath(root)

@@ -117,7 +117,12 @@ class Runtime:
         return parse_result(self.read(text, protocol, **reading), encoding)
 
     def list_tools(
-        self, wanted: ToolFilter | None = None, *, full: bool = False, cursor: str | None = None, limit: int | None = None
+        self,
+        wanted: ToolFilter | None = None,
+        *,
+        full: bool = False,
+        cursor: str | None = None,
+        limit: int | None = None,
     ) -> ToolList:
         """``tool/list``, in the order of ids, newest version first."""
         wanted = wanted or ToolFilter()

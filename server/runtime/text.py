@@ -67,11 +67,11 @@ def plan_text(document: Document) -> list[Planned]:
     index = {id(call): number for number, call in enumerate(document.calls)}
     for number, block in enumerate(document.blocks):
         error = _first_error(block)
-        for call in block.calls:
-            if call.executable or error is not None:
-                planned.append(
-                    Planned(index[id(call)], call, number, style_of(call), None if call.executable else error)
-                )
+        planned.extend(
+            Planned(index[id(call)], call, number, style_of(call), None if call.executable else error)
+            for call in block.calls
+            if call.executable or error is not None
+        )
     return planned
 
 
@@ -109,7 +109,7 @@ async def execute_text(
                 stopped_block = item.block
                 stopped_at = item.index if stopped_at is None else stopped_at
     ordered = [results[item.index] for item in planned]
-    text = "\n".join([*(result.observation for result in ordered), *_unread(document)])
+    text = "\n".join([*(result.observation for result in ordered), *unread_observations(document)])
     return ExecuteTextResult(
         parse=parse_result(document, options.encoding, options.call_prefix),
         results=ordered,
@@ -195,7 +195,7 @@ def _not_reached(item: Planned, document: Document, options: TextOptions, steps:
     return result
 
 
-def _unread(document: Document) -> list[str]:
+def unread_observations(document: Document) -> list[str]:
     """Observations for blocks that gave no call at all: cut off, or not readable (A29)."""
     found: list[str] = []
     for block in document.blocks:
@@ -212,4 +212,4 @@ def _malformed(protocol: str, error: Diag, document: Document) -> str:
 
 def has_unread(document: Document) -> bool:
     """Whether a block was found that could not be read."""
-    return bool(_unread(document))
+    return bool(unread_observations(document))

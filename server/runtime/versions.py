@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 
-_VERSION = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:-([0-9A-Za-z.-]{1,64}))?(?:\+[0-9A-Za-z.-]{1,64})?")
+_VERSION = re.compile(
+    r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:-([0-9A-Za-z.-]{1,64}))?(?:\+[0-9A-Za-z.-]{1,64})?"
+)
 _TERM = re.compile(r"(\^|~|>=|<=|>|<|=)?\s*([0-9A-Za-z.*+-]{1,96})")
 _PARTIAL = re.compile(r"v?(\d{1,9}|[xX*])(?:\.(\d{1,9}|[xX*]))?(?:\.(\d{1,9}|[xX*]))?")
 

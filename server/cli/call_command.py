@@ -1,0 +1,86 @@
+"""Run one tool with JSON arguments, in the sandbox."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from tamis.server.cli.inputs import UsageError, print_json, read_text, root_of, warn
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``tamis call``."""
+    parser.add_argument("tool", metavar="TOOL_ID", help="the tool's id, an alias, or id@version")
+    parser.add_argument(
+        "--args", default="{}", metavar="JSON", help="the arguments as a JSON object; @FILE or - reads them"
+    )
+    parser.add_argument("--json", action="store_true", help="print the ExecutionResult")
+    parser.add_argument("--dry-run", action="store_true", help="check everything, run nothing")
+    parser.add_argument("--yes", "-y", action="store_true", help="run without asking, where the policy asks")
+    parser.add_argument("--timeout-ms", type=int, metavar="MS", help="wall clock; lowers the operator's")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the tool; prints its output, or the observation of what went wrong."""
+    try:
+        root = root_of(arguments.root)
+        args = _args(arguments.args)
+    except UsageError as error:
+        warn(str(error))
+        return 2
+    import asyncio
+
+    return asyncio.run(_run(arguments, str(root), args))
+
+
+def _args(text: str) -> dict[str, Any]:
+    import msgspec
+
+    if text == "-" or text.startswith("@"):
+        text = read_text(text.removeprefix("@"))
+    try:
+        return msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=dict[str, Any])
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError, RecursionError) as error:
+        raise UsageError(f"--args is not a JSON object: {error}") from None
+
+
+async def _run(arguments: argparse.Namespace, root: str, args: dict[str, Any]) -> int:
+    from pathlib import Path
+
+    from tamis.protocols.observation import value_text
+    from tamis.server.cli.answering import always, exit_code, terminal_ask
+    from tamis.server.cli.interrupts import cancel_on_interrupt
+    from tamis.server.runtime.execute import CallRequest, Surroundings, execute
+    from tamis.server.runtime.runtime import Runtime
+
+    runtime = Runtime(Path(root))
+    for problem in runtime.loaded.problems:
+        warn(problem)
+    result = await execute(
+        CallRequest(
+            call_id="call-1",
+            name=arguments.tool,
+            args=args,
+            timeout_ms=arguments.timeout_ms,
+            dry_run=arguments.dry_run,
+        ),
+        Surroundings(
+            registry=runtime.registry,
+            settings=runtime.settings,
+            ask=always if arguments.yes else terminal_ask(),
+            cancelled=cancel_on_interrupt(),
+        ),
+    )
+    if arguments.json:
+        print_json(result)
+    elif result.status == "success":
+        print(value_text(result.output))
+    else:
+        print(result.observation)
+    if not arguments.json:
+        for line in result.logs:
+            sys.stderr.write(line + "\n")
+        for denied in result.permissions.denied:
+            warn(f"not granted: {denied.kind} {denied.value}: {denied.reason}")
+    return exit_code([result])

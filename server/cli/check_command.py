@@ -1,0 +1,197 @@
+"""Diagnostics for manifests, agent profiles and the calls in texts; exit code 1 when there are errors."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tamis.server.cli.inputs import Paint, UsageError, print_json, root_of, warn
+
+if TYPE_CHECKING:
+    from tamis.server.analysis.answers import Finding
+    from tamis.server.runtime.runtime import Runtime
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``tamis check``."""
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="files or folders (default: the root)")
+    parser.add_argument("--format", choices=["text", "json", "sarif", "github"], default="text")
+    parser.add_argument("--strict", action="store_true", help="warnings fail, and what reading repaired is an error")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Checks the paths and prints what was found."""
+    try:
+        root = root_of(arguments.root)
+        paths = [Path(os.path.abspath(path)) for path in arguments.paths] or [root]
+        missing = [str(path) for path in paths if not path.exists() and not path.is_symlink()]
+        if missing:
+            raise UsageError(f"'{missing[0]}' does not exist")
+    except UsageError as error:
+        warn(str(error))
+        return 2
+    from tamis.server.runtime.checkables import find_checkables
+    from tamis.server.runtime.runtime import Runtime
+
+    runtime = Runtime(root)
+    for problem in runtime.loaded.problems:
+        warn(problem)
+    files, problems = find_checkables(paths)
+    report = [(file.path, file.text, _findings(file.path, file.text, runtime)) for file in files]
+    report.extend((problem.path, "", [_unreadable(problem.message)]) for problem in problems)
+    report.sort(key=lambda entry: entry[0])
+    levels = [_level(finding, arguments.strict) for _, _, findings in report for finding in findings]
+    errors, warnings = levels.count("error"), levels.count("warning")
+    _WRITERS[arguments.format](report, errors, warnings, arguments.strict)
+    return 1 if errors or (arguments.strict and warnings) else 0
+
+
+def _findings(path: str, text: str, runtime: Runtime) -> list[Finding]:
+    from tamis.server.analysis.diagnostics import diagnose
+    from tamis.server.analysis.snapshot import FolderFacts, Settings, Snapshot, kind_of
+    from tamis.server.runtime.checkables import files_beside
+
+    kind = kind_of(path, "")
+    folder = FolderFacts(*files_beside(os.path.dirname(path))) if kind == "manifest" else None
+    own = runtime.settings
+    settings = Settings(
+        strict_json=own.strict_json,
+        reasoning_calls=own.protocol.reasoning_calls,
+        fenced_calls=own.protocol.fenced_calls,
+        allow_multiple_blocks=own.protocol.allow_multiple_blocks,
+    )
+    return diagnose(Snapshot(path, kind, text, runtime.registry, folder=folder, settings=settings))
+
+
+def _unreadable(message: str) -> Finding:
+    from tamis.server.analysis.answers import Finding
+
+    return Finding((0, 0), "MF500", "unreadable", "error", message)
+
+
+def _level(finding: Finding, strict: bool) -> str:
+    from tamis.protocols.catalogue import CATALOGUE
+
+    entry = CATALOGUE.get(finding.code)
+    return "error" if strict and entry is not None and entry.strict else finding.severity
+
+
+Report = list[tuple[str, str, "list[Finding]"]]
+
+
+def _shown(path: str) -> str:
+    here = os.getcwd() + os.sep
+    return path.removeprefix(here)
+
+
+def _places(report: Report, strict: bool) -> list[tuple[str, Finding, str, int, int, int, int]]:
+    """Every finding with its level and its one-based place."""
+    from tamis.protocols.positions import LineIndex
+
+    found: list[tuple[str, Finding, str, int, int, int, int]] = []
+    for path, text, findings in report:
+        lines = LineIndex(text)
+        for finding in findings:
+            (line, column), (end_line, end_column) = (lines.position(offset) for offset in finding.span)
+            level = _level(finding, strict)
+            found.append((_shown(path), finding, level, line + 1, column + 1, end_line + 1, end_column + 1))
+    return found
+
+
+def _write_text(report: Report, errors: int, warnings: int, strict: bool) -> None:
+    paint = Paint(sys.stdout)
+    colours = {"error": "31", "warning": "33", "information": "36", "hint": "90"}
+    for path, finding, level, line, column, _, _ in _places(report, strict):
+        if level in ("error", "warning", "information"):
+            print(
+                f"{path}:{line}:{column}: {paint(colours[level], level)}: {finding.message} [{finding.code} {finding.slug}]"
+            )
+    count = len(report)
+    print(f"{count} file{'' if count == 1 else 's'} checked, {errors} errors, {warnings} warnings", file=sys.stderr)
+
+
+def _write_json(report: Report, errors: int, warnings: int, strict: bool) -> None:
+    from msgspec import UNSET
+
+    from tamis.protocols.contract import CheckResult, Diagnostic, FileDiagnostics, TextEdit
+    from tamis.protocols.positions import LineIndex
+    from tamis.protocols.wire import to_range
+
+    files: list[FileDiagnostics] = []
+    for path, text, findings in report:
+        lines = LineIndex(text)
+        files.append(
+            FileDiagnostics(
+                path=_shown(path),
+                diagnostics=[
+                    Diagnostic(
+                        code=finding.code,
+                        slug=finding.slug,
+                        severity=_level(finding, strict),  # pyright: ignore[reportArgumentType]
+                        range=to_range(finding.span, lines, None),
+                        message=finding.message,
+                        fix=[
+                            TextEdit(range=to_range((edit.start, edit.end), lines, None), new_text=edit.new_text)
+                            for edit in finding.fix.edits
+                        ]
+                        if finding.fix is not None
+                        else UNSET,
+                    )
+                    for finding in findings
+                ],
+            )
+        )
+    print_json(CheckResult(files=files, errors=errors, warnings=warnings))
+
+
+def _write_github(report: Report, errors: int, warnings: int, strict: bool) -> None:
+    words = {"error": "error", "warning": "warning", "information": "notice"}
+    for path, finding, level, line, column, end_line, end_column in _places(report, strict):
+        if level in words:
+            text = finding.message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+            place = f"file={path},line={line},col={column},endLine={end_line},endColumn={end_column}"
+            print(f"::{words[level]} {place},title={finding.code} {finding.slug}::{text}")
+
+
+def _write_sarif(report: Report, errors: int, warnings: int, strict: bool) -> None:
+    from tamis import __version__
+
+    levels = {"error": "error", "warning": "warning", "information": "note", "hint": "none"}
+    results: list[dict[str, Any]] = []
+    rules: dict[str, dict[str, Any]] = {}
+    for path, finding, level, line, column, end_line, end_column in _places(report, strict):
+        rules.setdefault(finding.code, {"id": finding.code, "name": finding.slug})
+        results.append(
+            {
+                "ruleId": finding.code,
+                "level": levels[level],
+                "message": {"text": finding.message},
+                "locations": [
+                    {
+                        "physicalLocation": {
+                            "artifactLocation": {"uri": path},
+                            "region": {
+                                "startLine": line,
+                                "startColumn": column,
+                                "endLine": end_line,
+                                "endColumn": end_column,
+                            },
+                        }
+                    }
+                ],
+            }
+        )
+    driver = {"name": "tamis", "version": __version__, "rules": list(rules.values())}
+    print_json(
+        {
+            "version": "2.1.0",
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}],
+        }
+    )
+
+
+_WRITERS = {"text": _write_text, "json": _write_json, "sarif": _write_sarif, "github": _write_github}

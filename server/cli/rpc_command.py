@@ -1,0 +1,25 @@
+"""Serve the tool methods as JSON-RPC on stdio; both framings are read, the answer comes in kind."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tamis.server.cli.inputs import UsageError, root_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``tamis rpc``."""
+    parser.add_argument("--stdio", action="store_true", help="accepted and ignored: stdio is the only transport")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serves until stdin ends."""
+    try:
+        root = root_of(arguments.root) if arguments.root is not None else None
+    except UsageError as error:
+        sys.stderr.write(f"tamis rpc: {error}\n")
+        return 2
+    from tamis.server.rpc.methods import serve
+
+    return serve(root)

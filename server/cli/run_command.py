@@ -1,0 +1,94 @@
+"""Parse a text and run its calls in order, each in the sandbox; print the observations."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tamis.server.cli.inputs import Paint, UsageError, print_json, read_text, root_of, warn
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``tamis run``."""
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="the text; - or nothing is stdin")
+    parser.add_argument("--protocol", choices=["auto", "action", "tam", "vcp"], default="auto")
+    parser.add_argument("--yes", "-y", action="store_true", help="run without asking, within the policy")
+    parser.add_argument("--json", action="store_true", help="print the tool/executeText result")
+    parser.add_argument("--dry-run", action="store_true", help="check everything, run nothing")
+    parser.add_argument("--timeout-ms", type=int, metavar="MS", help="wall clock of each call; lowers the operator's")
+    parser.add_argument("--mode", choices=["sequential", "parallel"], default="sequential")
+    parser.add_argument(
+        "--on-error", choices=["stop", "continue"], help="override what a failed call does to its block"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the calls of the text; prints each observation as soon as it is there."""
+    try:
+        root = root_of(arguments.root)
+        text = read_text(arguments.file)
+    except UsageError as error:
+        warn(str(error))
+        return 2
+    import asyncio
+
+    return asyncio.run(_run(arguments, root, text))
+
+
+async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
+    from pathlib import Path
+
+    from tamis.protocols.contract import ExecutionResult
+    from tamis.server.cli.answering import always, exit_code, terminal_ask
+    from tamis.server.cli.findings import print_findings
+    from tamis.server.cli.interrupts import cancel_on_interrupt
+    from tamis.server.runtime.execute import Surroundings
+    from tamis.server.runtime.runtime import Runtime
+    from tamis.server.runtime.text import TextOptions, execute_text, has_unread, plan_text, unread_observations
+
+    runtime = Runtime(Path(str(root)))
+    for problem in runtime.loaded.problems:
+        warn(problem)
+    document = runtime.read(text, arguments.protocol)
+    paint = Paint(sys.stderr)
+    if not arguments.json:
+        print_findings(document, arguments.file, sys.stderr)
+    if not plan_text(document) and not has_unread(document):
+        if arguments.json:
+            pass
+        else:
+            warn("no call found in the text")
+
+    def show(result: ExecutionResult) -> None:
+        if arguments.json:
+            return
+        print(result.observation, flush=True)
+        layers = f", {result.sandbox.backend}" if result.sandbox is not None else ""
+        colour = "32" if result.status == "success" else "31"
+        sys.stderr.write(
+            paint(colour, f"  {result.tool_id}: {result.status}, {result.duration_ms:.0f} ms{layers}") + "\n"
+        )
+
+    executed = await execute_text(
+        document,
+        Surroundings(
+            registry=runtime.registry,
+            settings=runtime.settings,
+            ask=always if arguments.yes else terminal_ask(),
+            cancelled=cancel_on_interrupt(),
+        ),
+        TextOptions(
+            mode=arguments.mode,
+            on_error=arguments.on_error,
+            timeout_ms=arguments.timeout_ms,
+            dry_run=arguments.dry_run,
+            ask=not arguments.yes and not arguments.dry_run,
+        ),
+        show,
+    )
+    if arguments.json:
+        print_json(executed)
+    else:
+        for line in unread_observations(document):
+            print(line)
+    return exit_code(executed.results, unread=has_unread(document))

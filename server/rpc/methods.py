@@ -1,0 +1,398 @@
+"""The methods of ``tamis rpc``: params in, contract structs out. A thin face of the runtime; holds no rules of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+from urllib.parse import unquote, urlparse
+
+import msgspec
+
+from tamis import __version__
+from tamis.protocols.contract import RPC_VERSION, ExecutionResult
+from tamis.protocols.positions import PositionEncoding
+from tamis.server.rpc.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError, named_error
+from tamis.server.rpc.session import Method, Request, Session
+from tamis.server.runtime.config import find_root
+from tamis.server.runtime.execute import Answer, Ask, CallRequest, Question, Surroundings, execute
+from tamis.server.runtime.health import health, limits, sandbox_state
+from tamis.server.runtime.runtime import MAX_TEXT_CHARS, InlineTool, ProtocolName, Runtime, ToolFilter
+from tamis.server.runtime.text import TextOptions, execute_text
+
+PROTOCOLS = ["action", "tam", "vcp"]
+_ENCODINGS: tuple[PositionEncoding, ...] = ("utf-32", "utf-8", "utf-16")
+P = TypeVar("P", bound=msgspec.Struct)
+
+
+class _Params(msgspec.Struct, rename="camel", kw_only=True):
+    pass
+
+
+class _Empty(_Params):
+    pass
+
+
+class _List(_Params, kw_only=True):
+    filter: ToolFilter | None = None
+    view: Literal["summary", "full"] = "summary"
+    cursor: str | None = None
+    limit: int | None = None
+
+
+class _Describe(_Params, kw_only=True):
+    tool_id: str
+    version: str | None = None
+    as_: Literal["native"] = msgspec.field(default="native", name="as")
+
+
+class _Parse(_Params, kw_only=True):
+    text: str
+    protocol: ProtocolName = "auto"
+    complete: bool = True
+    tools: list[InlineTool] = []
+    options: dict[str, Any] | None = None
+
+
+class _Validate(_Params, kw_only=True):
+    tool_id: str | None = None
+    args: dict[str, Any] | None = None
+    calls: list[dict[str, Any]] | None = None
+    manifest: dict[str, Any] | str | None = None
+    tools: list[InlineTool] = []
+
+
+class _Context(_Params, kw_only=True):
+    session_id: str | None = None
+    agent_id: str | None = None
+
+
+class _Running(_Params, kw_only=True):
+    timeout_ms: int | None = None
+    dry_run: bool = False
+    output: Literal["stream", "buffer"] | None = None
+    context: _Context | None = None
+
+
+class _Execute(_Running, kw_only=True):
+    tool_id: str | None = None
+    version: str | None = None
+    args: dict[str, Any] = {}
+    call: dict[str, Any] | None = None
+
+
+class _ExecuteText(_Running, kw_only=True):
+    text: str
+    protocol: ProtocolName = "auto"
+    complete: bool = True
+    mode: Literal["sequential", "parallel"] = "sequential"
+    on_error: Literal["stop", "continue"] | None = None
+    options: dict[str, Any] | None = None
+
+
+class RpcServer:
+    """The state of one client: its root, what it can do, how it counts positions."""
+
+    def __init__(self, root: Path | None) -> None:
+        self._given_root = root
+        self._runtime: Runtime | None = None
+        self._initialized = False
+        self._shut_down = False
+        self._trusted = True
+        self._encoding: PositionEncoding | None = None
+        self._approval = "none"
+        self._streams = False
+        self._calls = 0
+        self.session = Session(
+            {
+                "initialize": Method(self._initialize),
+                "shutdown": Method(self._shutdown),
+                "tool/list": self._method(_List, self._list),
+                "tool/describe": self._method(_Describe, self._describe),
+                "tool/parse": self._method(_Parse, self._parse),
+                "tool/validate": self._method(_Validate, self._validate),
+                "tool/execute": self._method(_Execute, self._execute, finishes=True),
+                "tool/executeText": self._method(_ExecuteText, self._execute_text, finishes=True),
+                "registry/reload": self._method(_Empty, self._reload),
+                "server/health": self._method(_Empty, lambda _request, _params: health(self.runtime)),
+            }
+        )
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime; without ``initialize`` its root is ``--root``, else the folder that the daemon was started in."""
+        if self._runtime is None:
+            self._runtime = Runtime(self._given_root or find_root(Path.cwd()))
+        return self._runtime
+
+    def _method(self, kind: type[P], handler: Any, *, finishes: bool = False) -> Method:
+        def call(request: Request, params: Any) -> Any:
+            if self._shut_down:
+                raise RpcError(INVALID_REQUEST, "the session was shut down")
+            return handler(request, read_params(kind, params))
+
+        return Method(call, finishes=finishes)
+
+    def _initialize(self, _request: Request, params: Any) -> dict[str, Any]:
+        if self._initialized:
+            raise RpcError(INVALID_REQUEST, "already initialized")
+        given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+        options = _dict(given.get("initializationOptions"))
+        client = _dict(_dict(_dict(given.get("capabilities")).get("experimental")).get("tamis"))
+        self._approval = str(client.get("approval", "none"))
+        self._streams = client.get("output") is True
+        self._trusted = options.get("trusted") is not False
+        offered = _dict(_dict(given.get("capabilities")).get("general")).get("positionEncodings")
+        known = cast("list[object]", offered) if isinstance(offered, list) else []
+        self._encoding = next((name for name in _ENCODINGS if name in known), "utf-16")
+        root = self._given_root or _root_of(given)
+        self._runtime = Runtime(find_root(root) if self._given_root is None else root, _dict(options.get("settings")))
+        process_id = given.get("processId")
+        if isinstance(process_id, int) and not isinstance(process_id, bool) and process_id > 0:
+            self.session.watch_parent(process_id)
+        self._initialized = True
+        state = sandbox_state()
+        return {
+            "capabilities": {
+                "positionEncoding": self._encoding,
+                "experimental": {
+                    "tamis": {
+                        "rpc": RPC_VERSION,
+                        "methods": {name: "stable" for name in sorted(self.session.methods) if "/" in name},
+                        "protocols": PROTOCOLS,
+                        "exports": ["native"],
+                        "sandbox": {key: state[key] for key in ("backend", "version", "network", "memory", "pids")}
+                        | {"available": state["available"]},
+                        "limits": limits(self._runtime),
+                    }
+                },
+            },
+            "serverInfo": {"name": "tamis", "version": __version__},
+        }
+
+    def _shutdown(self, _request: Request, _params: Any) -> None:
+        self._shut_down = True
+
+    def _list(self, _request: Request, params: _List) -> Any:
+        return self.runtime.list_tools(
+            params.filter, full=params.view == "full", cursor=params.cursor, limit=params.limit
+        )
+
+    def _describe(self, _request: Request, params: _Describe) -> Any:
+        found = self.runtime.describe(params.tool_id, params.version)
+        if found is not None:
+            return found
+        versions = self.runtime.registry.versions(params.tool_id)
+        if versions:
+            hint = f"there is {', '.join(versions)}"
+            raise named_error("versionUnsatisfied", f"no such version of '{params.tool_id}'", hint)
+        raise named_error("toolNotFound", f"no tool '{params.tool_id}'", "tool/list gives the registered ids")
+
+    def _parse(self, _request: Request, params: _Parse) -> Any:
+        _check_size(params.text)
+        return self.runtime.parse(
+            params.text,
+            params.protocol,
+            encoding=self._encoding,
+            complete=params.complete,
+            tools=params.tools,
+            options=params.options,
+        )
+
+    def _validate(self, _request: Request, params: _Validate) -> Any:
+        if params.manifest is not None:
+            return self.runtime.validate_manifest(params.manifest)
+        if params.calls is not None:
+            results = [
+                self.runtime.validate_args(
+                    str(call.get("toolId", "")), _dict(call.get("args")), params.tools, f"/calls/{index}/args"
+                )
+                for index, call in enumerate(params.calls)
+            ]
+            valid = all(result.valid for result in results)
+            content: dict[str, Any] = {
+                "valid": valid,
+                "errors": [problem for result in results for problem in result.errors],
+                "warnings": [problem for result in results for problem in result.warnings],
+            }
+            return content | ({"coerced": [result.coerced for result in results]} if valid else {})
+        if params.tool_id is None:
+            raise RpcError(INVALID_PARAMS, "give toolId and args, calls, or manifest")
+        return self.runtime.validate_args(params.tool_id, params.args or {}, params.tools)
+
+    async def _execute(self, request: Request, params: _Execute) -> ExecutionResult:
+        self._check_trust()
+        name, args = params.tool_id, params.args
+        if params.call is not None:
+            name, args = str(params.call.get("toolId", "")), _dict(params.call.get("args"))
+        if name is None:
+            raise RpcError(INVALID_PARAMS, "give toolId and args, or call")
+        self._calls += 1
+        given_id = params.call.get("callId") if params.call is not None else None
+        call_id = given_id if isinstance(given_id, str) else f"call-{self._calls}"
+        self.runtime.running += 1
+        try:
+            return await execute(
+                CallRequest(
+                    call_id=call_id,
+                    name=name,
+                    version=params.version,
+                    args=args,
+                    timeout_ms=params.timeout_ms,
+                    dry_run=params.dry_run,
+                ),
+                self._around(request, call_id, params.output),
+            )
+        finally:
+            self.runtime.running -= 1
+
+    async def _execute_text(self, request: Request, params: _ExecuteText) -> Any:
+        self._check_trust()
+        _check_size(params.text)
+        document = self.runtime.read(params.text, params.protocol, complete=params.complete, options=params.options)
+        self._calls += 1
+        prefix = f"text-{self._calls}"
+        self.runtime.running += 1
+        try:
+            return await execute_text(
+                document,
+                self._around(request, prefix, params.output),
+                TextOptions(
+                    mode=params.mode,
+                    on_error=params.on_error,
+                    timeout_ms=params.timeout_ms,
+                    dry_run=params.dry_run,
+                    call_prefix=prefix,
+                    encoding=self._encoding,
+                ),
+            )
+        finally:
+            self.runtime.running -= 1
+
+    def _reload(self, _request: Request, _params: _Empty) -> dict[str, Any]:
+        before = {(tool.tool_id, tool.manifest.version): tool.manifest.raw for tool in self.runtime.registry.tools}
+        registry = self.runtime.reload()
+        after = {(tool.tool_id, tool.manifest.version): tool.manifest.raw for tool in registry.tools}
+        return {
+            "added": sorted("@".join(key) for key in after.keys() - before.keys()),
+            "removed": sorted("@".join(key) for key in before.keys() - after.keys()),
+            "updated": sorted("@".join(key) for key in after.keys() & before.keys() if after[key] != before[key]),
+            "errors": registry.errors,
+            "conflicts": registry.conflicts,
+            "etag": registry.etag(),
+        }
+
+    def _around(self, request: Request, call_id: str, output: Literal["stream", "buffer"] | None) -> Surroundings:
+        streams = output == "stream" or (output is None and self._streams)
+        return Surroundings(
+            registry=self.runtime.registry,
+            settings=self.runtime.settings,
+            ask=self._asker() if self._approval == "request" else None,
+            on_output=self._shower(call_id) if streams else None,
+            cancelled=request.cancelled,
+        )
+
+    def _shower(self, call_id: str) -> Any:
+        state = {"seq": 0, "lost": False}
+
+        def show(stream: str, text: str) -> None:
+            state["seq"] += 1
+            sent = self.session.notify(
+                "tool/output",
+                {"callId": call_id, "seq": state["seq"], "stream": stream, "text": text, "truncated": state["lost"]},
+                droppable=True,
+            )
+            state["lost"] = not sent
+
+        return show
+
+    def _asker(self) -> Ask:
+        async def ask(question: Question) -> Answer:
+            loop_time = asyncio.get_running_loop().time()
+            try:
+                reply = await self.session.ask(
+                    "tool/requestApproval",
+                    {
+                        "approvalId": f"approval-{question.call_id}-{loop_time:.6f}",
+                        "callId": question.call_id,
+                        "tool": question.tool_id,
+                        "args": question.args,
+                        "argsPreview": _preview(question.args),
+                        "risk": "high"
+                        if question.permissions.granted.write or question.permissions.granted.hosts
+                        else "low",
+                        "permissions": question.permissions,
+                        "options": [
+                            {"optionId": "allow", "label": "Allow once", "kind": "allow_once"},
+                            {"optionId": "reject", "label": "Deny", "kind": "reject_once"},
+                        ],
+                        "expiresAt": _expiry(question.timeout_ms),
+                    },
+                )
+            except RpcError:
+                return "unavailable"
+            content = _dict(reply)
+            if content.get("outcome") != "selected":
+                return "cancelled"
+            return "allow" if content.get("optionId") == "allow" else "deny"
+
+        return ask
+
+    def _check_trust(self) -> None:
+        if not self._trusted:
+            hint = "initialize with initializationOptions.trusted: true, or let the user trust the folder"
+            raise named_error("notTrusted", "this folder is not trusted; nothing is run in it", hint)
+
+
+def read_params(kind: type[P], params: Any) -> P:
+    """Params as a struct; missing params are empty ones, and wrong ones are the request's fault."""
+    try:
+        return msgspec.convert({} if params is None else params, kind)
+    except msgspec.ValidationError as error:
+        raise RpcError(INVALID_PARAMS, f"wrong params: {error}") from None
+
+
+def serve(root: Path | None) -> int:
+    """Runs ``tamis rpc`` on this process's stdio; returns the exit code."""
+    return asyncio.run(_serve(root))
+
+
+async def _serve(root: Path | None) -> int:
+    return await RpcServer(root).session.serve()
+
+
+def _check_size(text: str) -> None:
+    if len(text) > MAX_TEXT_CHARS:
+        raise named_error("textTooLarge", f"the text is larger than {MAX_TEXT_CHARS} characters", "send it in parts")
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _root_of(params: dict[str, Any]) -> Path:
+    folders = params.get("workspaceFolders")
+    uris: list[object] = []
+    if isinstance(folders, list):
+        uris.extend(_dict(folder).get("uri") for folder in cast("list[object]", folders))
+    uris.append(params.get("rootUri"))
+    for uri in uris:
+        if isinstance(uri, str):
+            parsed = urlparse(uri)
+            path = unquote(parsed.path)
+            if parsed.scheme == "file" and os.path.isdir(path):
+                return Path(path)
+    path = params.get("rootPath")
+    return Path(path) if isinstance(path, str) and os.path.isdir(path) else Path.cwd()
+
+
+def _preview(args: dict[str, Any]) -> str:
+    text = msgspec.json.encode(args).decode("utf-8", "replace")
+    return text if len(text) <= 400 else text[:399] + "…"
+
+
+def _expiry(timeout_ms: int) -> str:
+    from datetime import UTC, datetime, timedelta
+
+    return (datetime.now(UTC) + timedelta(milliseconds=timeout_ms)).isoformat()

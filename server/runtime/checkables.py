@@ -1,0 +1,94 @@
+"""Which files ``tamis check`` looks at, and the facts about the disk that checking them needs.
+
+A named file is always checked; a folder is searched for manifests, agent profiles and Markdown, TAM, VCP and ACTION texts.
+Ignore files count. Must not know what a finding is.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from tamis.server.runtime.loader import MAX_BYTES, SUFFIX, LoadProblem, walk_files
+
+TEXT_SUFFIXES = (".md", ".markdown", ".tam", ".vcp", ".action")
+MAX_TEXT_BYTES = 64 * 1024 * 1024
+MAX_BESIDE = 2_000
+MAX_BESIDE_DEPTH = 6
+
+
+class Checkable(msgspec.Struct, frozen=True):
+    """A file's text; ``note`` says what had to be replaced to read it."""
+
+    path: str
+    text: str
+    note: str = ""
+
+
+def find_checkables(paths: list[Path]) -> tuple[list[Checkable], list[LoadProblem]]:
+    """The texts of the named files and of the files below the named folders, each once."""
+    found: dict[str, Checkable] = {}
+    problems: list[LoadProblem] = []
+    for path in paths:
+        if path.is_dir() and not path.name.endswith(SUFFIX):
+            files, more = walk_files(path, _wanted)
+            problems.extend(more)
+        else:
+            files = [str(path)]
+        for file in files:
+            if file in found:
+                continue
+            read = _read(file)
+            if isinstance(read, LoadProblem):
+                problems.append(read)
+            else:
+                found[file] = read
+    return list(found.values()), problems
+
+
+def files_beside(folder: str) -> tuple[frozenset[str], bool]:
+    """The files below a folder as relative paths, bounded; False when the list was cut."""
+    files: list[str] = []
+    pending = [("", 0)]
+    complete = os.path.isdir(folder)
+    while pending:
+        inner, depth = pending.pop()
+        try:
+            with os.scandir(os.path.join(folder, inner)) as entries:
+                for entry in sorted(entries, key=lambda entry: entry.name):
+                    name = f"{inner}/{entry.name}" if inner else entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        if depth < MAX_BESIDE_DEPTH and entry.name not in (".git", "node_modules", ".venv"):
+                            pending.append((name, depth + 1))
+                    elif len(files) < MAX_BESIDE:
+                        files.append(name)
+                    else:
+                        complete = False
+        except OSError:
+            complete = False
+    return frozenset(files), complete
+
+
+def _wanted(name: str) -> bool:
+    return name.endswith((SUFFIX, "agent_profile.json", *TEXT_SUFFIXES)) and name != SUFFIX
+
+
+def _read(path: str) -> Checkable | LoadProblem:
+    limit = MAX_BYTES if path.endswith(".json") else MAX_TEXT_BYTES
+    try:
+        if os.path.isdir(path):
+            return LoadProblem(path, "is a folder, not a file; rename it or remove it")
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as stream:
+            data = stream.read(limit + 1)
+    except OSError as error:
+        return LoadProblem(path, f"cannot be read: {error.strerror}")
+    if len(data) > limit:
+        return LoadProblem(path, f"is larger than {limit} bytes; not checked")
+    try:
+        return Checkable(path, data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return LoadProblem(path, f"is not UTF-8 at byte {error.start} (line {line}); save it as UTF-8")

@@ -1,0 +1,71 @@
+"""What ``tamis doctor`` reports: each part of the machine and the configuration with its state and, if needed, the remedy."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from tamis.server.runtime.health import sandbox_state
+from tamis.server.runtime.runtime import Runtime
+
+State = Literal["ok", "warning", "error"]
+
+
+def examine(runtime: Runtime) -> dict[str, Any]:
+    """The report: ``ok`` and a list of checks ``{name, state, text, remedy?}``."""
+    checks = [_sandbox(), *_runtimes(runtime), *_configuration(runtime), *_tools(runtime)]
+    return {"ok": all(check["state"] != "error" for check in checks), "checks": checks}
+
+
+def _check(name: str, state: State, text: str, remedy: str = "") -> dict[str, Any]:
+    return {"name": name, "state": state, "text": text} | ({"remedy": remedy} if remedy else {})
+
+
+def _sandbox() -> dict[str, Any]:
+    state = sandbox_state(refresh=True)
+    if not state["available"]:
+        return _check("sandbox", "error", f"{state['reason']}; no tool is run without one", state["remedy"])
+    parts = f"memory by {state['memory']}, processes by {state['pids']}, network {state['network']}"
+    return _check("sandbox", "ok", f"{state['backend']} {state['version']} works; {parts}")
+
+
+def _runtimes(runtime: Runtime) -> list[dict[str, Any]]:
+    from tamis.sandbox.interpreters import Interpreter, find_interpreter
+    from tamis.sandbox.model import Interpreters
+
+    own = runtime.settings.sandbox.interpreters
+    chosen = Interpreters(own.python or None, own.nodejs or None, own.bun or None)
+    used = {tool.manifest.raw.get("handler", {}).get("language") for tool in runtime.registry.tools}
+    checks: list[dict[str, Any]] = []
+    for language in ("python", "nodejs", "bun"):
+        found = find_interpreter(language, chosen)
+        if isinstance(found, Interpreter):
+            checks.append(_check(language, "ok", found.path))
+        else:
+            # A runtime that no registered tool needs is worth a word, not a failure.
+            state: State = "error" if language in used else "warning"
+            checks.append(_check(language, state, found.reason, found.remedy))
+    return checks
+
+
+def _configuration(runtime: Runtime) -> list[dict[str, Any]]:
+    path = runtime.root / "tamis.toml"
+    where = str(path) if path.is_file() else f"no tamis.toml; the defaults hold in {runtime.root}"
+    problems = runtime.loaded.problems
+    if not problems:
+        return [_check("configuration", "ok", where)]
+    return [_check("configuration", "error", problem, f"mend {path}") for problem in problems]
+
+
+def _tools(runtime: Runtime) -> list[dict[str, Any]]:
+    registry = runtime.registry
+    checks = [_check("tools", "ok", f"{len(registry.tools)} registered")]
+    for error in registry.errors:
+        place = f":{error.line}:{error.column}" if error.line else ""
+        checks.append(_check("manifest", "error", f"{error.path}{place}: {error.message}", "mend or move the file"))
+    checks.extend(_check("manifest", "warning", f"{item.dropped}: {item.message}") for item in registry.conflicts)
+    checks.extend(
+        _check("tool", "warning", f"{tool.tool_id} is not available: {tool.reason}")
+        for tool in registry.tools
+        if not tool.available
+    )
+    return checks
