@@ -34,6 +34,7 @@ class Finding(msgspec.Struct, frozen=True):
     tags: tuple[Tag, ...] = ()
     related: tuple[Related, ...] = ()
     fix: Fix | None = None
+    href: str = ""
 
 
 class Proposal(msgspec.Struct, frozen=True):

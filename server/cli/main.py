@@ -34,11 +34,9 @@ def main(argv: list[str] | None = None) -> int:
         return 0 if words else USAGE
     name = words[0]
     if name not in COMMANDS:
-        from tamis.protocols.suggest import did_you_mean
+        from tamis.protocols.suggest import best, hint
 
-        found = did_you_mean(name, list(COMMANDS))
-        hint = f", did you mean '{found[0]}'?" if found else ""
-        sys.stderr.write(f"tamis: no command '{name}'{hint} `tamis --help` lists the commands\n")
+        sys.stderr.write(f"tamis: no command '{name}'{hint(best(name, COMMANDS))} (`tamis --help` lists them)\n")
         return USAGE
     import argparse
     import importlib

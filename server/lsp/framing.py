@@ -31,7 +31,7 @@ MessageId = int | str
 class Envelope(msgspec.Struct):
     """One JSON-RPC message with its payload left undecoded."""
 
-    id: MessageId | None | UnsetType = UNSET
+    id: MessageId | UnsetType | None = UNSET
     method: str | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
@@ -71,7 +71,9 @@ def decode(body: bytes) -> Envelope:
         raise ProtocolError(-32700, f"The message is not JSON: {error}") from error
 
 
-_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}(\\u[dD][c-fC-F][0-9a-fA-F]{2})?|(u[dD][c-fC-F][0-9a-fA-F]{2})|.)", re.S)
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}(\\u[dD][c-fC-F][0-9a-fA-F]{2})?|(u[dD][c-fC-F][0-9a-fA-F]{2})|.)", re.S
+)
 
 
 def replace_lone_surrogates(body: bytes) -> bytes:
@@ -118,7 +120,7 @@ def read_messages(descriptor: int, deliver: Callable[[list[bytes | ProtocolError
                     done.append(ProtocolError(-32700, "No end of the headers found"))
                     at = len(buffer)
                 break
-            length = _LENGTH.search(buffer, at, headers.end())
+            length = _LENGTH.search(bytes(buffer[at : headers.end()]))
             if length is None:
                 if buffer[at : headers.start()].strip():
                     done.append(ProtocolError(-32700, "A message without a Content-Length header"))

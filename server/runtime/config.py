@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from tamis.protocols.suggest import did_you_mean
+from tamis.protocols.suggest import best, hint
 
 FILE_NAME = "tamis.toml"
 MAX_FILE_BYTES = 1024 * 1024
@@ -135,9 +135,9 @@ def _read(kind: type[msgspec.Struct], raw: Mapping[str, Any], prefix: str, probl
     for name, value in raw.items():
         field = fields.get(name)
         if field is None:
-            found = did_you_mean(name, list(fields))
-            hint = f", did you mean '{prefix}{found[0]}'?" if found else ""
-            problems.append(f"{FILE_NAME}: unknown setting '{prefix}{name}'{hint}")
+            found = best(name, fields)
+            meant = hint(f"{prefix}{found}" if found else None)
+            problems.append(f"{FILE_NAME}: unknown setting '{prefix}{name}'{meant}")
             continue
         if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
             if isinstance(value, dict):

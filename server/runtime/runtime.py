@@ -28,7 +28,7 @@ from tamis.protocols.model import Diag, Document, Json, ReadOptions, ToolHint
 from tamis.protocols.observation import unknown_tool
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.protocols.reader import read_text
-from tamis.protocols.suggest import did_you_mean
+from tamis.protocols.suggest import best
 from tamis.protocols.tokens import estimate_tokens
 from tamis.protocols.wire import parse_result, to_range
 from tamis.server.runtime.config import LoadedSettings, Settings, load_settings
@@ -249,7 +249,7 @@ def _fits(tool: Tool, wanted: ToolFilter) -> bool:
     if wanted.query:
         query = wanted.query.casefold()
         text = "\n".join((manifest.tool_id, manifest.display_name, manifest.description, *manifest.tags)).casefold()
-        return query in text or bool(did_you_mean(wanted.query, [manifest.tool_id]))
+        return query in text or best(wanted.query, [manifest.tool_id]) is not None
     return True
 
 

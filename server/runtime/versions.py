@@ -29,9 +29,9 @@ def version_key(text: str) -> Key:
 
 def satisfies(version: str, wanted: str) -> bool:
     """Whether a version is in a range. An exact text always matches itself; an unreadable range matches nothing else."""
-    wanted = wanted.strip()
-    if wanted in ("", "*", "latest") or version == wanted:
+    if version == wanted or wanted.strip() in ("", "*", "latest"):
         return True
+    wanted = wanted.strip()
     key = version_key(version)
     if key[0] < 0:
         return False

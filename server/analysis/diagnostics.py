@@ -1,0 +1,105 @@
+"""The findings of a document: what reading it found, and what the tools around it say.
+
+The text of a finding and its severity are the catalogue's; this module only decides which findings there are. Every list is
+capped, and the cap is said.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tamis.protocols.catalogue import CATALOGUE, message, severity
+from tamis.protocols.model import Block, Call, Diag, Edit, Fix
+from tamis.protocols.suggest import best, hint
+from tamis.server.analysis.answers import Finding, Related, Tag
+from tamis.server.analysis.manifests import manifest_findings, profile_findings
+from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
+
+MAX_FINDINGS = 200
+SET_ASIDE = frozenset({"TC009", "TC017"})
+"""The finding that opens a block which is no request: quoted as an example, or in reasoning (rulings 5 and 7)."""
+_TAGS: dict[str, tuple[Tag, ...]] = {
+    "TC007": ("unnecessary",),
+    "TC011": ("unnecessary",),
+    "AX125": ("unnecessary",),
+    "AX136": ("unnecessary",),
+    "MF510": ("unnecessary",),
+    "TM226": ("unnecessary",),
+}
+_ORDER = {"error": 0, "warning": 1, "information": 2, "hint": 3}
+
+
+def diagnose(snapshot: Snapshot) -> list[Finding]:
+    """All findings of a document by place, at most 200: the gravest stay, and a last one says how many were left out."""
+    if snapshot.kind == "other":
+        return []
+    if len(snapshot.text) > MAX_ANALYSED_CHARS:
+        return [to_finding(Diag("TC024", (0, 0), {"limit": MAX_ANALYSED_CHARS}))]
+    if snapshot.kind == "manifest":
+        found = manifest_findings(snapshot)
+    elif snapshot.kind == "profile":
+        found = profile_findings(snapshot)
+    else:
+        found = [(diag, ()) for diag in text_findings(snapshot)]
+    findings = [to_finding(diag, related) for diag, related in found]
+    if len(findings) > MAX_FINDINGS:
+        left_out = len(findings) - MAX_FINDINGS
+        findings = sorted(findings, key=lambda finding: (_ORDER[finding.severity], finding.span))[:MAX_FINDINGS]
+        findings.append(to_finding(Diag("TC025", (0, 0), {"limit": MAX_FINDINGS, "n": left_out})))
+    findings.sort(key=lambda finding: (finding.span, finding.code))
+    return findings
+
+
+def to_finding(diag: Diag, related: tuple[Related, ...] = ()) -> Finding:
+    """A catalogue finding with its sentence and severity."""
+    return Finding(
+        diag.span,
+        diag.code,
+        CATALOGUE[diag.code].slug,
+        severity(diag),
+        message(diag),
+        _TAGS.get(diag.code, ()),
+        related,
+        diag.fix,
+    )
+
+
+def text_findings(snapshot: Snapshot) -> list[Diag]:
+    """What reading a text found, and, where tools are known, what they say about its calls."""
+    document = snapshot.document
+    found = list(document.diagnostics)
+    registry = snapshot.registry
+    # Without a single registered tool every call would be unknown: that is a missing folder, not a wrong call.
+    if registry is None or not registry.tools:
+        return found
+    for block in document.blocks:
+        if is_set_aside(block):
+            continue
+        for call in block.calls:
+            found.extend(_check(snapshot, call))
+    return found
+
+
+def is_set_aside(block: Block) -> bool:
+    """Whether a block stands in reasoning or is an example."""
+    first = block.diagnostics[0] if block.diagnostics else None
+    return first is not None and first.code in SET_ASIDE and first.span == block.open
+
+
+def _check(snapshot: Snapshot, call: Call) -> list[Diag]:
+    from tamis.protocols.check import check_call
+
+    if not call.tool_id or snapshot.registry is None:
+        return []
+    tool = snapshot.registry.get(call.tool_id)
+    if tool is None:
+        suggestion = best(call.tool_id, snapshot.registry.names())
+        fix = None
+        if suggestion is not None:
+            fix = Fix(f"Change to '{suggestion}'", (Edit(*call.tool_span, suggestion),), "unsafe")
+        return [Diag("VA401", call.tool_span, {"id": call.tool_id, "hint": hint(suggestion)}, fix=fix)]
+    findings = check_call(call, snapshot.text, tool.plan).findings
+    if not call.complete:
+        # What a cut-off call lacks may simply not have been typed yet.
+        return [diag for diag in findings if diag.code != "VA404"]
+    return [msgspec.structs.replace(diag, repair=False) for diag in findings]

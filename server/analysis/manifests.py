@@ -1,0 +1,115 @@
+"""Findings of manifests and profiles that one file alone cannot give: its script on disk, the other manifests, the tools."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from tamis.protocols.model import Diag, Edit, Fix
+from tamis.protocols.positions import Span
+from tamis.protocols.suggest import best, hint
+from tamis.server.analysis.answers import Related
+from tamis.server.analysis.snapshot import Snapshot
+
+SCHEMA_CODES = frozenset(
+    {
+        "MF501",
+        "MF502",
+        "MF503",
+        "MF504",
+        "MF505",
+        "MF531",
+        "MF520",
+        "MF521",
+        "MF522",
+        "MF523",
+        "MF524",
+        "MF525",
+        "MF526",
+    }
+)
+"""What an editor's own JSON service says with our schema; left to it when it does (``schemaDiagnostics: "off"``)."""
+
+Findings = list[tuple[Diag, tuple[Related, ...]]]
+
+
+def manifest_findings(snapshot: Snapshot) -> Findings:
+    """Findings of a manifest, with the other places that belong to them."""
+    found: Findings = [
+        (diag, ())
+        for diag in snapshot.manifest.diagnostics
+        if snapshot.settings.schema_diagnostics or diag.code not in SCHEMA_CODES
+    ]
+    found += _script(snapshot)
+    found += _twins(snapshot)
+    return found
+
+
+def _value_span(snapshot: Snapshot, pointer: str) -> Span | None:
+    node = snapshot.manifest.tree.node_at(pointer)
+    if node is None or node.kind != "string":
+        return None
+    return node.span
+
+
+def _text(snapshot: Snapshot, pointer: str) -> str:
+    node = snapshot.manifest.tree.node_at(pointer)
+    return node.value if node is not None and isinstance(node.value, str) else ""
+
+
+def _script(snapshot: Snapshot) -> Findings:
+    """The handler's script must exist beside the manifest (D34)."""
+    facts = snapshot.folder
+    span = _value_span(snapshot, "/handler/scriptPath")
+    if facts is None or span is None or _text(snapshot, "/handler/type") != "external-script":
+        return []
+    written = _text(snapshot, "/handler/scriptPath")
+    path = posixpath.normpath(written.replace("\\", "/")) if written else ""
+    # Paths that leave the folder have a finding of their own; folders that were not listed are not judged.
+    if not path or path.startswith(("/", "..")) or ":" in path or any(p in _UNLISTED for p in path.split("/")):
+        return []
+    if path in facts.files or not facts.complete:
+        return []
+    suggestion = best(path, facts.files) or next(
+        (file for file in sorted(facts.files) if posixpath.basename(file) == posixpath.basename(path)), None
+    )
+    fix = None
+    if suggestion is not None:
+        fix = Fix(f"Change to '{suggestion}'", (Edit(span[0], span[1], f'"{suggestion}"'),), "unsafe")
+    return [(Diag("MF540", span, {"v": written, "hint": hint(suggestion)}, fix=fix), ())]
+
+
+_UNLISTED = frozenset({"node_modules", ".venv", "__pycache__", ".git", ".hg", ".svn"})
+
+
+def _twins(snapshot: Snapshot) -> Findings:
+    """Another manifest with the same id and version (ruling 35); both files get the finding."""
+    span = _value_span(snapshot, "/toolId")
+    tool_id, version = _text(snapshot, "/toolId"), _text(snapshot, "/version")
+    if snapshot.registry is None or span is None or not tool_id:
+        return []
+    related: list[Related] = []
+    kept = ""
+    for tool in snapshot.registry.tools:
+        if tool.path != snapshot.path and tool.tool_id == tool_id and tool.manifest.version == version:
+            related.append(_place(snapshot, tool.path, tool_id))
+            kept = "that one is used"
+    for conflict in snapshot.registry.conflicts:
+        if conflict.tool_id == tool_id and conflict.version == version and snapshot.path == conflict.kept:
+            related.append(_place(snapshot, conflict.dropped, tool_id))
+            kept = "this one is used"
+    if not related:
+        return []
+    args: dict[str, str | int] = {"v": tool_id, "version": version, "kept": kept}
+    return [(Diag("MF541", span, args), tuple(dict.fromkeys(related)))]
+
+
+def _place(snapshot: Snapshot, path: str, tool_id: str) -> Related:
+    text = snapshot.neighbours.get(path, "")
+    found = re.search(r'"toolId"\s*:\s*("' + re.escape(tool_id) + r'")', text)
+    return Related(f"'{tool_id}' is declared here too", found.span(1) if found else (0, 0), path)
+
+
+def profile_findings(snapshot: Snapshot) -> Findings:
+    """Findings of an agent profile; ids are checked against the tools where there are any (W01)."""
+    return [(diag, ()) for diag in snapshot.profile.diagnostics]

@@ -1,0 +1,74 @@
+"""Settings: one spelling in file and overlay, wrong values said and harmless."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tamis.server.runtime.config import Settings, find_root, load_settings
+
+
+def test_without_a_file_the_defaults_of_the_interface_hold(tmp_path: Path) -> None:
+    loaded = load_settings(tmp_path)
+    assert loaded.settings == Settings()
+    assert loaded.settings.sandbox.wall_ms == 30_000
+    assert loaded.settings.policy.allow_hosts == ()
+    assert loaded.problems == ()
+
+
+def test_the_file_is_read_with_camel_case_names(tmp_path: Path) -> None:
+    (tmp_path / "tamis.toml").write_text(
+        'tools = ["a", "b"]\n[policy]\nallowHosts = ["example.com"]\n[sandbox]\nwallMs = 5\n[sandbox.interpreters]\npython = "/x"\n'
+    )
+    settings = load_settings(tmp_path).settings
+    assert settings.tools == ("a", "b")
+    assert settings.policy.allow_hosts == ("example.com",)
+    assert settings.sandbox.wall_ms == 5
+    assert settings.sandbox.interpreters.python == "/x"
+
+
+def test_an_overlay_lies_over_the_file_table_by_table(tmp_path: Path) -> None:
+    (tmp_path / "tamis.toml").write_text("[sandbox]\nwallMs = 5\ncpuSeconds = 7\n")
+    settings = load_settings(tmp_path, {"sandbox": {"wallMs": 9}}).settings
+    assert (settings.sandbox.wall_ms, settings.sandbox.cpu_seconds) == (9, 7)
+
+
+def test_a_wrong_value_costs_only_itself_and_is_said(tmp_path: Path) -> None:
+    (tmp_path / "tamis.toml").write_text(
+        'tools = ["a"]\nonConflict = "keepfirst"\n[sandbox]\nwallMs = "x"\nmemoryBytes = -1\n'
+    )
+    loaded = load_settings(tmp_path)
+    assert loaded.settings.tools == ("a",)
+    assert loaded.settings.on_conflict == "keepFirst"
+    assert loaded.settings.sandbox.wall_ms == 30_000
+    assert loaded.settings.sandbox.memory_bytes == 268_435_456
+    assert ["'onConflict'" in problem for problem in loaded.problems].count(True) == 1
+    assert any("'sandbox.wallMs'" in problem for problem in loaded.problems)
+    assert any("must not be negative" in problem for problem in loaded.problems)
+
+
+def test_an_unknown_setting_is_said_with_a_suggestion(tmp_path: Path) -> None:
+    (tmp_path / "tamis.toml").write_text("[policy]\nallow_hosts = []\n")
+    assert load_settings(tmp_path).problems == (
+        "tamis.toml: unknown setting 'policy.allow_hosts', did you mean 'policy.allowHosts'?",
+    )
+
+
+def test_a_policy_that_cannot_be_read_stays_closed(tmp_path: Path) -> None:
+    (tmp_path / "tamis.toml").write_text('[policy]\nallowHosts = "*"\nwriteRoots = [1]\n')
+    policy = load_settings(tmp_path).settings.policy
+    assert policy.allow_hosts == ()
+    assert policy.write_roots == ()
+
+
+def test_a_broken_file_is_said_and_the_defaults_hold(tmp_path: Path) -> None:
+    (tmp_path / "tamis.toml").write_bytes(b"tools = [\xff")
+    loaded = load_settings(tmp_path)
+    assert loaded.settings == Settings()
+    assert len(loaded.problems) == 1
+
+
+def test_the_root_is_the_nearest_folder_upwards_with_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "tamis.toml").write_text("")
+    assert find_root(tmp_path / "a" / "b") == (tmp_path / "a").resolve()
+    assert find_root(tmp_path) == tmp_path.resolve()

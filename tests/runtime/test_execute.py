@@ -1,0 +1,361 @@
+"""One call from a name to a result: every way it can end is a result of the interface's form."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import UNSET
+
+from tamis.protocols.contract import ExecutionResult
+from tamis.server.runtime.config import Settings, load_settings
+from tamis.server.runtime.execute import Answer, CallRequest, Question, Surroundings, execute
+from tamis.server.runtime.registry import load_registry
+from tests.toolbox import make_tool
+
+
+def run_tool(
+    root: Path,
+    tool_id: str,
+    args: dict[str, Any] | None = None,
+    *,
+    settings: dict[str, Any] | None = None,
+    **request: Any,
+) -> ExecutionResult:
+    async def run() -> ExecutionResult:
+        loaded = load_settings(root, settings).settings
+        around = Surroundings(registry=load_registry(root, loaded), settings=loaded, ask=request.pop("asker", None))
+        return await execute(CallRequest(call_id="call-1", name=tool_id, args=args or {}, **request), around)
+
+    return asyncio.run(run())
+
+
+def error_of(result: ExecutionResult) -> dict[str, Any]:
+    assert result.error is not UNSET, result
+    return msgspec.to_builtins(result.error)
+
+
+def test_a_tool_gets_its_arguments_and_gives_its_output(tmp_path: Path) -> None:  # D19, D20, D25
+    make_tool(tmp_path, "test:echo")
+    result = run_tool(tmp_path, "test:echo", {"text": "héllo 你好 😀"})
+    assert (result.status, result.output) == ("success", {"text": "héllo 你好 😀"})
+    assert result.attempts == 1
+    assert result.version == "1.0.0"
+    assert result.duration_ms > 0
+    assert result.sandbox is not None
+    assert result.sandbox.backend == "bubblewrap"
+    assert "seccomp" in " ".join(result.sandbox.layers)
+    assert result.observation.startswith("Observation: Tool test:echo executed successfully. Result: {")
+
+
+def test_a_text_result_is_shown_as_it_is(tmp_path: Path) -> None:  # A27
+    make_tool(tmp_path, "ReadWorldStateTool", "print('\"sunny\"')")
+    result = run_tool(tmp_path, "ReadWorldStateTool")
+    assert result.observation == "Observation: Tool ReadWorldStateTool executed successfully. Result: sunny"
+
+
+def test_the_working_folder_is_the_scripts_own(tmp_path: Path) -> None:  # D11
+    folder = make_tool(tmp_path, "test:cwd", "import json, os\nprint(json.dumps(sorted(os.listdir('.'))))")
+    (folder / "data.txt").write_text("x")
+    assert run_tool(tmp_path, "test:cwd").output == ["data.txt", "tool.py", "x.tool.json"]
+
+
+def test_an_unknown_tool_is_a_result_with_a_suggestion(tmp_path: Path) -> None:  # D58, F25, ruling 3
+    make_tool(tmp_path, "text:statistics")
+    result = run_tool(tmp_path, "text:statistic")
+    assert result.status == "error"
+    error = error_of(result)
+    assert error["type"] == "UnknownTool"
+    assert error["details"]["errors"][0]["suggestion"] == "text:statistics"
+    assert result.observation == (
+        "Observation: Error - Unknown tool ID 'text:statistic', did you mean 'text:statistics'?"
+    )
+    assert result.attempts == 0
+
+
+def test_a_version_that_is_not_there_is_said_with_those_that_are(tmp_path: Path) -> None:  # D90
+    make_tool(tmp_path, "test:echo")
+    error = error_of(run_tool(tmp_path, "test:echo@^2"))
+    assert error["type"] == "UnknownTool"
+    assert error["details"]["code"] == "versionUnsatisfied"
+    assert "1.0.0" in error["message"]
+    assert run_tool(tmp_path, "test:echo@^1", {}).status == "success"
+
+
+def test_an_unknown_parameter_is_refused_with_the_seeds_words(tmp_path: Path) -> None:  # A17, A28, A40
+    make_tool(tmp_path, "GetPlayerInfo", properties={"player_id": {"type": "string"}})
+    result = run_tool(tmp_path, "GetPlayerInfo", {"playerId": "player123"})
+    assert result.observation == (
+        "Observation: Error - Invalid parameters for GetPlayerInfo: "
+        "Unknown parameter 'playerId', did you mean 'player_id'?"
+    )
+    problem = error_of(result)["details"]["errors"][0]
+    assert (problem["code"], problem["path"], problem["suggestion"]) == ("VA403", "/playerId", "player_id")
+
+
+def test_a_missing_parameter_is_refused_and_is_not_an_empty_text(tmp_path: Path) -> None:  # F3, D59
+    make_tool(tmp_path, "test:write", required=["text"])
+    result = run_tool(tmp_path, "test:write")
+    assert "Missing required parameter 'text' (string)" in result.observation
+    assert run_tool(tmp_path, "test:write", {"text": ""}).output == {"text": ""}
+
+
+def test_a_script_that_fails_gives_its_exit_code_and_its_last_words(tmp_path: Path) -> None:  # D21, D24, D26
+    make_tool(tmp_path, "test:fail", "import sys\nprint('half')\nsys.exit('cannot divide by zero')")
+    result = run_tool(tmp_path, "test:fail")
+    error = error_of(result)
+    assert (result.status, error["type"]) == ("error", "ScriptError")
+    assert error["details"]["exitCode"] == 1
+    assert "cannot divide by zero" in error["details"]["text"]
+    assert "stdout: half" in result.logs
+    assert "stderr: cannot divide by zero" in result.logs
+    assert " Details: cannot divide by zero" in result.observation
+
+
+@pytest.mark.parametrize(
+    ("script", "cause"),
+    [
+        ("print('Loading…'); print('{}')", "not JSON"),
+        ("pass", "printed nothing"),
+        ("print('{}{}')", "more than one"),
+        ("print('[NaN]')", "NaN"),
+        ("import sys; sys.stdout.buffer.write(b'\\xff')", "not UTF-8"),
+        ("print('[' * 5000)", "nested"),
+    ],
+)
+def test_a_script_that_prints_no_json_is_an_output_format_error(tmp_path: Path, script: str, cause: str) -> None:  # F29
+    make_tool(tmp_path, "test:chatty", script)
+    error = error_of(run_tool(tmp_path, "test:chatty"))
+    assert error["type"] == "OutputFormatError"
+    assert cause in error["message"]
+
+
+def test_output_that_does_not_fit_the_manifest_is_an_error(tmp_path: Path) -> None:  # D64
+    output = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    make_tool(tmp_path, "test:wrong", 'print(\'{"n": "x"}\')', output=output)
+    error = error_of(run_tool(tmp_path, "test:wrong"))
+    assert error["type"] == "OutputValidationError"
+    assert error["details"]["errors"][0]["path"] == "/n"
+
+
+def test_stderr_alone_is_a_log_and_no_failure(tmp_path: Path) -> None:  # ruling 37
+    make_tool(tmp_path, "test:log", "import sys\nprint('note', file=sys.stderr)\nprint('1')")
+    result = run_tool(tmp_path, "test:log")
+    assert (result.status, result.output, result.logs) == ("success", 1, ["stderr: note"])
+    strict = run_tool(tmp_path, "test:log", settings={"protocol": {"stderrFails": True}})
+    assert error_of(strict)["type"] == "ScriptError"
+
+
+def test_a_script_that_never_ends_is_ended_with_the_timeouts_own_outcome(tmp_path: Path) -> None:  # D15, ruling 40
+    make_tool(tmp_path, "test:hang", "import time\ntime.sleep(60)")
+    started = time.monotonic()
+    result = run_tool(tmp_path, "test:hang", timeout_ms=400)
+    assert time.monotonic() - started < 5
+    assert result.status == "timeout"
+    assert error_of(result)["type"] == "TimeoutError"
+    assert result.observation.endswith("Error type: TimeoutError. Message: no result after 400 ms.")
+
+
+def test_a_script_that_prints_for_ever_is_ended_at_the_limit(tmp_path: Path) -> None:  # D22, S8
+    make_tool(tmp_path, "test:flood", "while True: print('x' * 1000)")
+    error = error_of(run_tool(tmp_path, "test:flood"))
+    assert (error["type"], error["details"]["limit"]) == ("ResourceError", "stdout")
+
+
+def test_input_over_the_limit_runs_nothing(tmp_path: Path) -> None:  # D22
+    make_tool(tmp_path, "test:echo")
+    result = run_tool(tmp_path, "test:echo", {"text": "x" * 2000}, settings={"sandbox": {"stdinBytes": 1000}})
+    error = error_of(result)
+    assert (error["type"], error["details"]["limit"]) == ("ResourceError", "stdin")
+
+
+def test_a_script_that_dies_by_a_signal_says_which(tmp_path: Path) -> None:
+    make_tool(tmp_path, "test:abort", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    error = error_of(run_tool(tmp_path, "test:abort"))
+    assert error["type"] == "ScriptError"
+    assert error["details"]["signal"] == "SIGKILL"
+
+
+def test_a_script_that_forks_for_ever_is_contained(tmp_path: Path) -> None:  # D79
+    make_tool(tmp_path, "test:bomb", "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass")
+    result = run_tool(tmp_path, "test:bomb", timeout_ms=1500)
+    assert result.status in ("timeout", "error")
+
+
+def test_memory_over_the_limit_is_a_resource_error(tmp_path: Path) -> None:  # D16
+    make_tool(tmp_path, "test:hog", "x = bytearray(600 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1\nprint(1)")
+    error = error_of(run_tool(tmp_path, "test:hog"))
+    assert (error["type"], error["details"]["limit"]) == ("ResourceError", "memory")
+
+
+def test_the_environment_holds_no_secret_of_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # S10
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    make_tool(tmp_path, "test:env", "import json, os\nprint(json.dumps(dict(os.environ)))")
+    output: Any = run_tool(tmp_path, "test:env").output
+    assert "sk-secret" not in str(output)
+
+
+def test_secrets_are_masked_in_logs_and_observations(tmp_path: Path) -> None:  # D83, D27
+    script = "import json, sys\nkey = json.load(sys.stdin)['key']\nprint(key, file=sys.stderr)\nsys.exit('bad ' + key)"
+    make_tool(tmp_path, "test:secret", script, properties={"key": {"type": "string", "x-secret": True}})
+    result = run_tool(tmp_path, "test:secret", {"key": "hunter2-hunter2"})
+    assert "hunter2" not in msgspec.json.encode(result).decode()
+
+
+def test_a_refused_request_for_rights_is_said_and_the_tool_runs_without(tmp_path: Path) -> None:  # D85, ruling 38
+    context = {"fileAccess": {"allowWrite": ["/tmp/outside"]}, "networkAccess": {"allowHosts": ["example.com"]}}
+    make_tool(tmp_path, "test:greedy", securityContext=context)
+    result = run_tool(tmp_path, "test:greedy", {"text": "x"})
+    assert result.status == "success"
+    assert {denied.kind for denied in result.permissions.denied} == {"write", "network"}
+    assert result.permissions.granted.write == []
+    assert all("tamis.toml" in denied.reason for denied in result.permissions.denied)
+
+
+def test_a_capability_that_the_policy_does_not_give_blocks_the_tool(tmp_path: Path) -> None:  # D41
+    make_tool(tmp_path, "test:gpu", securityContext={"requiredCapabilities": ["gpu"]})
+    result = run_tool(tmp_path, "test:gpu")
+    assert result.status == "blocked"
+    assert error_of(result)["type"] == "SecurityError"
+    assert "was not executed: policy forbids it" in result.observation
+    assert run_tool(tmp_path, "test:gpu", settings={"policy": {"capabilities": ["gpu"]}}).status == "success"
+
+
+def test_a_tool_that_agents_may_not_call_is_blocked(tmp_path: Path) -> None:  # V03, ruling 34
+    make_tool(tmp_path, "test:private", agentCallable=False)
+    assert run_tool(tmp_path, "test:private").status == "blocked"
+
+
+def test_a_write_below_the_own_folder_works_when_declared(tmp_path: Path) -> None:  # D18
+    script = "import os\nos.makedirs('.cache', exist_ok=True)\nopen('.cache/x', 'w').write('1')\nprint(1)"
+    make_tool(tmp_path, "test:undeclared", script)
+    assert run_tool(tmp_path, "test:undeclared").status == "error"
+    context = {"fileAccess": {"allowRead": ["self"], "allowWrite": [".cache/**"]}}
+    folder = make_tool(tmp_path, "test:declared", script, securityContext=context)
+    result = run_tool(tmp_path, "test:declared")
+    assert (result.status, result.permissions.granted.write) == ("success", [".cache/**"])
+    assert (folder / ".cache" / "x").read_text() == "1"
+
+
+def test_a_manifest_can_lower_limits_but_not_raise_them(tmp_path: Path) -> None:
+    hang = "import time\ntime.sleep(60)"
+    make_tool(tmp_path, "test:low", hang, execution={"timeoutMs": 300})
+    assert "after 300 ms" in run_tool(tmp_path, "test:low").observation
+    make_tool(tmp_path, "test:high", hang, execution={"timeoutMs": 60_000})
+    raised = run_tool(tmp_path, "test:high", settings={"sandbox": {"wallMs": 300}})
+    assert "after 300 ms" in raised.observation
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "words"),
+    [
+        ("allow", "success", "executed successfully"),
+        ("deny", "denied", "was not executed: the user denied it (用户拒绝了该操作)."),
+        ("unavailable", "approvalUnavailable", "was not executed: there is no one to ask for approval."),
+        ("cancelled", "cancelled", "was not executed: it was cancelled."),
+    ],
+)
+def test_every_answer_has_its_own_outcome(tmp_path: Path, answer: Answer, status: str, words: str) -> None:  # ruling 40
+    make_tool(tmp_path, "test:echo")
+
+    async def ask(_question: Question) -> Answer:
+        return answer
+
+    result = run_tool(tmp_path, "test:echo", {"text": "x"}, ask=True, asker=ask)
+    assert result.status == status
+    assert words in result.observation
+
+
+def test_no_answer_in_time_is_no_refusal(tmp_path: Path) -> None:  # ruling 40
+    make_tool(tmp_path, "test:echo")
+
+    async def ask(_question: Question) -> Answer:
+        await asyncio.sleep(60)
+        return "allow"
+
+    result = run_tool(tmp_path, "test:echo", ask=True, asker=ask, settings={"policy": {"approvalTimeoutMs": 100}})
+    assert result.status == "approvalTimeout"
+    assert "this is not a refusal" in result.observation
+
+
+def test_the_policy_can_ask_for_every_call_and_nobody_there_is_said(tmp_path: Path) -> None:  # V14, V43
+    make_tool(tmp_path, "test:echo")
+    result = run_tool(tmp_path, "test:echo", settings={"policy": {"requireConfirmation": "always"}})
+    assert result.status == "approvalUnavailable"
+    assert result.attempts == 0
+
+
+def test_a_question_shows_masked_arguments(tmp_path: Path) -> None:  # D83, V61
+    make_tool(tmp_path, "test:secret", properties={"key": {"type": "string", "x-secret": True}})
+    seen: list[Question] = []
+
+    async def ask(question: Question) -> Answer:
+        seen.append(question)
+        return "deny"
+
+    run_tool(tmp_path, "test:secret", {"key": "hunter2-hunter2"}, ask=True, asker=ask)
+    assert "hunter2" not in str(seen[0].args)
+
+
+def test_a_cancelled_call_ends_at_once_and_says_so(tmp_path: Path) -> None:  # V52, ruling 40
+    make_tool(tmp_path, "test:hang", "import time\ntime.sleep(60)")
+
+    async def run() -> tuple[ExecutionResult, float]:
+        settings = load_settings(tmp_path).settings
+        cancelled = asyncio.Event()
+        around = Surroundings(registry=load_registry(tmp_path, settings), settings=settings, cancelled=cancelled)
+        task = asyncio.create_task(execute(CallRequest(call_id="c", name="test:hang"), around))
+        await asyncio.sleep(0.5)
+        cancelled.set()
+        started = time.monotonic()
+        return await task, time.monotonic() - started
+
+    result, seconds = asyncio.run(run())
+    assert (result.status, result.error) == ("cancelled", UNSET)
+    assert seconds < 1
+
+
+def test_failing_calls_are_tried_again_as_often_as_asked(tmp_path: Path) -> None:  # T21, ruling 24
+    script = (
+        "import os, sys\nn = len(os.listdir('.n'))\nopen(f'.n/{n}', 'w').close()\nprint(n) if n == 2 else sys.exit(1)"
+    )
+    make_tool(tmp_path, "test:flaky", script, securityContext={"fileAccess": {"allowWrite": [".n/**"]}})
+
+    async def run(attempts: int) -> ExecutionResult:
+        settings = Settings()
+        around = Surroundings(registry=load_registry(tmp_path, settings), settings=settings)
+        return await execute(CallRequest(call_id="c", name="test:flaky"), around, attempts)
+
+    assert asyncio.run(run(2)).attempts == 2
+    result = asyncio.run(run(3))
+    assert (result.status, result.attempts, result.output) == ("success", 1, 2)
+
+
+def test_a_dry_run_checks_and_runs_nothing(tmp_path: Path) -> None:
+    make_tool(tmp_path, "test:fail", "raise SystemExit(1)", properties={"n": {"type": "integer"}})
+    result = run_tool(tmp_path, "test:fail", {"n": "7"}, dry_run=True)
+    assert (result.status, result.attempts, result.output) == ("success", 0, {"dryRun": True, "args": {"n": 7}})
+
+
+def test_a_missing_script_is_said_when_listed_and_when_called(tmp_path: Path) -> None:  # D34
+    folder = make_tool(tmp_path, "test:gone")
+    (folder / "tool.py").unlink()
+    registry = load_registry(tmp_path, Settings())
+    assert [tool.available for tool in registry.tools] == [False]
+    assert "tool.py" in error_of(run_tool(tmp_path, "test:gone"))["message"]
+
+
+@pytest.mark.parametrize("path", ["../outside.py", "/etc/passwd", "link.py", "a/../../x.py"])
+def test_a_script_path_that_leaves_the_folder_is_never_run(tmp_path: Path, path: str) -> None:  # D13, S1
+    (tmp_path / "outside.py").write_text("print(1)")
+    folder = make_tool(
+        tmp_path, "test:leave", handler={"type": "external-script", "scriptPath": path, "language": "python"}
+    )
+    (folder / "link.py").symlink_to(tmp_path / "outside.py")
+    result = run_tool(tmp_path, "test:leave")
+    assert result.status == "error"
+    assert result.output is UNSET
