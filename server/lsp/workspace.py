@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from tamis.server.runtime.config import LoadedSettings
     from tamis.server.runtime.registry import Registry, RegistryError, Tool
 
-MAX_FOLDER_FILES = 2_000
-MAX_FOLDER_DEPTH = 6
 FACTS_SECONDS = 2.0
-_SKIPPED = frozenset({".git", ".hg", ".svn", "node_modules", ".venv", "__pycache__"})
 
 
 class Root:
@@ -230,38 +227,10 @@ class Workspace:
         known = self._facts.get(folder)
         if known is not None and now - known[0] < FACTS_SECONDS:
             return known[1]
-        facts = list_folder(folder)
-        if facts is not None:
-            self._facts[folder] = (now, facts)
+        from tamis.server.runtime.checkables import files_beside
+
+        if not os.path.isdir(folder):  # a manifest that was never saved
+            return None
+        facts = FolderFacts(*files_beside(folder))
+        self._facts[folder] = (now, facts)
         return facts
-
-
-def list_folder(folder: str) -> FolderFacts | None:
-    """The files below a folder, bounded in number and depth; None when it cannot be listed (a new, unsaved manifest)."""
-    files: list[str] = []
-    complete = True
-    if not os.path.isdir(folder):
-        return None
-    pending = [("", 0)]
-    while pending:
-        inner, depth = pending.pop()
-        try:
-            with os.scandir(os.path.join(folder, inner)) as entries:
-                listed = sorted(entries, key=lambda entry: entry.name)
-        except OSError:
-            complete = False
-            continue
-        for entry in listed:
-            relative = inner + entry.name
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name in _SKIPPED:
-                    continue
-                if depth + 1 >= MAX_FOLDER_DEPTH:
-                    complete = False
-                else:
-                    pending.append((relative + "/", depth + 1))
-            elif len(files) >= MAX_FOLDER_FILES:
-                return FolderFacts(frozenset(files), complete=False)
-            elif entry.is_file():
-                files.append(relative)
-    return FolderFacts(frozenset(files), complete)

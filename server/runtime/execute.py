@@ -189,7 +189,7 @@ def _allowed(tool: Tool, rights: Grant) -> None:
 
 def needs_approval(manifest: Manifest, rights: Grant, policy: str) -> bool:
     """Whether a person must be asked, by the manifest's wish or the operator's policy."""
-    if policy == "always" or (manifest.execution is not None and manifest.execution.require_confirmation):
+    if policy == "always" or manifest.execution.require_confirmation:
         return True
     return policy == "writes" and bool(rights.write or rights.own_write or rights.hosts)
 
@@ -238,12 +238,12 @@ def limits_of(settings: Settings, manifest: Manifest, timeout_ms: int | None) ->
     operator = settings.sandbox
     values = {field: getattr(operator, field) for field in sandbox.Limits.__struct_fields__}
     execution = manifest.execution
-    if execution is not None:
-        for name, value in execution.limits.items():
-            if name in values:
-                values[name] = min(values[name], value)
-        if execution.timeout_ms is not None:
-            values["wall_ms"] = min(values["wall_ms"], execution.timeout_ms)
+    for field in msgspec.structs.fields(operator):
+        asked = execution.limits.get(field.encode_name)
+        if asked is not None and field.name in values:
+            values[field.name] = min(values[field.name], asked)
+    if execution.timeout_ms is not None:
+        values["wall_ms"] = min(values["wall_ms"], execution.timeout_ms)
     if timeout_ms is not None:
         values["wall_ms"] = min(values["wall_ms"], timeout_ms)
     return sandbox.Limits(**values)

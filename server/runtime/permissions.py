@@ -15,9 +15,9 @@ import msgspec
 
 from tamis.protocols.contract import Denied, Granted, Permissions
 from tamis.protocols.manifest import Manifest
+from tamis.protocols.manifest_security import CAPABILITIES
 from tamis.server.runtime.config import Policy
 
-KNOWN_CAPABILITIES = frozenset({"network", "write", "subprocess", "gpu", "build"})
 _OWN_FOLDER = frozenset({"self", ".", "./", "*", "**", "./*", "./**"})
 _GLOB = frozenset("*?[")
 
@@ -44,41 +44,40 @@ def grant(manifest: Manifest, policy: Policy) -> Grant:
     own_write: list[str] = []
     hosts: list[str] = []
     blocked = ""
-    if context is not None:
-        for pattern in context.file_access.allow_read:
-            found = _path(pattern, policy.read_roots, "readRoots")
-            if isinstance(found, Denied):
-                denied.append(found)
-                continue
-            granted.read.append(pattern)
-            if os.path.isabs(found):
-                read.append(found)
-        for pattern in context.file_access.allow_write:
-            found = _path(pattern, policy.write_roots, "writeRoots")
-            if not isinstance(found, Denied) and found == ".":
-                found = Denied(
-                    kind="write",
-                    value=pattern,
-                    reason="a tool must not write its own folder as a whole: it could change its own script; name a folder in it",
-                )
-            if isinstance(found, Denied):
-                denied.append(Denied(kind="write", value=pattern, reason=found.reason))
-                continue
-            granted.write.append(pattern)
-            (write if os.path.isabs(found) else own_write).append(found)
-        hosts, refused = _hosts(context.network_access.allow_hosts, policy)
-        granted.hosts.extend(hosts)
-        denied.extend(refused)
-        for name in context.required_capabilities:
-            if name not in KNOWN_CAPABILITIES:
-                reason = f"no capability of this name is known; known are {', '.join(sorted(KNOWN_CAPABILITIES))}"
-            elif name not in policy.capabilities:
-                reason = "policy.capabilities in tamis.toml does not name it"
-            else:
-                granted.capabilities.append(name)
-                continue
-            denied.append(Denied(kind="capability", value=name, reason=reason))
-            blocked = blocked or f"the tool requires the capability '{name}': {reason}"
+    for pattern in context.file_access.allow_read:
+        found = _path(pattern, policy.read_roots, "readRoots")
+        if isinstance(found, Denied):
+            denied.append(found)
+            continue
+        granted.read.append(pattern)
+        if os.path.isabs(found):
+            read.append(found)
+    for pattern in context.file_access.allow_write:
+        found = _path(pattern, policy.write_roots, "writeRoots")
+        if not isinstance(found, Denied) and found == ".":
+            found = Denied(
+                kind="write",
+                value=pattern,
+                reason="a tool must not write its own folder as a whole: it could change its own script; name a folder in it",
+            )
+        if isinstance(found, Denied):
+            denied.append(Denied(kind="write", value=pattern, reason=found.reason))
+            continue
+        granted.write.append(pattern)
+        (write if os.path.isabs(found) else own_write).append(found)
+    hosts, refused = _hosts(context.network.allow_hosts, policy)
+    granted.hosts.extend(hosts)
+    denied.extend(refused)
+    for name in context.required_capabilities:
+        if name not in CAPABILITIES:
+            reason = f"no capability of this name is known; known are {', '.join(sorted(CAPABILITIES))}"
+        elif name not in policy.capabilities:
+            reason = "policy.capabilities in tamis.toml does not name it"
+        else:
+            granted.capabilities.append(name)
+            continue
+        denied.append(Denied(kind="capability", value=name, reason=reason))
+        blocked = blocked or f"the tool requires the capability '{name}': {reason}"
     requested = manifest.raw.get("securityContext")
     permissions = Permissions(
         requested=requested if isinstance(requested, dict) else {}, granted=granted, denied=denied

@@ -48,8 +48,7 @@ class Tool:
     @property
     def namespace(self) -> str:
         """What stands before the colon of the id, or an empty text."""
-        head, colon, _ = self.manifest.tool_id.partition(":")
-        return head if colon else ""
+        return self.manifest.namespace
 
     @property
     def callable(self) -> bool:
@@ -60,7 +59,8 @@ class Tool:
     def plan(self) -> Plan:
         """The compiled plan of ``parameters``; compiled on first use (D55)."""
         if self._plan is None:
-            self._plan = compile_plan(self.manifest.parameters)
+            # Without a schema any arguments are taken as they are (ruling 2).
+            self._plan = compile_plan(self.manifest.parameters or {})
         return self._plan
 
     @property
@@ -73,13 +73,12 @@ class Tool:
     @property
     def names(self) -> tuple[str, ...]:
         """Every name that a call may use: the id, the aliases, the VCP command (A16, V18)."""
-        vcp = self.manifest.protocol_config.vcp_command if self.manifest.protocol_config else None
+        vcp = self.manifest.vcp_command
         return (self.manifest.tool_id, *self.manifest.aliases, *((vcp,) if vcp else ()))
 
     def hint(self) -> ToolHint:
         """What a reader may know of it."""
-        parameters = self.manifest.parameters
-        return ToolHint(self.tool_id, parameters if isinstance(parameters, dict) else {}, self.names[1:])
+        return ToolHint(self.tool_id, self.manifest.parameters or {}, self.names[1:])
 
 
 class Conflict(msgspec.Struct, frozen=True):

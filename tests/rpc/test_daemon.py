@@ -1,0 +1,432 @@
+"""``tamis rpc`` as a host sees it: methods, errors and manners, over a real process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tamis.client import Client, RpcFailure
+from tests.toolbox import action, make_tool, vcp
+
+COMMAND = [sys.executable, "-m", "tamis.server.cli.main", "rpc"]
+HANG = "import os, subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\ntime.sleep(60)"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    make_tool(tmp_path, "test:echo", tags=["a", "b"])
+    make_tool(tmp_path, "test:hang", HANG)
+    make_tool(tmp_path, "other:count", properties={"n": {"type": "integer"}})
+    return tmp_path
+
+
+@pytest.fixture
+def client(root: Path) -> Iterator[Client]:
+    with Client(root) as started:
+        yield started
+
+
+def failure(client: Client, method: str, params: Any = None) -> RpcFailure:
+    with pytest.raises(RpcFailure) as caught:
+        client.request(method, params)
+    return caught.value
+
+
+def speak(root: Path, data: bytes, *, env: dict[str, str] | None = None) -> tuple[bytes, bytes, int]:
+    done = subprocess.run(
+        [*COMMAND, "--root", str(root)], input=data, capture_output=True, timeout=30, check=False, env=env
+    )
+    return done.stdout, done.stderr, done.returncode
+
+
+def rpc(method: str, params: Any = None, number: int = 1) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "method": method} | ({} if params is None else {"params": params})
+
+
+def test_tools_are_listed_in_a_stable_order_and_filtered(client: Client) -> None:  # D51, D56, D43
+    assert [tool["toolId"] for tool in client.request("tool/list")["tools"]] == [
+        "other:count",
+        "test:echo",
+        "test:hang",
+    ]
+    filtered = client.request("tool/list", {"filter": {"namespace": "test", "tags": ["a"]}})
+    assert [tool["toolId"] for tool in filtered["tools"]] == ["test:echo"]
+    found = filtered["tools"][0]
+    assert (found["kind"], found["callable"], found["available"], found["namespace"]) == ("tool", True, True, "test")
+    assert "definition" not in found
+    assert client.request("tool/list", {"view": "full"})["tools"][1]["definition"]["toolId"] == "test:echo"
+
+
+def test_long_lists_come_in_pages(client: Client) -> None:
+    first = client.request("tool/list", {"limit": 2})
+    second = client.request("tool/list", {"limit": 2, "cursor": first["nextCursor"]})
+    assert [tool["toolId"] for tool in first["tools"] + second["tools"]] == ["other:count", "test:echo", "test:hang"]
+    assert "nextCursor" not in second
+    assert first["etag"] == second["etag"]
+
+
+def test_a_tool_is_described_and_an_unknown_one_is_an_error(client: Client) -> None:
+    described = client.request("tool/describe", {"toolId": "test:echo"})
+    assert described["definition"]["toolId"] == "test:echo"
+    assert described["losses"] == []
+    assert described["tokens"] > 20
+    error = failure(client, "tool/describe", {"toolId": "test:ecko"})
+    assert (error.code, error.data["code"], error.data["retryable"]) == (1001, "toolNotFound", False)
+    assert failure(client, "tool/describe", {"toolId": "test:echo", "version": "^9"}).code == 1002
+
+
+def test_a_text_is_parsed_with_ranges_in_code_points_and_offsets(client: Client) -> None:  # A19, ruling 9
+    result = client.request("tool/parse", {"text": "😀你好 " + action("t", name="值")})
+    call = result["calls"][0]
+    assert (call["toolId"], call["args"], call["executable"]) == ("t", {"name": "值"}, True)
+    assert call["argRanges"]["/name"]["offset"] == [21, 22]
+    assert call["argRanges"]["/name"]["start"] == {"line": 0, "character": 21}
+    assert result["responseText"] == "😀你好 "
+
+
+@pytest.mark.parametrize(("encoding", "column"), [("utf-8", 4 + 6 + 17), ("utf-16", 22), ("utf-32", 21)])
+def test_positions_are_in_the_negotiated_encoding(client: Client, encoding: str, column: int) -> None:  # ruling 9, S9
+    capabilities = {"general": {"positionEncodings": [encoding]}}
+    answer = client.request("initialize", {"capabilities": capabilities})
+    assert answer["capabilities"]["positionEncoding"] == encoding
+    result = client.request("tool/parse", {"text": "😀你好 " + action("t", name="值")})
+    place = result["calls"][0]["argRanges"]["/name"]
+    assert place["start"] == {"line": 0, "character": column}
+    assert "offset" not in place
+
+
+def test_inline_tools_guide_the_reading(client: Client) -> None:
+    text = "<ACTION><t><html><b>x</b></html></t></ACTION>"
+    assert client.request("tool/parse", {"text": text})["calls"][0]["args"] == {"html": {"b": "x"}}
+    tools = [{"toolId": "t", "parameters": {"type": "object", "properties": {"html": {"type": "string"}}}}]
+    guided = client.request("tool/parse", {"text": text, "tools": tools})
+    assert guided["calls"][0]["args"] == {"html": "<b>x</b>"}
+
+
+def test_arguments_are_validated_and_coerced(client: Client) -> None:  # D59
+    valid = client.request("tool/validate", {"toolId": "other:count", "args": {"n": "7"}})
+    assert valid == {"valid": True, "errors": [], "warnings": [], "coerced": {"n": 7}}
+    loose = client.request("tool/validate", {"toolId": "other:count", "args": {"n": "7.0"}})
+    assert (loose["valid"], loose["coerced"], [item["code"] for item in loose["warnings"]]) == (
+        True,
+        {"n": 7},
+        ["VA411"],
+    )
+    wrong = client.request("tool/validate", {"toolId": "other:count", "args": {"m": "x"}})
+    assert (wrong["valid"], wrong["errors"][0]["code"], wrong["errors"][0]["path"]) == (False, "VA403", "/m")
+    assert "coerced" not in wrong
+
+
+def test_validating_an_unknown_tool_is_a_problem_and_no_error(client: Client) -> None:
+    result = client.request("tool/validate", {"toolId": "test:ecko", "args": {}})
+    assert (result["valid"], result["errors"][0]["code"], result["errors"][0]["path"]) == (False, "VA401", "")
+    assert result["errors"][0]["suggestion"] == "test:echo"
+
+
+def test_parsed_calls_can_be_validated_together(client: Client) -> None:
+    parsed = client.request("tool/parse", {"text": vcp("other:count", n="1") + vcp("other:count", n="x")})
+    result = client.request("tool/validate", {"calls": parsed["calls"]})
+    assert result["valid"] is False
+    assert [problem["path"] for problem in result["errors"]] == ["/calls/1/args/n"]
+
+
+def test_a_manifest_is_validated_from_its_root(client: Client) -> None:
+    result = client.request("tool/validate", {"manifest": {"toolId": "a:b", "displayName": 3}})
+    assert result["valid"] is False
+    assert "/displayName" in {problem["path"] for problem in result["errors"]}
+
+
+def test_a_tool_is_executed(client: Client) -> None:
+    result = client.request("tool/execute", {"toolId": "test:echo", "args": {"text": "x"}})
+    assert (result["status"], result["output"], result["attempts"]) == ("success", {"text": "x"}, 1)
+    assert result["sandbox"]["backend"] == "bubblewrap"
+    assert {"requested", "granted", "denied"} == set(result["permissions"])
+    assert {"cpuMs", "maxRssBytes"} == set(result["usage"])
+    assert "error" not in result
+
+
+def test_what_happened_to_a_tool_is_a_result_and_not_an_rpc_error(client: Client) -> None:
+    result = client.request("tool/execute", {"toolId": "test:ecko", "args": {}})
+    assert (result["status"], result["error"]["type"], result["sandbox"]) == ("error", "UnknownTool", None)
+
+
+def test_a_text_is_executed_and_observed(client: Client) -> None:
+    result = client.request("tool/executeText", {"text": "Let me see.\n" + vcp("test:echo", text="x")})
+    assert [item["status"] for item in result["results"]] == ["success"]
+    assert result["parse"]["calls"][0]["callId"] == result["results"][0]["callId"]
+    assert "<<<[TOOL_RESULT]>>>" in result["observation"]
+
+
+def test_requests_are_answered_while_a_tool_runs(client: Client) -> None:
+    number, running = client.send("tool/execute", {"toolId": "test:hang"})
+    time.sleep(0.3)
+    started = time.monotonic()
+    assert client.request("server/health")["running"] == 1
+    assert time.monotonic() - started < 0.3
+    client.cancel(number)
+    assert running.result(5)["status"] == "cancelled"
+
+
+def test_cancelling_an_execution_gives_its_normal_result(client: Client) -> None:  # V52, V53
+    text = vcp("test:echo", text="x") + vcp("test:hang") + vcp("test:echo", text="y")
+    number, running = client.send("tool/executeText", {"text": text})
+    time.sleep(1.0)
+    client.cancel(number)
+    result = running.result(5)
+    assert [item["status"] for item in result["results"]] == ["success", "cancelled", "cancelled"]
+
+
+def test_output_is_streamed_before_the_response_when_asked(root: Path) -> None:
+    script = "import sys\nfor i in range(3): print(i, file=sys.stderr, flush=True)\nprint(1)"
+    make_tool(root, "test:talk", script)
+    seen: list[tuple[str, Any]] = []
+    with Client(root, on_notification=lambda method, params: seen.append((method, params))) as client:
+        result = client.request("tool/execute", {"toolId": "test:talk", "output": "stream"})
+        assert result["status"] == "success"
+        told = [params for method, params in seen if method == "tool/output"]
+        assert "".join(params["text"] for params in told if params["stream"] == "stderr") == "0\n1\n2\n"
+        assert [params["seq"] for params in told] == list(range(1, len(told) + 1))
+
+
+def test_a_host_that_can_approve_is_asked(root: Path) -> None:  # V14, V61
+    (root / "tamis.toml").write_text('[policy]\nrequireConfirmation = "always"\n')
+    asked: list[Any] = []
+
+    def approve(method: str, params: Any) -> Any:
+        asked.append((method, params))
+        choice = next(option for option in params["options"] if option["kind"] == "allow_once")
+        return {"outcome": "selected", "optionId": choice["optionId"]}
+
+    with Client(root, on_request=approve) as client:
+        client.request("initialize", {"capabilities": {"experimental": {"tamis": {"approval": "request"}}}})
+        assert client.request("tool/execute", {"toolId": "test:echo", "args": {"text": "x"}})["status"] == "success"
+    assert asked[0][0] == "tool/requestApproval"
+    assert asked[0][1]["args"] == {"text": "x"}
+
+
+def test_a_host_that_cannot_approve_gets_the_outcome_that_says_so(root: Path) -> None:  # V43, ruling 40
+    (root / "tamis.toml").write_text('[policy]\nrequireConfirmation = "always"\n')
+    with Client(root) as client:
+        assert client.request("tool/execute", {"toolId": "test:echo"})["status"] == "approvalUnavailable"
+
+
+def test_an_untrusted_folder_is_analysed_and_never_run(client: Client) -> None:
+    client.request("initialize", {"capabilities": {}, "initializationOptions": {"trusted": False}})
+    assert client.request("tool/parse", {"text": action("t", a="1")})["calls"]
+    error = failure(client, "tool/execute", {"toolId": "test:echo"})
+    assert (error.code, error.data["code"]) == (1901, "notTrusted")
+
+
+def test_reloading_says_what_changed_and_a_bad_file_stops_nothing(client: Client, root: Path) -> None:  # D48, D53, F27
+    make_tool(root, "new:tool")
+    (root / "bad.tool.json").write_text('{"toolId": ')
+    (root / "other_count" / "x.tool.json").unlink()
+    report = client.request("registry/reload")
+    assert (report["added"], report["removed"]) == (["new:tool@1.0.0"], ["other:count@1.0.0"])
+    assert report["errors"][0]["line"] == 1
+    assert client.request("tool/execute", {"toolId": "new:tool", "args": {"text": "x"}})["status"] == "success"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "code"),
+    [
+        ("no/such", {}, -32601),
+        ("tool/parse", {}, -32602),
+        ("tool/parse", {"text": 3}, -32602),
+        ("tool/parse", [], -32602),
+        ("tool/parse", {"text": "x", "protocol": "smtp"}, -32602),
+        ("tool/execute", {}, -32602),
+        ("tool/validate", {}, -32602),
+    ],
+)
+def test_a_wrong_request_is_answered_with_its_code_and_the_daemon_goes_on(
+    client: Client, method: str, params: Any, code: int
+) -> None:
+    assert failure(client, method, params).code == code
+    assert client.request("server/health")["status"] in ("ok", "degraded")
+
+
+def test_a_key_named_jsonrpc_inside_params_is_ordinary_data(client: Client) -> None:
+    result = client.request("tool/validate", {"toolId": "test:echo", "args": {"jsonrpc": "2.0", "max-depth": 3}})
+    assert {problem["path"] for problem in result["errors"]} == {"/jsonrpc", "/max-depth"}
+
+
+def test_bad_json_is_answered_with_a_null_id_and_the_next_line_is_read(root: Path) -> None:
+    out, _, _ = speak(
+        root, b'{"jsonrpc": "2.0", "id": 1,\n' + json.dumps(rpc("server/health", number=2)).encode() + b"\n"
+    )
+    replies = [json.loads(line) for line in out.splitlines()]
+    assert (replies[0]["id"], replies[0]["error"]["code"]) == (None, -32700)
+    assert replies[1]["id"] == 2
+
+
+def test_a_lone_surrogate_in_a_message_is_read_as_the_replacement_character(root: Path) -> None:
+    body = b'{"jsonrpc":"2.0","id":1,"method":"tool/parse","params":{"text":"a \\ud800 b"}}\n'
+    out, err, _ = speak(root, body)
+    assert json.loads(out)["result"]["responseText"] == "a \ufffd b"
+    assert b"surrogate" in err
+
+
+def test_a_message_with_headers_is_answered_with_headers(root: Path) -> None:
+    body = json.dumps(rpc("server/health")).encode()
+    out, _, code = speak(root, b"content-length: %d\r\n\r\n%b" % (len(body), body))
+    head, _, rest = out.partition(b"\r\n\r\n")
+    assert head == b"Content-Length: %d" % len(rest)
+    assert json.loads(rest)["id"] == 1
+    assert code == 0
+
+
+def test_only_protocol_is_on_stdout(root: Path) -> None:
+    out, _, _ = speak(root, b"".join(json.dumps(rpc("tool/list", number=n)).encode() + b"\n" for n in range(1, 6)))
+    assert [json.loads(line)["id"] for line in out.splitlines()] == [1, 2, 3, 4, 5]
+
+
+def test_it_works_without_locale_home_and_terminal(root: Path) -> None:
+    env = {"PATH": os.environ["PATH"], "LANG": "C", "HOME": "/nonexistent"}
+    text = "工具 " + vcp("test:echo", text="你好 😀")
+    out, _, _ = speak(root, json.dumps(rpc("tool/executeText", {"text": text})).encode() + b"\n", env=env)
+    assert json.loads(out)["result"]["results"][0]["output"] == {"text": "你好 😀"}
+
+
+def test_the_end_of_stdin_ends_the_daemon_and_what_it_runs_within_half_a_second(root: Path) -> None:
+    client = Client(root)
+    _, running = client.send("tool/execute", {"toolId": "test:hang"})
+    time.sleep(0.5)
+    children = descendants(client.process.pid)
+    assert children
+    started = time.monotonic()
+    assert client.close() == 0
+    assert time.monotonic() - started < 0.5
+    assert running.done()
+    assert alive(children) == []
+
+
+def test_sigterm_ends_the_daemon_gracefully(root: Path) -> None:
+    client = Client(root)
+    client.request("server/health")
+    client.send("tool/execute", {"toolId": "test:hang"})
+    time.sleep(0.3)
+    children = descendants(client.process.pid)
+    client.process.send_signal(signal.SIGTERM)
+    assert client.process.wait(3) == 0
+    assert alive(children) == []
+    client.close()
+
+
+def test_killing_the_daemon_in_the_middle_of_a_run_leaves_no_process(root: Path) -> None:
+    client = Client(root)
+    client.send("tool/execute", {"toolId": "test:hang"})
+    deadline = time.monotonic() + 5
+    children: list[int] = []
+    while len(children) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+        children = descendants(client.process.pid)
+    assert len(children) >= 3
+    client.process.kill()
+    client.process.wait()
+    deadline = time.monotonic() + 2
+    while alive(children) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert alive(children) == []
+    client.close()
+
+
+def test_the_daemon_ends_when_the_process_that_started_it_dies(root: Path) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    client = Client(root)
+    client.request("initialize", {"processId": parent.pid, "capabilities": {}})
+    parent.kill()
+    parent.wait()
+    assert client.process.wait(2) == 0
+    client.close()
+
+
+def test_many_requests_at_once_all_get_their_own_answer(client: Client) -> None:
+    futures = [client.send("tool/parse", {"text": action("t", n=str(n))})[1] for n in range(200)]
+    assert [future.result(20)["calls"][0]["args"]["n"] for future in futures] == [str(n) for n in range(200)]
+
+
+def test_ten_megabytes_of_text_are_parsed(client: Client) -> None:
+    result = client.request("tool/parse", {"text": "lorem ipsum < dolor & sit\n" * 400_000 + action("t", a="1")})
+    assert [call["toolId"] for call in result["calls"]] == ["t"]
+
+
+def test_shutdown_is_answered_and_later_requests_are_refused(client: Client) -> None:
+    assert client.request("shutdown") is None
+    assert failure(client, "tool/list").code == -32600
+
+
+def descendants(pid: int) -> list[int]:
+    """Every process below one, from /proc."""
+    parents: dict[int, int] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents[int(entry)] = int(fields[1])
+    found: list[int] = []
+    level = {pid}
+    while level:
+        level = {child for child, parent in parents.items() if parent in level}
+        found.extend(level)
+    return found
+
+
+def alive(pids: list[int]) -> list[int]:
+    """Those that still run; a zombie does not."""
+    running: list[int] = []
+    for pid in pids:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if state != "Z":
+            running.append(pid)
+    return running
+
+
+def test_the_helpers_of_these_tests_see_a_process() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
+    try:
+        assert child.pid in descendants(os.getpid())
+        assert alive([child.pid]) == [child.pid]
+    finally:
+        child.kill()
+        child.wait()
+    assert alive([child.pid]) == []
+
+
+def test_a_client_that_does_not_read_stops_nothing(root: Path) -> None:
+    script = "import sys\nfor i in range(20000): print('x' * 500, file=sys.stderr)\nprint(1)"
+    make_tool(root, "test:loud", script)
+    process = subprocess.Popen([*COMMAND, "--root", str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    request = rpc("tool/execute", {"toolId": "test:loud", "output": "stream"})
+    process.stdin.write(json.dumps(request).encode() + b"\n")
+    process.stdin.flush()
+    time.sleep(2)
+    lines: list[bytes] = []
+    reader = threading.Thread(target=lambda: lines.extend(process.stdout or []), daemon=True)
+    reader.start()
+    deadline = time.monotonic() + 10
+    while not any(b'"id":1' in line for line in lines) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.stdin.close()
+    assert process.wait(5) == 0
+    reader.join(5)
+    reply = json.loads(lines[-1])
+    assert reply["id"] == 1
+    assert reply["result"]["logsTruncated"] is True

@@ -1,0 +1,165 @@
+"""Whole texts: order, stops, repeats and the one observation that a model reads."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from tamis.protocols.contract import ExecuteTextResult
+from tamis.server.runtime.execute import Surroundings
+from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.text import TextOptions, execute_text
+from tests.toolbox import action, make_tool, tam, vcp
+
+FAIL = "import sys\nsys.exit('no')"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    make_tool(tmp_path, "echo")
+    make_tool(tmp_path, "other")
+    make_tool(tmp_path, "fail", FAIL)
+    return tmp_path
+
+
+def run_text(
+    root: Path, text: str, *, complete: bool = True, settings: dict[str, Any] | None = None, **options: Any
+) -> ExecuteTextResult:
+    runtime = Runtime(root, settings)
+    document = runtime.read(text, complete=complete)
+    around = Surroundings(registry=runtime.registry, settings=runtime.settings)
+    return asyncio.run(execute_text(document, around, TextOptions(**options)))
+
+
+def statuses(result: ExecuteTextResult) -> list[str]:
+    return [item.status for item in result.results]
+
+
+def test_a_text_without_a_call_gives_nothing_and_no_error(root: Path) -> None:  # A13, V41
+    result = run_text(root, "The weather is sunny.")
+    assert (result.results, result.observation) == ([], "")
+    assert result.parse.response_text == "The weather is sunny."
+
+
+def test_several_tools_of_one_action_block_run_in_order(root: Path) -> None:  # A49, ruling 14
+    text = "<ACTION><echo><text>1</text></echo><other><text>2</text></other></ACTION>"
+    result = run_text(root, text)
+    assert [(item.tool_id, item.output) for item in result.results] == [
+        ("echo", {"text": "1"}),
+        ("other", {"text": "2"}),
+    ]
+    assert len(result.observation.splitlines()) == 2
+
+
+def test_a_second_action_block_is_not_run_unless_allowed(root: Path) -> None:  # A14, ruling 14
+    text = action("echo", text="1") + "\n" + action("other", text="2")
+    assert [item.tool_id for item in run_text(root, text).results] == ["echo"]
+    allowed = run_text(root, text, settings={"protocol": {"allowMultipleBlocks": True}})
+    assert [item.tool_id for item in allowed.results] == ["echo", "other"]
+
+
+def test_the_same_call_twice_is_two_calls(root: Path) -> None:  # F26, ruling 8
+    text = vcp("echo", text="1") + "\n" + vcp("echo", text="1")
+    assert statuses(run_text(root, text)) == ["success", "success"]
+
+
+def test_a_failed_tam_step_stops_its_block_and_later_steps_say_so(root: Path) -> None:  # T20, V54
+    text = tam({"command": "fail"}, {"command": "echo", "text": "x"})
+    result = run_text(root, text)
+    assert statuses(result) == ["error", "cancelled"]
+    assert result.stopped_at == 0
+    assert "Tool fail (step 1) failed." in result.observation
+    assert "Tool echo (step 2) was not executed" in result.observation
+
+
+def test_a_failed_tam_step_that_says_continue_does_not_stop(root: Path) -> None:  # T20
+    text = tam({"command": "fail", "on_error": "continue"}, {"command": "echo", "text": "x"})
+    result = run_text(root, text)
+    assert statuses(result) == ["error", "success"]
+    assert result.stopped_at is UNSET
+
+
+def test_retry_of_a_tam_step_is_counted(root: Path) -> None:  # T21, ruling 24
+    result = run_text(root, tam({"command": "fail", "retry": "2"}))
+    assert result.results[0].attempts == 3
+
+
+def test_a_failed_action_call_stops_its_block_only(root: Path) -> None:
+    text = "<ACTION><fail></fail><echo><text>x</text></echo></ACTION>"
+    assert statuses(run_text(root, text)) == ["error", "cancelled"]
+    assert statuses(run_text(root, text, on_error="continue")) == ["error", "success"]
+
+
+def test_vcp_blocks_are_independent(root: Path) -> None:
+    text = vcp("fail") + "\n" + vcp("echo", text="x")
+    assert statuses(run_text(root, text)) == ["error", "success"]
+
+
+def test_vcp_results_come_as_result_blocks(root: Path) -> None:  # V24
+    observation = run_text(root, vcp("echo", text="「x」")).observation
+    assert observation.startswith("<<<[TOOL_RESULT]>>>\nrequest_id:「始」call-1「末」")
+    assert "tool_name:「始」echo「末」" in observation
+    assert "status:「始」success「末」" in observation
+    assert observation.endswith("<<<[END_TOOL_RESULT]>>>")
+
+
+def test_the_inputs_shape_has_the_observation_of_seed_003(root: Path) -> None:  # D65, D67
+    text = '<ACTION><tool_id>echo</tool_id><inputs><input name="text"><![CDATA[x]]></input></inputs></ACTION>'
+    assert run_text(root, text).observation == (
+        '<OBSERVATION tool_id="echo">Tool echo executed successfully. Output: {"text": "x"}</OBSERVATION>'
+    )
+
+
+def test_a_failure_in_the_inputs_shape_has_the_seeds_sentence(root: Path) -> None:  # D66
+    text = "<ACTION><tool_id>fail</tool_id><inputs></inputs></ACTION>"
+    assert run_text(root, text).observation == (
+        '<OBSERVATION tool_id="fail">Tool fail failed. Error type: ScriptError. '
+        "Message: the script ended with exit code 1. Details: no</OBSERVATION>"
+    )
+
+
+def test_a_cut_off_call_is_never_run_and_says_where(root: Path) -> None:  # F1, A29, ruling 19
+    result = run_text(root, "ok\n<ACTION><echo><text>half", complete=False)
+    assert all(item.attempts == 0 for item in result.results)
+    assert result.observation.startswith("Observation: Error - Malformed XML in ACTION block: line 2, column ")
+
+
+def test_a_text_that_only_lacks_its_closing_marker_runs_unless_it_was_cut(root: Path) -> None:  # F10, ruling 1
+    text = "<ACTION><echo><text>x</text></echo>"
+    assert statuses(run_text(root, text)) == ["success"]
+    cut = run_text(root, text, complete=False)
+    assert "success" not in statuses(cut)
+
+
+def test_calls_in_reasoning_are_not_run(root: Path) -> None:  # F11, ruling 5
+    text = "<think>" + action("fail") + "</think>" + action("echo", text="x")
+    assert [item.tool_id for item in run_text(root, text).results] == ["echo"]
+
+
+def test_a_fenced_vcp_block_is_an_example_and_not_run(root: Path) -> None:  # F14, ruling 7
+    assert run_text(root, "```\n" + vcp("echo", text="x") + "\n```").results == []
+
+
+def test_parallel_mode_overlaps_and_keeps_the_order_of_results(root: Path) -> None:  # V15
+    make_tool(root, "slow", "import json, sys, time\ntime.sleep(0.7)\nprint(json.dumps(json.load(sys.stdin)))")
+    text = "\n".join(vcp("slow", text=str(number)) for number in range(3))
+    started = time.monotonic()
+    result = run_text(root, text, mode="parallel")
+    assert time.monotonic() - started < 1.8
+    assert [item.output for item in result.results] == [{"text": "0"}, {"text": "1"}, {"text": "2"}]
+
+
+def test_an_unknown_tool_in_a_text_is_answered_with_the_seeds_sentence(root: Path) -> None:  # A23, A28
+    observation = run_text(root, action("ecoh", text="x")).observation
+    assert observation == "Observation: Error - Unknown tool ID 'ecoh', did you mean 'echo'?"
+
+
+def test_response_and_trailing_text_come_back_byte_for_byte(root: Path) -> None:  # A03, A11, F15, ruling 4
+    before, after = "  Ich prüfe 😀\n\n", "\r\n done \t"
+    result = run_text(root, before + action("echo", text="x") + after)
+    assert (result.parse.response_text, result.parse.trailing_text) == (before, after)
