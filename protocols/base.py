@@ -21,11 +21,14 @@ class Source:
     Looking for a closing marker from every opening one is quadratic in the text; a bisection in a sorted array is not.
     """
 
-    __slots__ = ("_tokens", "text")
+    __slots__ = ("_found", "_tokens", "memo", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._tokens: dict[str, tuple[list[int], list[int]]] = {}
+        self._found: dict[str, tuple[int, int]] = {}
+        self.memo: dict[str, object] = {}
+        """Whatever else a protocol finds out about the whole text once, by a key of its own."""
 
     def tokens(self, pattern: re.Pattern[str]) -> tuple[list[int], list[int]]:
         """Starts and ends of every match of ``pattern``, in order; built on first demand, linear in the text."""
@@ -38,6 +41,15 @@ class Source:
                 starts.append(match.start())
                 ends.append(match.end())
             found = self._tokens[key] = (starts, ends)
+        return found
+
+    def find(self, needle: str, at: int) -> int:
+        """``text.find(needle, at)`` that remembers its last answer: asked again from within the gap, it scans nothing."""
+        asked, found = self._found.get(needle, (1, 0))
+        if asked <= at and (at <= found or found < 0):
+            return found
+        found = self.text.find(needle, at)
+        self._found[needle] = (at, found)
         return found
 
     def next_token(self, pattern: re.Pattern[str], at: int, limit: int) -> Span | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import string
 
 import msgspec
+
 from tamis.protocols.model import Diag, Severity
 
 
@@ -62,6 +63,13 @@ _ENTRIES = (
     _e("TC021", "too-large", "error", "More than {limit} characters; block rejected"),
     _e("TC022", "too-many", "error", "More than {limit} {what}; block rejected"),
     _e("TC023", "too-many-problems", "error", "More than {n} problems; block rejected"),
+    _e(
+        "TC024",
+        "document-too-large",
+        "information",
+        "The document has more than {limit} characters; it is not analysed",
+    ),
+    _e("TC025", "findings-cut", "information", "More than {limit} findings; {n} more are not shown"),
     _e("TC050", "not-representable", "error", "{what} cannot be written in {protocol}: {why}"),
     _e("TC051", "name-changed-by-protocol", "error", "{protocol} would turn parameter {name} into {other}"),
     _e("TC060", "duplicate-param", "warning", "{name} given {n} times; {policy}"),
@@ -174,6 +182,7 @@ _ENTRIES = (
     _e("VC324", "key-decoration", "warning", "Quotes, bullet or emphasis around the key {raw}"),
     _e("VC325", "unparsed-text", "error", "Cannot read {excerpt} as a pair"),
     _e("VC326", "definition-or-result-block", "hint", "{marker} is not a request"),
+    _e("VC327", "meta-field", "hint", "{key} is read by the host and not passed to the tool"),
     # Tools, arguments, schemas
     _e("VA401", "unknown-tool", "error", "Unknown tool ID '{id}'{hint}"),
     _e("VA402", "tool-not-allowed", "error", "Tool '{id}' is not in the agent's inventory"),
@@ -204,6 +213,60 @@ _ENTRIES = (
     _e("VA451", "remote-ref", "error", "Remote $ref is not allowed"),
     _e("VA452", "schema-keyword-typo", "warning", "'{k}' is not a JSON Schema keyword{hint}"),
     _e("VA453", "example-invalid", "warning", "examples[{i}].input does not satisfy parameters: {reason}"),
+    # Manifests
+    _e("MF501", "missing-field", "error", "Missing required field '{k}'{why}"),
+    _e("MF502", "field-type", "error", "'{p}' must be {expected}, not {received}"),
+    _e("MF503", "field-value", "error", "'{v}' is not a value of '{p}': one of {list}{hint}"),
+    _e("MF504", "unknown-field", "warning", "Unknown field '{k}'{hint}"),
+    _e("MF505", "empty-field", "error", "'{p}' must not be empty"),
+    _e("MF506", "tool-id-shape", "error", "'{v}' cannot be a tool id: {reason}"),
+    _e("MF507", "tool-id-namespace", "hint", "'{v}' has no namespace; the convention is namespace:tool-name"),
+    _e("MF508", "version-form", "hint", "'{v}' is not a semantic version (major.minor.patch)"),
+    _e("MF509", "description-short", "hint", "Say what the tool does, when to use it, what it takes and what it gives"),
+    _e("MF510", "handler-field-unused", "warning", "'{k}' is not used by a handler of type {type}"),
+    _e("MF511", "script-path", "error", "'{v}' cannot be the script's path: {reason}"),
+    _e("MF512", "path-pattern", "error", "'{v}' cannot be granted: {reason}"),
+    _e("MF513", "host-pattern", "error", "'{v}' is not a host pattern: {reason}"),
+    _e("MF514", "unknown-capability", "warning", "Unknown capability '{v}'; the tool will be refused{hint}"),
+    _e("MF515", "required-undeclared", "warning", "'{k}' is required but not declared in properties{hint}"),
+    _e("MF516", "foreign-shape", "error", "This is {shape}, not a Tamis tool manifest; convert it to use it here"),
+    _e("MF517", "example-output-invalid", "warning", "examples[{i}].expectedOutput does not satisfy output: {reason}"),
+    _e("MF518", "duplicate-entry", "warning", "'{v}' stands twice in '{p}'"),
+    _e("MF519", "pattern-backtracking", "warning", "The pattern may take exponential time: {reason}"),
+    _e("MF531", "field-range", "error", "'{p}' must be {expected}, not {received}"),
+    _e("MF532", "default-invalid", "warning", "The default of '{p}' does not satisfy its schema: {reason}"),
+    _e("MF533", "integrity-form", "error", "'{v}' is not of the form sha256-<base64 of 32 bytes>"),
+    _e("MF534", "dependency-range", "error", "'{v}' is not a version range"),
+    _e("MF535", "parameters-not-object", "error", "parameters must describe an object, not {received}"),
+    _e("MF540", "script-missing", "error", "The script '{v}' does not exist beside the manifest{hint}"),
+    _e(
+        "MF541",
+        "duplicate-tool-id",
+        "warning",
+        "toolId '{v}' version {version} is declared by another manifest too; {kept}",
+    ),
+    # JSON text of manifests and profiles
+    _e("MF520", "json-syntax", "error", "{reason}"),
+    _e("MF521", "json-unclosed", "error", "The text ends before {open} from line {line} is closed"),
+    _e("MF522", "json-string", "error", "{reason}"),
+    _e("MF523", "json-number", "error", "{reason}"),
+    _e("MF524", "json-duplicate-key-in-file", "warning", "Key '{k}' stands twice in this object; the last one counts"),
+    _e("MF525", "json-comment", "hint", "Comments are not JSON; strictJson refuses them"),
+    _e("MF526", "json-trailing-comma", "hint", "Trailing commas are not JSON; strictJson refuses them"),
+    _e("MF527", "json-lone-surrogate", "warning", "Half of a surrogate pair is read as U+FFFD"),
+    _e("MF529", "json-too-many-errors", "error", "More than {n} problems; the rest of the file is not read"),
+    _e("MF530", "json-too-deep", "error", "{reason}; the rest of the file is not read"),
+    # Agent profiles
+    _e("PF601", "profile-type", "error", "'{p}' must be {expected}, not {received}"),
+    _e("PF602", "profile-value", "error", "'{v}' is not a value of '{p}': one of {list}{hint}"),
+    _e("PF603", "profile-range", "error", "'{p}' must be {expected}, not {received}"),
+    _e("PF604", "profile-unknown-field", "warning", "Unknown field '{k}'{hint}"),
+    _e("PF605", "unknown-prefix", "warning", "Unknown prefix '{prefix}' in '{id}'{hint}"),
+    _e("PF606", "inventory-unknown-tool", "warning", "No tool '{id}' is known{hint}"),
+    _e("PF607", "inventory-duplicate", "warning", "'{id}' stands twice in tool_ids_inventory"),
+    _e("PF608", "tool-calls-off", "hint", "Without toolCallConfig tool calls are off"),
+    _e("PF609", "toggle-unlisted", "warning", "'{id}' is toggled but not in tool_ids_inventory{hint}"),
+    _e("PF610", "inventory-id-shape", "error", "'{id}' cannot be a tool id: {reason}"),
 )
 
 CATALOGUE: dict[str, Entry] = {entry.code: entry for entry in _ENTRIES}

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
+
 from tamis.protocols.model import Severity
 
 RPC_VERSION = 1

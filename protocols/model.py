@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
+
 from tamis.protocols.positions import Span
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -53,7 +54,7 @@ class Diag(msgspec.Struct, frozen=True):
     repair: bool = False
 
 
-class Piece(msgspec.Struct, frozen=True, array_like=True):
+class Piece(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A stretch of source that decodes to ``text``, or to itself when ``text`` is None."""
 
     start: int
@@ -61,7 +62,7 @@ class Piece(msgspec.Struct, frozen=True, array_like=True):
     text: str | None = None
 
 
-class Value(msgspec.Struct):
+class Value(msgspec.Struct, gc=False):
     """A parameter's value, or a part of one.
 
     ``span`` is the source of the value without tags, delimiters or CDATA marks (the ``argRanges`` of the interface).
@@ -133,7 +134,7 @@ class Value(msgspec.Struct):
 Origin = Literal["child", "input", "attribute", "pair", "json", "common"]
 
 
-class Param(msgspec.Struct):
+class Param(msgspec.Struct, gc=False):
     """One argument of a call: the name as it is used, as it was written, and its value."""
 
     name: str

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from html import escape
 from typing import Literal
-from xml.sax.saxutils import quoteattr
 
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.model import Json
-from tamis.protocols.suggest import did_you_mean
+from tamis.protocols.suggest import best, hint
 
 Style = Literal["action", "action-inputs", "tam", "vcp"]
 
@@ -53,7 +53,7 @@ def observation(
         return _vcp_block(result, request_id or result.call_id)
     name = result.tool_id if step is None else f"{result.tool_id} (step {step})"
     if style == "action-inputs":
-        return f"<OBSERVATION tool_id={quoteattr(result.tool_id)}>{_sentence(result, name, 'Output')}</OBSERVATION>"
+        return f'<OBSERVATION tool_id="{escape(result.tool_id)}">{_sentence(result, name, "Output")}</OBSERVATION>'
     if problems and result.error is not UNSET:
         if result.error.type == "UnknownTool":
             return f"Observation: Error - {result.error.message}"
@@ -69,9 +69,8 @@ def malformed(protocol: str, line: int, column: int, cause: str) -> str:
 
 def unknown_tool(tool_id: str, known: list[str]) -> tuple[str, str | None]:
     """The message for an unknown tool and the suggestion in it, if any (ruling 3)."""
-    found = did_you_mean(tool_id, known)
-    hint = f", did you mean '{found[0]}'?" if found else ""
-    return f"Unknown tool ID '{plain(tool_id[:256])}'{hint}", found[0] if found else None
+    found = best(tool_id, known)
+    return f"Unknown tool ID '{plain(tool_id[:256])}'{hint(found)}", found
 
 
 def _sentence(result: ExecutionResult, name: str, word: str) -> str:

@@ -48,8 +48,8 @@ class Cursor(msgspec.Struct, frozen=True):
     steps: tuple[int, ...] = ()
     shape: Literal["tag", "inputs", ""] = ""
     open_tags: tuple[str, ...] = ()
-    attribute: bool = False
-    """ACTION: inside ``name="…"``, where a bare name belongs."""
+    bare: bool = False
+    """Only the name belongs here: inside ``name="…"``, or before a ``:`` that is there already."""
 
 
 def find_cursor(text: str, offset: int) -> Cursor | None:
@@ -81,6 +81,7 @@ _TOKEN = re.compile(
 )
 _NAME_ATTRIBUTE = re.compile(r"\bname\s*=\s*[\"']([^\"'<>]*)[\"']")
 _TYPING_TAG = re.compile(r"<(/?)([^\s<>!?]{0,255})\Z")
+_TAG_REST = re.compile(r"([^\s<>/]{0,255})>")
 _TYPING_NAME = re.compile(r"<input\s+name\s*=\s*[\"']([^\"'<>]{0,255})\Z")
 _TOOL_ID = re.compile(r"<tool_id>\s*([^<\s]{1,256})\s*</tool_id>")
 
@@ -89,7 +90,8 @@ class _Elements:
     """The open elements at a place of an ACTION block and the parameters of the call that holds it."""
 
     def __init__(self) -> None:
-        self.stack: list[str] = []
+        self.stack: list[tuple[str, str]] = []
+        """Tag name, and the name that it stands for (an input's ``name``)."""
         self.present: list[str] = []
         self.after_token = 0
         self.inside_raw = False
@@ -103,8 +105,8 @@ class _Elements:
                 self.inside_raw = match.end() == end and not match[0].endswith(("-->", "]]>"))
                 continue
             if match["close"]:
-                if name in self.stack:
-                    while self.stack.pop() != name:
+                if any(tag == name for tag, _ in self.stack):
+                    while self.stack.pop()[0] != name:
                         pass
                 if until_call_ends and not self.stack:
                     return
@@ -115,7 +117,7 @@ class _Elements:
             elif len(self.stack) == 1:
                 self.present.append(attribute[1] if attribute else name)
             if not match["empty"]:
-                self.stack.append(attribute[1] if attribute and name == "input" else name)
+                self.stack.append((name, attribute[1] if attribute and name == "input" else name))
 
 
 def _in_action(text: str, start: int, offset: int, end: int) -> Cursor:
@@ -124,19 +126,20 @@ def _in_action(text: str, start: int, offset: int, end: int) -> Cursor:
     naming = _TYPING_NAME.search(text, max(start, offset - 520), offset)
     edge = min(typing.start() if typing else offset, naming.start() if naming else offset)
     before.scan(text, start, edge)
-    stack = tuple(before.stack)
+    tags = tuple(tag for tag, _ in before.stack)
+    stack = tuple(label for _, label in before.stack)
     nothing = Cursor("action", "nothing", (offset, offset))
     if before.inside_raw:
         return nothing
     after = _Elements()
-    after.stack = list(stack)
+    after.stack = list(before.stack)
     after.scan(text, offset, end, until_call_ends=bool(stack))
     present = frozenset((*before.present, *after.present))
     inputs = bool(stack) and stack[0] in ("tool_id", "inputs")
     if inputs or (not stack and _TOOL_ID.search(text, start, end)):
         ids = list(_TOOL_ID.finditer(text, start, offset)) or list(_TOOL_ID.finditer(text, offset, end))
         tool = ids[-1][1] if ids else ""
-        base = Cursor("action", "nothing", (offset, offset), tool, present=present, shape="inputs", open_tags=stack)
+        base = Cursor("action", "nothing", (offset, offset), tool, present=present, shape="inputs", open_tags=tags)
         path = stack[1:]
     else:
         base = Cursor(
@@ -146,20 +149,24 @@ def _in_action(text: str, start: int, offset: int, end: int) -> Cursor:
             stack[0] if stack else "",
             present=present,
             shape="tag",
-            open_tags=stack,
+            open_tags=tags,
         )
         path = stack[1:]
     if naming is not None:
         return msgspec.structs.replace(
-            base, expect="parameter", span=(naming.start(1), offset), attribute=True, shape="inputs"
+            base, expect="parameter", span=(naming.start(1), offset), bare=True, shape="inputs"
         )
     if typing is not None:
-        if typing[1]:
-            return msgspec.structs.replace(base, expect="close", span=(typing.start(), offset))
-        expect: Expect = "tool" if not stack else "parameter"
-        if stack and stack[0] == "tool_id":
-            return msgspec.structs.replace(base, expect="close", span=(typing.start(), offset))
-        return msgspec.structs.replace(base, expect=expect, span=(typing.start(), offset), path=path)
+        existing = _TAG_REST.match(text, offset, end)
+        if existing is not None and not typing[1] and (existing[1] or f"</{typing[2]}>" in text[offset:end]):
+            name = (typing.start(2), existing.end(1))
+            expect: Expect = "parameter" if stack else "tool"
+            return msgspec.structs.replace(base, expect=expect, span=name, path=path, bare=True)
+        # An editor that closes brackets has put the ">" there already.
+        span = (typing.start(), offset + 1 if text[offset : offset + 1] == ">" else offset)
+        if typing[1] or stack[:1] == ("tool_id",):
+            return msgspec.structs.replace(base, expect="close", span=span)
+        return msgspec.structs.replace(base, expect="parameter" if stack else "tool", span=span, path=path)
     typed = text[before.after_token : offset]
     lead = len(typed) - len(typed.lstrip())
     span = (before.after_token + lead, offset)
@@ -206,6 +213,7 @@ _VCP = _Fields(
     re.compile(r"([\w\-]{1,256})[ \t]*[:：][ \t]*「始(?:ESCAPE|exp)?」((?s:.*?))(?:「末(?:ESCAPE|exp)?」|$)"),
     False,
 )
+_KEY_REST = re.compile(r"([\w\-]{0,256})[ \t]*[:：]")
 _NUMBERED = re.compile(r"(.*?)_?(\d{1,4})\Z", re.S)
 _COMMAND = re.compile(r"command(?:_?(\d{1,4}))?\Z", re.I)
 
@@ -227,10 +235,12 @@ def _in_fields(text: str, start: int, offset: int, end: int, fields: _Fields) ->
             return _value(protocol, text, head.end(), offset, key[1].strip() if key else "", pairs, fields)
     if key_typed is None:
         return Cursor(protocol, "nothing", (offset, offset))
-    span = (key_typed.start(1), offset)
+    rest = _KEY_REST.match(text, offset, end)
+    bare = rest is not None
+    span = (key_typed.start(1), rest.end(1) if rest is not None else offset)
     present = frozenset(normalised(key) for key, _ in pairs)
     if not fields.commands:
-        return Cursor(protocol, "parameter", span, _vcp_tool(pairs), present=present)
+        return Cursor(protocol, "parameter", span, _vcp_tool(pairs), present=present, bare=bare)
     steps = _steps(pairs)
     before = [(match[1].strip(), match[2].strip()) for match in fields.pair.finditer(text, start, span[0])]
     commands = [command for key, _ in before if (command := _COMMAND.match(key))]
@@ -245,6 +255,7 @@ def _in_fields(text: str, start: int, offset: int, end: int, fields: _Fields) ->
         present=present,
         suffix=suffix,
         steps=tuple(sorted(step for step, _ in steps)),
+        bare=bare,
     )
 
 
@@ -272,7 +283,8 @@ def _steps(pairs: list[tuple[str, str]]) -> list[tuple[int, str]]:
     for key, value in pairs:
         command = _COMMAND.match(key)
         if command:
-            found.append((int(command[1] or 0), value))
+            # An unfinished value runs on into the lines behind it; the id is what stands on its own line.
+            found.append((int(command[1] or 0), value.split("\n")[0].strip()))
     return found
 
 

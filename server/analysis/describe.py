@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
+from tamis.protocols.schema_words import is_list, is_object
 from tamis.server.analysis.snapshot import ToolView
 
 MAX_LISTED = 12
@@ -68,17 +69,16 @@ def describe_tool(tool: ToolView) -> str:
     """What a tool does and takes, as Markdown."""
     manifest = tool.manifest
     parts = [manifest.description[:MAX_TEXT]]
-    parameters: Any = manifest.parameters
-    properties: Any = parameters.get("properties") if isinstance(parameters, dict) else None
-    required: Any = parameters.get("required") if isinstance(parameters, dict) else None
-    needed = cast("list[Any]", required) if isinstance(required, list) else []
-    if isinstance(properties, dict) and properties:
+    parameters = manifest.parameters or {}
+    properties, required = parameters.get("properties"), parameters.get("required")
+    needed = required if is_list(required) else []
+    if is_object(properties) and properties:
         lines: list[str] = []
-        for name, schema in cast("dict[str, Any]", properties).items():
+        for name, schema in properties.items():
             if len(lines) >= MAX_LISTED:
                 lines.append("- …")
                 break
-            text: Any = cast("dict[str, Any]", schema).get("description") if isinstance(schema, dict) else None
+            text = schema.get("description") if is_object(schema) else None
             about = f": {text.splitlines()[0][:200]}" if isinstance(text, str) and text.strip() else ""
             lines.append(f"- `{name}` ({type_name(schema)}{', required' if name in needed else ''}){about}")
         parts.append("\n".join(lines))

@@ -6,8 +6,6 @@ capped, and the cap is said.
 
 from __future__ import annotations
 
-import msgspec
-
 from tamis.protocols.catalogue import CATALOGUE, message, severity
 from tamis.protocols.model import Block, Call, Diag, Edit, Fix
 from tamis.protocols.suggest import best, hint
@@ -67,8 +65,13 @@ def to_finding(diag: Diag, related: tuple[Related, ...] = ()) -> Finding:
 def text_findings(snapshot: Snapshot) -> list[Diag]:
     """What reading a text found, and, where tools are known, what they say about its calls."""
     document = snapshot.document
-    found = list(document.diagnostics)
     registry = snapshot.registry
+    # A name that a manifest declares is right as it is, whatever XML thinks of it.
+    found = [
+        diag
+        for diag in document.diagnostics
+        if diag.code != "AX133" or snapshot.tool(snapshot.text[diag.span[0] : diag.span[1]]) is None
+    ]
     # Without a single registered tool every call would be unknown: that is a missing folder, not a wrong call.
     if registry is None or not registry.tools:
         return found
@@ -92,14 +95,16 @@ def _check(snapshot: Snapshot, call: Call) -> list[Diag]:
     if not call.tool_id or snapshot.registry is None:
         return []
     tool = snapshot.registry.get(call.tool_id)
+    if tool is None and not call.complete:
+        return []
     if tool is None:
         suggestion = best(call.tool_id, snapshot.registry.names())
         fix = None
         if suggestion is not None:
             fix = Fix(f"Change to '{suggestion}'", (Edit(*call.tool_span, suggestion),), "unsafe")
         return [Diag("VA401", call.tool_span, {"id": call.tool_id, "hint": hint(suggestion)}, fix=fix)]
-    findings = check_call(call, snapshot.text, tool.plan).findings
+    problems = [problem.diag for problem in check_call(call, snapshot.text, tool.plan).problems]
     if not call.complete:
-        # What a cut-off call lacks may simply not have been typed yet.
-        return [diag for diag in findings if diag.code != "VA404"]
-    return [msgspec.structs.replace(diag, repair=False) for diag in findings]
+        # What a cut-off call lacks, or has begun, may simply not have been typed yet.
+        return [diag for diag in problems if diag.code == "VA403"]
+    return problems

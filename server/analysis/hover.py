@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from tamis.protocols.model import Call, Param
 from tamis.server.analysis.answers import HoverText
 from tamis.server.analysis.describe import code, describe_schema, describe_tool, type_name
@@ -44,11 +42,9 @@ def _tool(snapshot: Snapshot, call: Call) -> HoverText | None:
 
 
 def _parameter(snapshot: Snapshot, call: Call, param: Param) -> HoverText | None:
-    tool = snapshot.tool(call.tool_id)
     properties = snapshot.properties(call.tool_id)
-    if tool is None or param.name not in properties:
+    if param.name not in properties:
         return None
     schema = properties[param.name]
-    required: Any = cast("dict[str, Any]", tool.manifest.parameters).get("required", ())
-    need = ", required" if param.name in required else ""
+    need = ", required" if param.name in snapshot.required(call.tool_id) else ""
     return HoverText(param.span, f"**{param.name}** ({type_name(schema)}{need})\n\n{describe_schema(schema)}".strip())

@@ -15,9 +15,10 @@ import msgspec
 
 from tamis.protocols.jsontree import JsonTree, Path, Place
 from tamis.protocols.positions import Span
+from tamis.protocols.schema_words import is_object
 from tamis.server.analysis.answers import HoverText, ItemKind, Proposal, Proposals
 from tamis.server.analysis.describe import describe_schema, type_name
-from tamis.server.analysis.json_words import META
+from tamis.server.analysis.json_words import META, PROFILE
 from tamis.server.analysis.schema_place import Schema, schemas_at
 from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.analysis.text_completion import escape_snippet
@@ -84,7 +85,7 @@ def _embedded(path: Path) -> Path | None:
 
 def _schemas(snapshot: Snapshot, tree: JsonTree, path: Path) -> list[Schema]:
     if snapshot.kind == "profile":
-        return schemas_at(_profile_schema(), tree.root, path)
+        return schemas_at(PROFILE, tree.root, path)
     inner = _embedded(path)
     if inner is not None:
         return schemas_at(META, tree.root.at(path[:1]) if tree.root is not None else None, inner)
@@ -94,7 +95,7 @@ def _schemas(snapshot: Snapshot, tree: JsonTree, path: Path) -> list[Schema]:
         schema = own.to_python() if own is not None else {}
         root = tree.root.at(path[: len(path) - len(example[1])]) if tree.root is not None else None
         return schemas_at(schema, root, example[1])
-    from tamis.protocols.manifest import manifest_schema
+    from tamis.protocols.manifest_schema import manifest_schema
 
     return schemas_at(manifest_schema(), tree.root, path)
 
@@ -104,12 +105,6 @@ def _example(path: Path) -> tuple[str, Path] | None:
     if len(path) >= 3 and path[0] == "examples" and path[2] in ("input", "expectedOutput"):
         return ("parameters" if path[2] == "input" else "output"), path[3:]
     return None
-
-
-def _profile_schema() -> Schema:
-    from tamis.protocols.profile import profile_schema
-
-    return profile_schema()
 
 
 # Keys
@@ -162,16 +157,25 @@ def _declared_keys(snapshot: Snapshot, tree: JsonTree, path: Path) -> list[tuple
         if isinstance(properties, dict):
             for name, part in cast("Schema", properties).items():
                 known = found.get(name)
-                chosen = part if isinstance(part, dict) else {}
+                chosen: Schema = part if is_object(part) else {}
                 if known is not None and known[0]:
                     chosen = {**chosen, **known[0]}
-                found[name] = (cast("Schema", chosen), name in needed or (known is not None and known[1]))
+                found[name] = (chosen, name in needed or (known is not None and known[1]))
         for name in needed:
             if name in found:
                 found[name] = (found[name][0], True)
-    listed = [(name, schema, need) for name, (schema, need) in found.items() if schema.get("not") != {}]
+    unused = _unused_handler_keys(tree) if path == ("handler",) and snapshot.kind == "manifest" else ()
+    listed = [(name, schema, need) for name, (schema, need) in found.items() if name not in unused]
     listed.sort(key=lambda item: not item[2])
     return listed
+
+
+def _unused_handler_keys(tree: JsonTree) -> tuple[str, ...]:
+    """Keys of the other branch of ``handler`` (D34, D36)."""
+    node = tree.node_at("/handler/type")
+    kind = node.value if node is not None else None
+    script, service = ("scriptPath", "language", "entryPoint"), ("serviceName", "methodName")
+    return service if kind == "external-script" else script if kind == "service-method" else ()
 
 
 def _comma(text: str, at: int) -> str:
@@ -191,7 +195,11 @@ def _starter(schema: Schema) -> tuple[str, str]:
     if choices and not any(set(choice) & set("|,\\") for choice in choices):
         return choices[0], "${1|" + ",".join(escape_snippet(choice) for choice in choices) + "|}"
     kind: Any = schema.get("type")
-    first = cast("list[Any]", kind)[0] if isinstance(kind, list) and kind else kind
+    first: Any = cast("list[Any]", kind)[0] if isinstance(kind, list) and kind else kind
+    examples = cast("list[Any]", schema.get("examples") or [])
+    if first == "string" and examples and isinstance(examples[0], str):
+        text = json.dumps(examples[0], ensure_ascii=False)[1:-1]
+        return '""', '"${1:' + escape_snippet(text) + '}"'
     return {
         "string": ('""', '"$1"'),
         "object": ("{}", "{$1}"),
@@ -264,7 +272,7 @@ def _special_values(snapshot: Snapshot, tree: JsonTree, path: Path, span: Span) 
         owner = tree.root.at(path[:-2]) if tree.root is not None else None
         declared = owner.get("properties") if owner is not None else None
         listed = owner.get("required") if owner is not None else None
-        there = {item.value for item in listed.items} if listed is not None else set()
+        there = [item.value for item in listed.items] if listed is not None else []
         for member in declared.members if declared is not None else ():
             if member.key not in there:
                 yield _value_item(json.dumps(member.key, ensure_ascii=False), span, "declared property")
@@ -276,7 +284,7 @@ def _tools(snapshot: Snapshot) -> list[Any]:
 
 def _known_ids(snapshot: Snapshot, tree: JsonTree, span: Span) -> Iterator[Proposal]:
     listed = tree.node_at("/tool_ids_inventory")
-    there = {item.value for item in listed.items} if listed is not None else set()
+    there = [item.value for item in listed.items] if listed is not None else []
     seen: set[str] = set()
     for tool in _tools(snapshot):
         if tool.tool_id not in there and tool.tool_id not in seen:

@@ -77,3 +77,30 @@ META: dict[str, Any] = {
     "$ref": "#/$defs/schema",
     "$defs": {"schema": {"type": "object", "properties": _KEYWORDS}},
 }
+
+PROFILE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "tool_ids_inventory": _word(
+            "The ids of the tools that the agent may use (seed 004 §2.1).", type="array", items={"type": "string"}
+        ),
+        "toolCallConfig": {
+            "type": "object",
+            "description": "How the agent's calls are handled; without it tool calls are off (ruling 42).",
+            "properties": {
+                "enabled": _word("Whether the agent may call tools.", type="boolean", default=False),
+                "mode": _word("Whether calls run by themselves or wait for a person.", enum=["auto", "manual"]),
+                "toolToggles": _word(
+                    "Switches single tools on or off, by id.", type="object", additionalProperties={"type": "boolean"}
+                ),
+                "defaultToolEnabled": _word("What holds for tools without a toggle.", type="boolean", default=True),
+                "maxIterations": _word("How many rounds with calls are allowed.", type="integer", default=5),
+                "timeout": _word("Time for one call, in milliseconds.", type="integer", default=30000),
+                "requireConfirmation": _word("Whether a person is asked before a call.", type="boolean", default=False),
+                "parallelExecution": _word("Whether calls of one round run at once.", type="boolean", default=False),
+                "protocol": _word("How the agent writes its calls.", enum=["vcp", "action", "tam"], default="vcp"),
+            },
+        },
+    },
+}
+"""What an agent profile holds that counts here; it has other fields of its host."""

@@ -93,7 +93,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _has_type(node: JsonNode, kinds: object) -> bool:
-    wanted = _list(kinds) if isinstance(kinds, list) else [kinds]
+    wanted: list[Any] = _list(cast("object", kinds)) if isinstance(kinds, list) else [kinds]
     return node.kind == "error" or node.kind in wanted or (node.kind == "number" and "integer" in wanted)
 
 

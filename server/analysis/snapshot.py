@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 from typing import Protocol as TypingProtocol
 
 import msgspec
 
-from tamis.protocols.model import ReadOptions, ToolHint
+from tamis.protocols.model import Json, ReadOptions, ToolHint
+from tamis.protocols.schema_words import is_list, is_object
 
 if TYPE_CHECKING:
     from tamis.protocols.manifest import Manifest, ManifestReading
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from tamis.protocols.profile import ProfileReading
     from tamis.protocols.schema import Plan
 
+Protocol = Literal["auto", "action", "tam", "vcp"]
 DocumentKind = Literal["manifest", "profile", "text", "other"]
 
 MAX_ANALYSED_CHARS = 32 * 1024 * 1024
 """Larger documents get one finding that says so, and nothing else."""
 
 _JSON_LANGUAGES = frozenset({"json", "jsonc", "json5"})
-_PROTOCOL_SUFFIXES = {".tam": "tam", ".vcp": "vcp", ".action": "action"}
+_PROTOCOL_SUFFIXES: dict[str, Protocol] = {".tam": "tam", ".vcp": "vcp", ".action": "action"}
 
 
 def kind_of(path: str, language_id: str) -> DocumentKind:
@@ -165,9 +167,12 @@ class Snapshot:
         self.neighbours: Mapping[str, str] = neighbours or {}
 
     @property
-    def protocol(self) -> str:
+    def protocol(self) -> Protocol:
         """The protocol that the file's name promises, else ``auto``."""
-        return next((name for suffix, name in _PROTOCOL_SUFFIXES.items() if self.path.endswith(suffix)), "auto")
+        for suffix, name in _PROTOCOL_SUFFIXES.items():
+            if self.path.endswith(suffix):
+                return name
+        return "auto"
 
     @cached_property
     def document(self) -> Document:
@@ -195,17 +200,24 @@ class Snapshot:
         """The text as an agent profile."""
         from tamis.protocols.profile import read_profile
 
-        return read_profile(self.text)
+        known = self.registry.names() if self.registry is not None else ()
+        # Without a single registered tool every id would be unknown.
+        return read_profile(self.text, known or None, strict=self.settings.strict_json)
 
     def tool(self, name: str) -> ToolView | None:
         """The registered tool of that name, if the registry is known."""
         return self.registry.get(name) if self.registry is not None else None
 
-    def properties(self, tool_id: str) -> dict[str, Any]:
+    def properties(self, tool_id: str) -> dict[str, Json]:
         """The declared parameters' schemas of a tool by name; empty for an unknown tool."""
         tool = self.tool(tool_id)
         if tool is None:
             return {}
-        parameters: Any = tool.manifest.parameters
-        found = parameters.get("properties") if isinstance(parameters, dict) else None
-        return found if isinstance(found, dict) else {}
+        found = (tool.manifest.parameters or {}).get("properties")
+        return found if is_object(found) else {}
+
+    def required(self, tool_id: str) -> list[Json]:
+        """The names of the parameters that a tool needs; empty for an unknown tool."""
+        tool = self.tool(tool_id)
+        found = (tool.manifest.parameters or {}).get("required") if tool is not None else None
+        return found if is_list(found) else []

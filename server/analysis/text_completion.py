@@ -13,6 +13,7 @@ from typing import Any, cast
 import msgspec
 
 from tamis.protocols.positions import Span
+from tamis.protocols.schema_words import is_list, is_object
 from tamis.protocols.suggest import normalised
 from tamis.server.analysis.answers import ItemKind, Proposal, Proposals
 from tamis.server.analysis.cursor import Cursor, find_cursor
@@ -189,16 +190,13 @@ def _values(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
 
 def _left(snapshot: Snapshot, cursor: Cursor) -> Iterator[tuple[str, dict[str, Any], bool]]:
     """The parameters that the call does not have yet, required ones first: (name, schema, required)."""
-    tool = snapshot.tool(cursor.tool_id)
-    parameters: Any = tool.manifest.parameters if tool is not None else None
-    required: Any = parameters.get("required") if isinstance(parameters, dict) else None
-    names = required if isinstance(required, list) else []
+    names = snapshot.required(cursor.tool_id)
     present = {normalised(name) for name in cursor.present}
     properties = snapshot.properties(cursor.tool_id)
     for name in sorted(properties, key=lambda name: name not in names):
         if normalised(name + cursor.suffix) not in present:
-            schema: Any = properties[name]
-            yield name, cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}, name in names
+            schema = properties[name]
+            yield name, schema if is_object(schema) else {}, name in names
 
 
 def _parameter_item(
@@ -239,7 +237,7 @@ def _action(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
         return _closing_tags(cursor)
     if cursor.expect == "tool":
         return _action_tools(snapshot, cursor)
-    if cursor.attribute:
+    if cursor.bare:
         return [
             _parameter_item(name, schema, required, cursor.span, name, "")
             for name, schema, required in _left(snapshot, cursor)
@@ -280,33 +278,30 @@ def _input(name: str, schema: dict[str, Any], required: bool, span: Span) -> Pro
 
 def _nested(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
     schema = _schema_at(snapshot, cursor.tool_id, cursor.path)
-    items: Any = schema.get("items")
-    inner: Any = schema.get("properties")
-    if not isinstance(inner, dict) and isinstance(items, dict):
-        inner = cast("dict[str, Any]", items).get("properties")
-    if isinstance(inner, dict):
-        required: Any = schema.get("required")
-        wanted = required if isinstance(required, list) else []
+    items, inner = schema.get("items"), schema.get("properties")
+    if not is_object(inner) and is_object(items):
+        schema, inner = items, items.get("properties")
+    if is_object(inner):
+        required = schema.get("required")
+        wanted = required if is_list(required) else []
         return [
-            _tagged(name, part if isinstance(part, dict) else {}, name in wanted, cursor.span)
-            for name, part in cast("dict[str, Any]", inner).items()
+            _tagged(name, part if is_object(part) else {}, name in wanted, cursor.span) for name, part in inner.items()
         ]
-    if isinstance(items, dict):
+    if is_object(items):
         return [_element("item", cursor.span, "<item></item>", "<item>$1</item>", "keyword", "one item of the list")]
     return []
 
 
 def _closing_tags(cursor: Cursor) -> list[Proposal]:
-    innermost = cursor.open_tags[-1] if cursor.open_tags else "ACTION"
-    if cursor.shape == "inputs" and len(cursor.open_tags) == 2 and cursor.open_tags[0] == "inputs":
-        innermost = "input"
-    text = f"</{innermost}>"
+    text = f"</{cursor.open_tags[-1] if cursor.open_tags else 'ACTION'}>"
     return [Proposal(text, "keyword", cursor.span, text, detail="closing tag", filter=text, sort="9")]
 
 
 def _action_tools(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
     tools = tools_of(snapshot)
     if cursor.open_tags[:1] == ("tool_id",):
+        return [_tool_item(tool, cursor.span, tool.tool_id) for tool in tools]
+    if cursor.bare:
         return [_tool_item(tool, cursor.span, tool.tool_id) for tool in tools]
     items: list[Proposal] = []
     for tool in tools:
@@ -356,8 +351,8 @@ def _tam(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
         items.append(_field("command", cursor, "the tool to run"))
     for name, schema, required in _left(snapshot, cursor):
         key = name + cursor.suffix
-        text = f"{key}:»»»«««"
-        snippet = f"{escape_snippet(key)}:»»»{_stop(1, schema)}«««"
+        text = key if cursor.bare else f"{key}:»»»«««"
+        snippet = "" if cursor.bare else f"{escape_snippet(key)}:»»»{_stop(1, schema)}«««"
         items.append(_parameter_item(key, schema, required, cursor.span, text, snippet))
     more = [f"on_error{cursor.suffix}", f"retry{cursor.suffix}"] if cursor.suffix else []
     if cursor.suffix:
@@ -380,6 +375,8 @@ _TAM_FIELDS = {
 
 
 def _field(key: str, cursor: Cursor, detail: str) -> Proposal:
+    if cursor.bare:
+        return Proposal(key, "keyword", cursor.span, key, detail=detail)
     return Proposal(key, "keyword", cursor.span, f"{key}:»»»«««", f"{key}:»»»$1«««", detail=detail)
 
 
@@ -400,13 +397,13 @@ def _vcp(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
                 "tool_name",
                 "keyword",
                 cursor.span,
-                "tool_name:「始」「末」",
-                "tool_name:「始」$1「末」",
+                "tool_name" if cursor.bare else "tool_name:「始」「末」",
+                "" if cursor.bare else "tool_name:「始」$1「末」",
                 detail="the tool to run",
             )
         )
     for name, schema, required in _left(snapshot, cursor):
-        text = f"{name}:「始」「末」"
-        snippet = f"{escape_snippet(name)}:「始」{_stop(1, schema)}「末」"
+        text = name if cursor.bare else f"{name}:「始」「末」"
+        snippet = "" if cursor.bare else f"{escape_snippet(name)}:「始」{_stop(1, schema)}「末」"
         items.append(_parameter_item(name, schema, required, cursor.span, text, snippet))
     return items

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
@@ -50,7 +51,7 @@ def register(server: LanguageServer, session: Session) -> None:
     server.feature(types.TEXT_DOCUMENT_CODE_ACTION)(code_action)
 
 
-def _wanted(kind: str, only: list[types.CodeActionKind | str] | None) -> bool:
+def _wanted(kind: str, only: Sequence[types.CodeActionKind | str] | None) -> bool:
     """Whether a client that asks for ``only`` these kinds, or their sub-kinds, wants this one."""
     names = [item.value if isinstance(item, types.CodeActionKind) else item for item in only or ()]
     return not names or any(name == kind or kind.startswith(name + ".") or name == "" for name in names)

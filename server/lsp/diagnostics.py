@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 SOURCE = "tamis"
 REGISTRY_WAIT_SECONDS = 0.5
+ONLY_ANSWER_WAIT_SECONDS = 5.0
+"""For clients that pull and cannot be told to pull again: what they get without the tools would stay wrong."""
 _SEVERITIES = {"error": 1, "warning": 2, "information": 3, "hint": 4}
 _TAGS = {"unnecessary": 1, "deprecated": 2}
 
@@ -112,9 +114,12 @@ def collect(session: Session, document: Document) -> list[Diagnostic]:
     """A document's findings in the client's terms."""
     if document.kind == "other":
         return []
-    # Calls mean nothing without the tools; a manifest's own findings need not wait for the others.
-    waits = document.kind != "manifest" or session.can("textDocument.diagnostic")
-    snapshot = session.workspace.snapshot(document, wait=REGISTRY_WAIT_SECONDS if waits else 0.0)
+    if session.can("textDocument.diagnostic") and not session.can("workspace.diagnostics.refreshSupport"):
+        wait = ONLY_ANSWER_WAIT_SECONDS
+    else:
+        # Calls mean nothing without the tools; a manifest's own findings need not wait for the others.
+        wait = 0.0 if document.kind == "manifest" else REGISTRY_WAIT_SECONDS
+    snapshot = session.workspace.snapshot(document, wait=wait)
     return [to_lsp(finding, document, snapshot) for finding in diagnose(snapshot)]
 
 

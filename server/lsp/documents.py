@@ -20,7 +20,10 @@ ENCODINGS: tuple[PositionEncoding, ...] = ("utf-32", "utf-8", "utf-16")
 def choose_encoding(offered: Iterable[str] | None) -> PositionEncoding:
     """The position encoding for a client that offers these; UTF-16 is what LSP takes for granted."""
     known = set(offered or ())
-    return next((encoding for encoding in ENCODINGS if encoding in known), "utf-16")
+    for encoding in ENCODINGS:
+        if encoding in known:
+            return encoding
+    return "utf-16"
 
 
 def path_of(uri: str) -> str | None:

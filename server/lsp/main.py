@@ -6,6 +6,7 @@ for input can hold it.
 
 from __future__ import annotations
 
+import gc
 import os
 import queue
 import select
@@ -28,6 +29,13 @@ def serve(argv_root: str | None) -> int:
 
     Returns 0 after ``shutdown`` (or SIGTERM), 1 when the client left without it.
     """
+    code = _serve(argv_root)
+    # The interpreter's last collection walks every type of lsprotocol for 100 ms; clients wait for the process to end.
+    gc.freeze()
+    return code
+
+
+def _serve(argv_root: str | None) -> int:
     incoming, outgoing = claim_stdio()
     inbox: queue.SimpleQueue[_Work] = queue.SimpleQueue()
     writer = MessageWriter(outgoing)

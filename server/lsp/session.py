@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec import UNSET, Raw
 
 import tamis
+from tamis.protocols.positions import PositionEncoding
 from tamis.server.lsp import completion, diagnostics
 from tamis.server.lsp.documents import Document, choose_encoding, path_of
 from tamis.server.lsp.framing import Envelope, MessageId, ProtocolError, decode
@@ -74,7 +75,7 @@ class Session:
         self._shutdown = False
         self.exit_code: int | None = None
         self.initialize: InitializeParams | None = None
-        self.encoding = choose_encoding(None)
+        self.encoding: PositionEncoding = choose_encoding(None)
         self.workspace = Workspace()
         self.documents: dict[str, Document] = {}
         self.diagnostics = diagnostics.Publisher(self)
@@ -198,7 +199,7 @@ class Session:
         """The client's capability at a dotted path, or None."""
         here: Any = self.initialize.capabilities if self.initialize else {}
         for name in path.split("."):
-            here = here.get(name) if isinstance(here, dict) else None
+            here = cast("dict[str, Any]", here).get(name) if isinstance(here, dict) else None
         return here
 
     @property
@@ -220,7 +221,8 @@ class Session:
         self.initialize = params
         self.encoding = choose_encoding(self.capability("general.positionEncodings"))
         options: Any = params.initialization_options
-        self.workspace.configure(self._folders(params), options if isinstance(options, dict) else {})
+        given = cast("dict[str, Any]", options) if isinstance(options, dict) else {}
+        self.workspace.configure(self._folders(params), given)
         return {
             "capabilities": self._capabilities(),
             "serverInfo": {"name": "tamis", "version": tamis.__version__},

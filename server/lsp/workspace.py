@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tamis.server.analysis.snapshot import FolderFacts, Settings, Snapshot
 from tamis.server.lsp.documents import Document
@@ -141,16 +141,19 @@ class Workspace:
 
     def configure(self, folders: Iterable[str], options: Mapping[str, Any]) -> None:
         """Sets the folders and ``initializationOptions``; nothing is read from disk yet."""
-        settings = options.get("settings")
-        self._overlay = settings if isinstance(settings, dict) else None
+        settings: Any = options.get("settings")
+        self._overlay = (
+            without_client_settings(cast("dict[str, Any]", settings)) if isinstance(settings, dict) else None
+        )
         self._schema_diagnostics = options.get("schemaDiagnostics") != "off"
         for folder in folders:
             self.add(folder)
 
     def change_settings(self, settings: object) -> None:
         """New editor settings (``workspace/didChangeConfiguration``); the folders must be loaded again."""
-        inner: object = settings.get("tamis", settings) if isinstance(settings, dict) else None
-        self._overlay = inner if isinstance(inner, dict) else None
+        whole = cast("dict[str, Any]", settings) if isinstance(settings, dict) else {}
+        inner: Any = whole.get("tamis", whole)
+        self._overlay = without_client_settings(cast("dict[str, Any]", inner)) if isinstance(inner, dict) else None
         for root in self._roots:
             root.configure(self._overlay)
 
@@ -234,3 +237,13 @@ class Workspace:
         facts = FolderFacts(*files_beside(folder))
         self._facts[folder] = (now, facts)
         return facts
+
+
+def without_client_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Editor settings without those that only the editor's client reads; the rest has the names of ``tamis.toml``."""
+    return {name: value for name, value in settings.items() if name not in _CLIENT_SETTINGS}
+
+
+_CLIENT_SETTINGS = frozenset(
+    {"path", "args", "trace", "markdown", "interpreter", "importStrategy", "codeLens", "inlayHints"}
+)

@@ -206,7 +206,7 @@ class RpcServer:
         if params.calls is not None:
             results = [
                 self.runtime.validate_args(
-                    str(call.get("toolId", "")), _dict(call.get("args")), params.tools, f"/calls/{index}/args"
+                    str(call.get("toolId", "")), {}, params.tools, call=call, prefix=f"/calls/{index}/args"
                 )
                 for index, call in enumerate(params.calls)
             ]
@@ -223,9 +223,7 @@ class RpcServer:
 
     async def _execute(self, request: Request, params: _Execute) -> ExecutionResult:
         self._check_trust()
-        name, args = params.tool_id, params.args
-        if params.call is not None:
-            name, args = str(params.call.get("toolId", "")), _dict(params.call.get("args"))
+        name = params.tool_id if params.call is None else str(params.call.get("toolId", ""))
         if name is None:
             raise RpcError(INVALID_PARAMS, "give toolId and args, or call")
         self._calls += 1
@@ -238,7 +236,8 @@ class RpcServer:
                     call_id=call_id,
                     name=name,
                     version=params.version,
-                    args=args,
+                    args=params.args,
+                    wire_call=params.call,
                     timeout_ms=params.timeout_ms,
                     dry_run=params.dry_run,
                 ),

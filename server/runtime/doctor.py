@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from tamis.server.runtime.health import sandbox_state
+from tamis.server.runtime.interpreters import interpreters_of
 from tamis.server.runtime.runtime import Runtime
 
 State = Literal["ok", "warning", "error"]
@@ -30,10 +31,8 @@ def _sandbox() -> dict[str, Any]:
 
 def _runtimes(runtime: Runtime) -> list[dict[str, Any]]:
     from tamis.sandbox.interpreters import Interpreter, find_interpreter
-    from tamis.sandbox.model import Interpreters
 
-    own = runtime.settings.sandbox.interpreters
-    chosen = Interpreters(own.python or None, own.nodejs or None, own.bun or None)
+    chosen = interpreters_of(runtime.settings)
     used = {tool.manifest.raw.get("handler", {}).get("language") for tool in runtime.registry.tools}
     checks: list[dict[str, Any]] = []
     for language in ("python", "nodejs", "bun"):

@@ -11,12 +11,12 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import UNSET
 
-from tamis.protocols.check import CallCheck, check_call, mask
+from tamis.protocols.check import to_problem
 from tamis.protocols.contract import (
     ErrorDetails,
     ErrorType,
@@ -30,10 +30,15 @@ from tamis.protocols.contract import (
     Usage,
 )
 from tamis.protocols.manifest import ExternalScript, Manifest
-from tamis.protocols.model import Call
+from tamis.protocols.model import Call, Json
 from tamis.protocols.observation import Style, observation, plain, unknown_tool
+from tamis.protocols.positions import PositionEncoding
+from tamis.protocols.secrets import MASK, mask
 from tamis.sandbox import model as sandbox
+from tamis.server.runtime.checking import Checked, check_arguments, check_parsed, check_wire_call
 from tamis.server.runtime.config import Settings
+from tamis.server.runtime.folders import make_below
+from tamis.server.runtime.interpreters import interpreters_of, missing_runtime
 from tamis.server.runtime.output import OutputError, read_output
 from tamis.server.runtime.permissions import Grant, grant
 from tamis.server.runtime.registry import Registry, Tool
@@ -52,6 +57,9 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     args: dict[str, Any] = {}
     call: Call | None = None
     source: str = ""
+    encoding: PositionEncoding | None = None
+    wire_call: dict[str, Any] | None = None
+    """A call as ``tool/parse`` gave it, instead of ``args``."""
     timeout_ms: int | None = None
     dry_run: bool = False
     ask: bool = False
@@ -119,7 +127,7 @@ async def execute(request: CallRequest, around: Surroundings, attempts: int = 1)
         _allowed(tool, rights)
         await _approved(request, tool, args, around)
         if request.dry_run:
-            result.status, result.output = "success", {"dryRun": True, "args": mask(args, tool.manifest.parameters)}
+            result.status, result.output = "success", {"dryRun": True, "args": masked(args, tool)}
         else:
             for attempt in range(1, max(1, attempts) + 1):
                 result.attempts = attempt
@@ -168,11 +176,13 @@ def _arguments(request: CallRequest, tool: Tool) -> tuple[dict[str, Any], bool]:
     raise _Stopped("error", failure("ParameterValidationError", text, errors=check.errors))
 
 
-def check_request(request: CallRequest, tool: Tool) -> CallCheck:
+def check_request(request: CallRequest, tool: Tool) -> Checked:
     """Coerces and checks the arguments of a request against the tool's schema."""
     if request.call is not None:
-        return check_call(request.call, request.source, tool.plan)
-    return check_call(request.args, "", tool.plan)
+        return check_parsed(request.call, request.source, tool, request.encoding)
+    if request.wire_call is not None:
+        return check_wire_call(request.wire_call, tool)
+    return check_arguments(request.args, tool)
 
 
 def _allowed(tool: Tool, rights: Grant) -> None:
@@ -206,7 +216,7 @@ async def _approved(request: CallRequest, tool: Tool, args: dict[str, Any], arou
         request.call_id,
         tool.tool_id,
         tool.manifest.display_name,
-        mask(args, tool.manifest.parameters),
+        masked(args, tool),
         rights.permissions,
         around.settings.policy.approval_timeout_ms,
     )
@@ -262,15 +272,23 @@ async def _run(
 
     handler = tool.manifest.handler
     assert isinstance(handler, ExternalScript)
+    missing = missing_runtime(tool.manifest, around.settings)
+    if missing:
+        result.attempts = 0
+        raise _Stopped("error", failure("DependencyError", missing))
     limits = limits_of(around.settings, tool.manifest, request.timeout_ms)
-    secrets = secret_texts(args, mask(args, tool.manifest.parameters))
+    secrets = secret_texts(args, masked(args, tool))
     on_output = around.on_output
 
     def show(stream: str, data: bytes) -> None:
         if on_output is not None:
             on_output(stream, _without(plain(data.decode("utf-8", "replace")), secrets))
 
-    operator = around.settings.sandbox.interpreters
+    try:
+        own = [make_below(tool.folder, name) for name in rights.own_write]
+    except OSError as error:
+        text = f"the writable folder '{error.filename or rights.own_write[0]}' cannot be made: {error.strerror}"
+        raise _Stopped("error", failure("SecurityError", text)) from None
     outcome = await run(
         sandbox.RunRequest(
             folder=tool.folder,
@@ -279,12 +297,10 @@ async def _run(
             stdin=msgspec.json.encode(args),
             limits=limits,
             read=tuple(sandbox.Mount(path) for path in rights.read),
-            write=tuple(
-                sandbox.Mount(path) for path in (*rights.write, *(f"{tool.folder}/{name}" for name in rights.own_write))
-            ),
+            write=tuple(sandbox.Mount(path) for path in (*rights.write, *own)),
             hosts=rights.hosts,
             allow_cidrs=around.settings.policy.allow_cidrs,
-            interpreters=sandbox.Interpreters(operator.python or None, operator.nodejs or None, operator.bun or None),
+            interpreters=interpreters_of(around.settings),
         ),
         on_output=show if on_output is not None else None,
         cancelled=around.cancelled,
@@ -331,7 +347,9 @@ def _judge(
         result.sandbox = None
     else:
         error_type: ErrorType = outcome.error_type or "ScriptError"
-        text = f"{outcome.message}; {outcome.remedy}" if outcome.remedy else outcome.message
+        # A failed script's remedy is its own standard error, which is in the details.
+        remedy = "" if error_type == "ScriptError" else outcome.remedy
+        text = f"{outcome.message}; {remedy}" if remedy else outcome.message
         error = failure(
             error_type,
             text,
@@ -353,11 +371,9 @@ def _judge(
 
 def _output_fault(tool: Tool, output: Any) -> ExecutionError | None:
     plan = tool.output_plan
-    if plan is None:
+    if plan is None or plan.is_valid(output):
         return None
-    found = plan.check_value(output)
-    if not found:
-        return None
+    found = [to_problem(finding) for finding in plan.check(output, "typed").errors]
     text = "; ".join(problem.message for problem in found[:8])
     return failure(
         "OutputValidationError", f"the script's output does not fit the manifest's output schema: {text}", errors=found
@@ -393,6 +409,11 @@ def _tail(text: str) -> str:
     return text if len(text) <= MAX_DETAIL_CHARS else "…" + text[-MAX_DETAIL_CHARS + 1 :]
 
 
+def masked(args: dict[str, Any], tool: Tool) -> dict[str, Any]:
+    """The arguments with what ``x-secret`` marks hidden."""
+    return cast("dict[str, Any]", mask(cast("Json", args), tool.manifest.parameters or {}))
+
+
 def secret_texts(args: object, masked: object) -> tuple[str, ...]:
     """The texts that ``x-secret`` hides, found where the masked arguments differ (D83); short ones cannot be told apart."""
     found: set[str] = set()
@@ -410,5 +431,5 @@ def secret_texts(args: object, masked: object) -> tuple[str, ...]:
 
 def _without(text: str, secrets: tuple[str, ...]) -> str:
     for secret in secrets:
-        text = text.replace(secret, "•••")
+        text = text.replace(secret, MASK)
     return text

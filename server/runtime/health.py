@@ -12,7 +12,7 @@ from tamis.server.runtime.runtime import MAX_TEXT_CHARS, Runtime
 
 def sandbox_state(*, refresh: bool = False) -> dict[str, Any]:
     """The sandbox probe as data: ``available``, backend, version, and cause and remedy when it is not."""
-    from tamis.sandbox.backend import probe
+    from tamis.sandbox.probe import probe
 
     found = probe(refresh=refresh)
     state: dict[str, Any] = {

@@ -31,8 +31,9 @@ from tamis.protocols.reader import read_text
 from tamis.protocols.suggest import best
 from tamis.protocols.tokens import estimate_tokens
 from tamis.protocols.wire import parse_result, to_range
+from tamis.server.runtime.checking import check_arguments, check_wire_call
 from tamis.server.runtime.config import LoadedSettings, Settings, load_settings
-from tamis.server.runtime.execute import CallRequest, check_request
+from tamis.server.runtime.interpreters import missing_runtime
 from tamis.server.runtime.registry import Registry, Tool, load_registry
 
 ProtocolName = Literal["auto", "action", "tam", "vcp"]
@@ -144,9 +145,15 @@ class Runtime:
         return Description(definition=dict(tool.manifest.raw), losses=[], tokens=estimate_tokens(text))
 
     def validate_args(
-        self, tool_id: str, args: Mapping[str, Any], tools: Sequence[InlineTool] = (), prefix: str = ""
+        self,
+        tool_id: str,
+        args: Mapping[str, Any],
+        tools: Sequence[InlineTool] = (),
+        *,
+        call: Mapping[str, Any] | None = None,
+        prefix: str = "",
     ) -> ValidateResult:
-        """``tool/validate`` of one tool's arguments; an unknown tool is a problem, not an error."""
+        """``tool/validate`` of one tool's arguments, or of a wire ``call``; an unknown tool is a problem, not an error."""
         tool = _inline(tool_id, tools) or self.registry.get(tool_id)
         if tool is None:
             names = [*(inline.tool_id for inline in tools), *self.registry.names()]
@@ -154,14 +161,12 @@ class Runtime:
             problem = Problem(
                 code="VA401",
                 slug=CATALOGUE["VA401"].slug,
-                path="",
+                path=prefix,
                 message=text,
                 suggestion=UNSET if found is None else found,
             )
             return ValidateResult(valid=False, errors=[problem], warnings=[])
-        check = check_request(CallRequest(call_id="", name=tool_id, args=dict(args)), tool)
-        for problem in (*check.errors, *check.warnings):
-            problem.path = prefix + problem.path
+        check = check_arguments(args, tool, prefix) if call is None else check_wire_call(call, tool, prefix)
         return ValidateResult(
             valid=check.valid,
             errors=check.errors,
@@ -200,6 +205,7 @@ class Runtime:
 
     def _summary(self, tool: Tool, *, full: bool) -> ToolSummary:
         manifest = tool.manifest
+        reason = tool.reason or missing_runtime(manifest, self.settings)
         return ToolSummary(
             tool_id=manifest.tool_id,
             version=manifest.version,
@@ -209,8 +215,8 @@ class Runtime:
             namespace=tool.namespace,
             tags=list(manifest.tags),
             callable=tool.callable,
-            available=tool.available,
-            reason=tool.reason or UNSET,
+            available=tool.available and not reason,
+            reason=reason or UNSET,
             source=tool.path,
             definition=dict(manifest.raw) if full else UNSET,
         )

@@ -131,6 +131,7 @@ async def _one(
             name=call.tool_id,
             call=call,
             source=document.text,
+            encoding=options.encoding,
             timeout_ms=options.timeout_ms,
             dry_run=options.dry_run,
             ask=options.ask,

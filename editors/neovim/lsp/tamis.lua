@@ -1,0 +1,72 @@
+-- Tamis for Neovim's own LSP client (0.11 and later). Enable with `vim.lsp.enable('tamis')`; change parts of it with
+-- `vim.lsp.config('tamis', { ... })` or a file `after/lsp/tamis.lua`.
+
+---@class tamis.InitOptions
+---@field trusted? boolean false: analyse only, run nothing
+---@field schemaDiagnostics? 'on'|'off' 'off' when another server checks manifests against the schema already
+---@field settings? table the settings of tamis.toml, by the same names
+
+local own_filetypes = { tam = true, vcp = true, toolaction = true }
+local markers = { { 'tamis.toml', '.tamis' }, { '.git' } }
+local searched_entries = 5000
+
+--- Whether a folder holds tool manifests, looked up once per folder and bounded.
+---@type table<string, boolean>
+local holds = {}
+
+---@param root string
+---@return boolean
+local function holds_manifests(root)
+  if holds[root] ~= nil then
+    return holds[root]
+  end
+  holds[root] = false
+  local seen = 0
+  local function skip(name)
+    local base = vim.fs.basename(name)
+    return base ~= 'node_modules' and base:sub(1, 1) ~= '.'
+  end
+  for name, kind in vim.fs.dir(root, { depth = 5, skip = skip }) do
+    seen = seen + 1
+    if kind == 'file' and (name:match('%.tool%.json$') or vim.fs.basename(name) == 'tamis.toml') then
+      holds[root] = true
+      break
+    end
+    if seen > searched_entries then
+      break
+    end
+  end
+  -- A folder without manifests may get its first one; the answer "yes" only stays.
+  local answer = holds[root]
+  if not answer then
+    holds[root] = nil
+  end
+  return answer
+end
+
+---@type vim.lsp.Config
+return {
+  cmd = { 'tamis', 'lsp' },
+  filetypes = { 'json', 'jsonc', 'markdown', 'text', 'tam', 'vcp', 'toolaction' },
+  -- A function instead of markers: with markers the server would attach to every JSON and Markdown buffer.
+  root_dir = function(buffer, on_dir)
+    local path = vim.api.nvim_buf_get_name(buffer)
+    local name = vim.fs.basename(path)
+    local root = path ~= '' and vim.fs.root(path, markers) or nil
+    local folder = path ~= '' and vim.fs.dirname(path) or vim.fn.getcwd()
+    if name:match('%.tool%.jsonc?$') or name == 'agent_profile.json' or name:match('%.agent_profile%.json$') then
+      on_dir(root or folder)
+    elseif own_filetypes[vim.bo[buffer].filetype] then
+      on_dir(root or folder)
+    elseif vim.bo[buffer].filetype == 'markdown' or vim.bo[buffer].filetype == 'text' then
+      local inside = root or folder
+      if holds_manifests(inside) then
+        on_dir(inside)
+      end
+    end
+  end,
+  workspace_required = false,
+  ---@type tamis.InitOptions
+  init_options = { schemaDiagnostics = 'on' },
+  settings = { tamis = vim.empty_dict() },
+}

@@ -1,0 +1,343 @@
+"""Tokens of an ACTION block: tags as models write them, CDATA, comments.
+
+A scanner, not an XML parser: it takes names whole whatever they hold (ruling 13), reads near misses of a tag and says so,
+and leaves everything else to be text. Must not know what an element means.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from typing import Literal
+
+from tamis.protocols.base import Source
+from tamis.protocols.positions import Span
+
+Kind = Literal["open", "close", "self", "cdata", "comment", "pi", "doctype"]
+
+INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
+DECORATION = "`\"'“”‘’"
+MARKER_KEY = "action"
+
+# First characters exclude what begins comparisons and arrows; later ones exclude what code and prose put behind a '<'.
+_FIRST = r"[^\s<>=!?;()&,{}\[\]|\\^%＜＞\x00-\x1f/\-+*#~$.:]"
+_REST = r"[^\s<>=!?;()&,{}\[\]|\\^%＜＞\x00-\x1f]"
+_NAME = f"{_FIRST}{_REST}*+"
+_ATTRIBUTES = r"""(?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+(?=>)|[^<>]*+"""
+
+_OPEN = re.compile(rf"<(?P<space>[ \t]{{0,4}})(?P<name>{_NAME})(?P<attrs>(?:[\s=])(?:{_ATTRIBUTES}))?>")
+_CLOSE = re.compile(rf"<(?P<space>\s{{0,4}}/\s{{0,4}})(?P<name>{_NAME})(?P<rest>\s[^<>]*+)?(?P<end>>|(?=<))")
+_UNBRACKETED = re.compile(rf"<(?P<name>{_NAME})(?P<rest>\s*+)(?=<[^\s<])")
+_UNBRACKETED_VALUE = re.compile(rf"<(?P<name>{_NAME})[ \t](?=[^<>]*+</(?P=name)\s*>)")
+_CDATA = re.compile(r"<!\[CDATA\[|<[ \t]?!?[ \t]?\[[ \t]?(?i:CDATA)[ \t]?\[|<!(?i:CDATA)\[")
+_PI = re.compile(r"<\?[^<]*?\?>")
+_DOCTYPE = re.compile(r"<!(?i:DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)\b[^<>\[]*+>?")
+CDATA_OPEN = re.compile(r"<!\[CDATA\[")
+CDATA_CLOSE = re.compile(r"\]\]>")
+COMMENT_CLOSE = re.compile(r"-->")
+_ANY_TAG = re.compile(rf"<(\s{{0,4}}/\s{{0,4}})?({_NAME})")
+_WIDE_CLOSE = re.compile(r"＜/((?i:action))＞")
+_PARTIAL_CDATA_END = re.compile(r"\]\]?[ \t]*+>?[ \t\r\n]*+\Z|\]\]\s*+\Z")
+
+
+class Token:
+    """One piece of markup. ``partner`` is the index of the matching tag, ``-1`` without one."""
+
+    __slots__ = (
+        "attributes",
+        "content",
+        "end",
+        "flag",
+        "key",
+        "kind",
+        "name",
+        "name_span",
+        "partner",
+        "raw",
+        "start",
+    )
+
+    def __init__(self, kind: Kind, start: int, end: int) -> None:
+        self.kind: Kind = kind
+        self.start = start
+        self.end = end
+        self.name = ""
+        """The name without decoration and invisible characters."""
+        self.key = ""
+        """The name in lower case, for matching that overlooks case."""
+        self.name_span: Span = (start, start)
+        self.attributes: Span | None = None
+        self.content: Span = (start, start)
+        """Of a CDATA section: its inside."""
+        self.flag = ""
+        """What was unusual: ``space``, ``bracket``, ``bracket-value``, ``junk``, ``own``, ``own-unclear``, ``unterminated``, ``early``, ``spelling``."""
+        self.partner = -1
+        self.raw = False
+        """True for markup that turned out to be text of a value."""
+
+
+def plain_name(raw: str) -> str:
+    """A name without quotes, backticks and invisible characters (ruling 13)."""
+    if raw.isascii():
+        return raw.strip("`\"'")
+    return "".join(char for char in raw if char not in INVISIBLE).strip(DECORATION)
+
+
+class TagIndex:
+    """Where each name is opened and closed, over the whole text, to look ahead in O(log n)."""
+
+    def __init__(self, source: Source) -> None:
+        self.opens: dict[str, list[int]] = {}
+        self.closes: dict[str, list[int]] = {}
+        for match in _ANY_TAG.finditer(source.text):
+            where = self.opens if match.group(1) is None else self.closes
+            key = plain_name(match.group(2).rstrip("/")).lower()
+            where.setdefault(key, []).append(match.start())
+
+    def next_open(self, key: str, at: int) -> int:
+        """Offset of the next tag that opens ``key`` at or after ``at``; a very large number without one."""
+        return _next(self.opens.get(key), at)
+
+    def next_close(self, key: str, at: int) -> int:
+        """Offset of the next tag that closes ``key`` at or after ``at``; a very large number without one."""
+        return _next(self.closes.get(key), at)
+
+
+NOWHERE = 1 << 62
+
+
+def _next(places: list[int] | None, at: int) -> int:
+    if not places:
+        return NOWHERE
+    i = bisect_left(places, at)
+    return places[i] if i < len(places) else NOWHERE
+
+
+class Tokens:
+    """The tokens from one place on, made on demand, so that a block costs what it spans."""
+
+    def __init__(self, source: Source, start: int, limit: int) -> None:
+        self.source = source
+        self.text = source.text
+        self.limit = limit
+        self.at = start
+        self.list: list[Token] = []
+        self._last_open = ""
+        self._wide = "＜" in source.text
+
+    def get(self, i: int) -> Token | None:
+        """The token at index ``i``, or None at the end of the text."""
+        while i >= len(self.list):
+            token = self._scan()
+            if token is None:
+                return None
+            self.list.append(token)
+        return self.list[i]
+
+    def _scan(self) -> Token | None:
+        text, limit = self.text, self.limit
+        at = self.at
+        while (at := self._find(at, limit)) >= 0:
+            token = self._token(at)
+            if token is not None and token.end <= limit:
+                self.at = token.end
+                return token
+            at += 1
+        self.at = limit
+        return None
+
+    def _find(self, at: int, limit: int) -> int:
+        """The next ``<``, or the next full-width closing marker."""
+        found = self.text.find("<", at, limit)
+        if self._wide:
+            match = self.source.next_token(_WIDE_CLOSE, at, limit)
+            if match is not None and (found < 0 or match[0] < found):
+                return match[0]
+        return found
+
+    def _token(self, at: int) -> Token | None:
+        text, limit = self.text, self.limit
+        follow = text[at + 1 : at + 2]
+        if text[at] == "＜":
+            token = Token("close", at, at + len("＜/ACTION＞"))
+            token.name_span = (at + 2, token.end - 1)
+            token.name = text[at + 2 : token.end - 1]
+            token.key = MARKER_KEY
+            return token
+        if follow == "!" or follow == "[" or (follow in " \t" and text[at + 2 : at + 3] in ("!", "[")):
+            return self._declaration(at)
+        if follow == "?":
+            match = _PI.match(text, at, limit)
+            return Token("pi", at, match.end()) if match is not None else None
+        match = _OPEN.match(text, at, limit)
+        if match is not None:
+            return self._opening(match)
+        match = _CLOSE.match(text, at, limit)
+        if match is not None:
+            token = Token("close", at, match.end())
+            self._named(token, match)
+            rest = (match.group("rest") or "").strip()
+            if match.group("end") != ">":
+                if rest:
+                    return None
+                token.flag = "bracket"
+                token.end = match.end("name")
+            elif rest:
+                token.flag = "junk"
+            elif match.group("space") != "/":
+                token.flag = "space"
+            return token
+        match = _UNBRACKETED_VALUE.match(text, at, limit)
+        if match is not None:
+            token = Token("open", at, match.end())
+            token.flag = "bracket-value"
+        else:
+            match = _UNBRACKETED.match(text, at, limit)
+            if match is None:
+                return None
+            token = Token("open", at, match.end("name"))
+            token.flag = "bracket"
+        self._named(token, match)
+        self._last_open = token.key
+        return token
+
+    def _opening(self, match: re.Match[str]) -> Token | None:
+        token = Token("open", match.start(), match.end())
+        self._named(token, match)
+        if match.group("attrs") is not None:
+            start, end = match.span("attrs")
+            if self.text[end - 1] == "/" and end - 1 > start:
+                token.kind = "self"
+                end -= 1
+            if self.text[start:end].strip():
+                token.attributes = (start, end)
+            elif self.text[start] == "/":
+                token.kind = "self"
+        elif match.group("name").endswith("/"):
+            token.kind = "self"
+            start, end = match.span("name")
+            raw = match.group("name").rstrip("/")
+            token.name_span = (start, start + len(raw))
+            token.name = plain_name(raw)
+            token.key = token.name.lower()
+        if match.group("space"):
+            token.flag = "space"
+        if token.kind == "open":
+            self._last_open = token.key
+        return token
+
+    def _named(self, token: Token, match: re.Match[str]) -> None:
+        token.name_span = match.span("name")
+        token.name = plain_name(match.group("name"))
+        token.key = token.name.lower()
+
+    def _declaration(self, at: int) -> Token | None:
+        text, limit = self.text, self.limit
+        if text.startswith("<!--", at):
+            end = self.source.next_token(COMMENT_CLOSE, at + 4, limit)
+            token = Token("comment", at, end[1] if end is not None else at + 4)
+            token.content = (at + 4, end[0] if end is not None else at + 4)
+            if end is None:
+                token.flag = "unterminated"
+            return token
+        match = _CDATA.match(text, at, limit)
+        if match is not None:
+            return self._cdata(match)
+        match = _DOCTYPE.match(text, at, limit)
+        return Token("doctype", at, match.end()) if match is not None else None
+
+    def _cdata(self, match: re.Match[str]) -> Token | None:
+        text, limit, source = self.text, self.limit, self.source
+        at, start = match.span()
+        token = Token("cdata", at, start)
+        exact = match.group() == "<![CDATA["
+        close = source.next_token(CDATA_CLOSE, start, limit)
+        if not exact:
+            if close is None:
+                return None
+            token.flag = "spelling"
+        inner = source.next_token(CDATA_OPEN, start, limit)
+        own: int | None = None
+        if close is None or (inner is not None and inner[0] < close[0]):
+            own = self._own_close(start, close[0] if close is not None else limit)
+        if close is None or (own is not None and self._runs_on(own, close)):
+            # Never closed: it ends at its element's closing tag (ruling 18).
+            if own is None:
+                token.flag = "unterminated"
+                token.content = (start, limit)
+                token.end = limit
+                return token
+            token.flag = "unterminated"
+            end = own
+            partial = _PARTIAL_CDATA_END.search(text, max(start, end - 16), end)
+            if partial is not None and partial.group().count("]") + partial.group().count(">") >= 2:
+                end = partial.start()
+            token.content = (start, end)
+            token.end = own
+            return token
+        end = self._late_end(start, close)
+        if end is not None:
+            token.flag = "early"
+            close = end
+        token.content = (start, close[0])
+        token.end = close[1]
+        return token
+
+    def _own_close(self, start: int, end: int) -> int | None:
+        """Where the tag that closes the element of a CDATA section stands in ``start:end``."""
+        if not self._last_open:
+            return None
+        match = re.compile(rf"<\s{{0,4}}/\s{{0,4}}{re.escape(self._last_open)}\s*+>", re.IGNORECASE).search(
+            self.text, start, end
+        )
+        return match.start() if match is not None else None
+
+    def _runs_on(self, own: int, close: Span) -> bool:
+        """True when a section swallowed the next parameter: its own closing tag, then another tag, then CDATA."""
+        after = self.text[self.text.find(">", own) + 1 : self.text.find(">", own) + 65].lstrip()
+        if not after.startswith("<") or after.startswith("<!"):
+            return False
+        follow = self.text[close[1] : close[1] + 64].lstrip()
+        opener = _ANY_TAG.match(after)
+        if opener is None:
+            return False
+        if opener.group(1) is not None:
+            return not follow.lower().startswith(f"</{self._last_open}")
+        return True
+
+    def _late_end(self, start: int, close: Span) -> Span | None:
+        """The ``]]>`` that really ends a section which holds ``]]>`` itself: the last one before the closing tag (AX121)."""
+        text, source, limit = self.text, self.source, self.limit
+        key = self._last_open
+        if not key or _closes(text, close[1], key):
+            return None
+        last: Span | None = None
+        at = close[1]
+        depth = 0
+        for _ in range(64):
+            nxt = source.next_token(CDATA_CLOSE, at, limit)
+            if nxt is None:
+                break
+            opened = source.next_token(CDATA_OPEN, at, limit)
+            if opened is not None and opened[0] < nxt[0]:
+                depth += 1
+                at = opened[1]
+                if depth > 1:
+                    break
+                continue
+            if depth:
+                depth -= 1
+            elif _closes(text, nxt[1], key) and (last is None):
+                last = nxt
+                break
+            at = nxt[1]
+        if last is None:
+            return None
+        # Another element between the two ends: then the first end was meant, and the second is stray.
+        between = text[close[1] : last[0]]
+        return None if re.search(rf"</\s*{re.escape(key)}\s*>", between, re.IGNORECASE) else last
+
+
+def _closes(text: str, at: int, key: str) -> bool:
+    follow = text[at : at + 256 + len(key)].lstrip()
+    return follow[: len(key) + 2].lower() == f"</{key}"

@@ -1,0 +1,245 @@
+"""A parsed call against its tool's schema: typed arguments, or findings at their exact source characters.
+
+Joins the two halves: ``schema.py`` knows arguments and JSON Pointers, the call model knows where each value was written. Must
+not know the registry, documents or the wire's ranges.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+import msgspec
+
+from tamis.protocols.catalogue import CATALOGUE, message
+from tamis.protocols.coerce_json import read_json_text
+from tamis.protocols.contract import Problem
+from tamis.protocols.jsontext import parse_json
+from tamis.protocols.jsontree import from_pointer, to_pointer
+from tamis.protocols.model import Call, Diag, Edit, Fix, Json, Param, Value
+from tamis.protocols.positions import Span
+from tamis.protocols.schema import Finding, Plan, Reading
+from tamis.protocols.schema_words import is_object
+from tamis.protocols.suggest import same_name
+
+_READINGS: dict[str, Reading] = {"tam": "text", "vcp": "text"}
+_AT_NAME = frozenset(("VA403", "VA441"))
+
+
+class LocatedFinding(msgspec.Struct, frozen=True):
+    """A finding with its place in the source, as a diagnostic that editors show."""
+
+    finding: Finding
+    diag: Diag
+
+
+class CallCheck(msgspec.Struct, frozen=True):
+    """A checked call; ``coerced`` holds the typed arguments when ``valid``, else nothing of use."""
+
+    valid: bool
+    coerced: dict[str, Json]
+    problems: list[LocatedFinding]
+
+    @property
+    def errors(self) -> list[Finding]:
+        """Findings that keep the call from running."""
+        return [one.finding for one in self.problems if one.finding.severity == "error"]
+
+    @property
+    def warnings(self) -> list[Finding]:
+        """Findings that are reported only."""
+        return [one.finding for one in self.problems if one.finding.severity != "error"]
+
+
+def check_call(call: Call, source: str, plan: Plan, *, reading: Reading | None = None) -> CallCheck:
+    """Checks one parsed call. ``source`` is the whole text it was read from. Never raises.
+
+    A TAM type hint is applied first (T22): ``json`` gives the parsed value, ``base64`` the decoded UTF-8 text; data that cannot be
+    read so is an error at its character.
+    """
+    args: dict[str, Json] = {}
+    findings: list[Finding] = []
+    for param in call.params:
+        raw, hinted = _hinted(param, call.type_hints.get(param.name), source)
+        findings += hinted
+        args[param.name] = _as_declared(param, raw, plan, source)
+    outcome = plan.check(args, reading or _READINGS.get(call.protocol, "markup"))
+    bad = {finding.path for finding in findings if finding.severity == "error"}
+    findings += [one for one in [*outcome.errors, *outcome.warnings] if one.path not in bad]
+    valid = outcome.valid and not bad
+    located = [LocatedFinding(one, _diag(one, call, source)) for one in findings]
+    return CallCheck(valid, outcome.coerced if valid and is_object(outcome.coerced) else {}, located)
+
+
+def to_problem(finding: Finding, prefix: str = "") -> Problem:
+    """A finding on the wire, without a range; ``prefix`` is the pointer of the arguments (``/calls/0/args``)."""
+    entry = CATALOGUE[finding.code]
+    diag = Diag(finding.code, (0, 0), finding.args)
+    unset = msgspec.UNSET
+    return Problem(
+        code=finding.code,
+        slug=entry.slug,
+        path=f"{prefix}{finding.path}",
+        message=message(diag),
+        expected=unset if finding.expected is None else finding.expected,
+        received=unset if finding.received is None else finding.received,
+        suggestion=unset if finding.suggestion is None else finding.suggestion,
+    )
+
+
+def _hinted(param: Param, hint: str | None, source: str) -> tuple[Json, list[Finding]]:
+    """The raw value after its type hint, and what is wrong with it."""
+    value = param.value
+    raw: Json = value.python(source)
+    kind = (hint or "").strip().lower()
+    if not isinstance(raw, str) or kind not in ("json", "base64"):
+        return raw, []
+    path = to_pointer([param.name])
+    if kind == "json":
+        typed, notes = read_json_text(raw)
+        findings = [
+            Finding(
+                note.code,
+                path,
+                "error" if note.error else "warning",
+                {"p": param.name, **note.args},
+                suggestion=note.suggestion,
+                at=note.at,
+            )
+            for note in notes
+        ]
+        return (raw if any(note.error for note in notes) else typed), findings
+    text, fault = _from_base64(raw)
+    if fault is None:
+        return text, []
+    at, reason = fault
+    said: dict[str, str | int] = {"p": param.name, "expected": "base64 text", "excerpt": reason}
+    return raw, [Finding("VA410", path, "error", said, "base64", reason, at=at)]
+
+
+_ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
+
+
+def _from_base64(text: str) -> tuple[str, tuple[Span, str] | None]:
+    """Base64 to UTF-8 text; blanks and line breaks are allowed, either alphabet, padding may be missing."""
+    for i, char in enumerate(text):
+        if char not in _ALPHABET and not char.isspace():
+            return "", ((i, i + 1), f"{char!r} at character {i + 1}")
+    compact = "".join(text.split()).replace("-", "+").replace("_", "/")
+    try:
+        data = base64.b64decode(compact.rstrip("=") + "=" * (-len(compact.rstrip("=")) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return "", ((0, len(text)), "a length that no base64 text has")
+    try:
+        return data.decode("utf-8"), None
+    except UnicodeDecodeError:
+        return "", ((0, len(text)), "bytes that are no UTF-8 text")
+
+
+def _as_declared(param: Param, raw: Json, plan: Plan, source: str) -> Json:
+    """Markup inside a parameter that is declared as a text is that text (ruling 15: a schema overrides)."""
+    value = param.value
+    if value.kind == "text" or value.repeated or not is_object(plan.schema):
+        return raw
+    properties = plan.schema.get("properties")
+    declared = properties.get(param.name) if is_object(properties) else None
+    if is_object(declared) and declared.get("type") == "string":
+        return value.text(source)
+    return raw
+
+
+# Places
+
+
+def _diag(finding: Finding, call: Call, source: str) -> Diag:
+    span, value = locate(finding, call, source)
+    args = {**finding.args, "tool": call.tool_id} if finding.code == "VA441" else finding.args
+    fix = _fix(finding, call, source, span, value)
+    data: dict[str, Json] = {"path": finding.path}
+    if finding.suggestion is not None:
+        data["suggestion"] = finding.suggestion
+    return Diag(finding.code, span, dict(args), severity=finding.severity, fix=fix, data=data)
+
+
+def locate(finding: Finding, call: Call, source: str) -> tuple[Span, Value | None]:
+    """The source span of a finding, and the value it lies in; a missing parameter is at the tool id."""
+    tokens = from_pointer(finding.path)
+    param = call.param(tokens[0]) if tokens else None
+    if param is None:
+        return call.tool_span, None
+    if len(tokens) == 1 and finding.code in _AT_NAME:
+        return param.name_span, None
+    value, rest = _descend(param.value, tokens[1:])
+    if value.kind != "text":
+        return value.span, value
+    if finding.at is not None:
+        return value.source_span(*finding.at), value
+    if rest:
+        inner = _inside_json(value, source, rest, finding.code)
+        if inner is not None:
+            return inner, value
+    return value.span, value
+
+
+def _descend(value: Value, tokens: list[str]) -> tuple[Value, list[str]]:
+    """The deepest written part along a path, and what of the path is left.
+
+    One element that a schema reads as a list has no index of its own: the index is passed over (ruling 2).
+    """
+    while tokens:
+        token = tokens[0]
+        if value.kind == "list" and token.isdigit() and int(token) < len(value.items):
+            value = value.items[int(token)]
+        elif value.kind == "object" and token in value.entries:
+            value = value.entries[token]
+        elif value.kind == "object" and token.isdigit():
+            only = value.entries.get("item")
+            if only is not None and len(value.entries) == 1:
+                value = only
+                if value.kind == "list":
+                    continue
+        else:
+            return value, tokens
+        tokens = tokens[1:]
+    return value, tokens
+
+
+def _inside_json(value: Value, source: str, tokens: list[str], code: str) -> Span | None:
+    """The source span of a place inside JSON text; of a missing member, its object's opening bracket."""
+    text = value.text(source)
+    lead = len(text) - len(text.lstrip("\ufeff"))
+    tree = parse_json(text[lead:])
+    pointer = to_pointer(tokens)
+    key = tree.key_span(pointer) if code in _AT_NAME else None
+    node, exact = tree.nearest(pointer)
+    if node is None:
+        return None
+    span = key or (node.span if exact or node.kind not in ("object", "array") else (node.start, node.start + 1))
+    return value.source_span(span[0] + lead, span[1] + lead)
+
+
+def _fix(finding: Finding, call: Call, source: str, span: Span, value: Value | None) -> Fix | None:
+    """The replacement that the finding proposes, where it can be written at its place without escaping."""
+    suggestion = finding.suggestion
+    if suggestion is None or call.protocol not in ("action", "tam", "vcp"):
+        return None
+    if finding.code == "VA403":
+        tokens = from_pointer(finding.path)
+        param = call.param(tokens[0]) if len(tokens) == 1 else None
+        if param is None:
+            return None
+        edits = [Edit(span[0], span[1], suggestion)]
+        closer = f"</{source[span[0] : span[1]]}>"
+        if param.origin == "child" and call.protocol == "action":
+            if not source.endswith(closer, 0, param.span[1]):
+                return None
+            edits.append(Edit(param.span[1] - len(closer) + 2, param.span[1] - 1, suggestion))
+        sure = "safe" if same_name(suggestion, tokens[0]) else "unsafe"
+        return Fix(f"Rename to '{suggestion}'", tuple(edits), sure)
+    if value is None or value.kind != "text" or finding.code not in ("VA410", "VA411", "VA430", "VA431"):
+        return None
+    if span != value.span or any(mark in suggestion for mark in "<&>«»「」\n"):
+        return None
+    written = value.text(source)
+    sure = "safe" if finding.code == "VA411" or same_name(suggestion, written) else "unsafe"
+    return Fix(f"Replace by '{suggestion}'", (Edit(span[0], span[1], suggestion),), sure)

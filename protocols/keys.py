@@ -1,0 +1,98 @@
+"""Parameter names in TAM: how a written key becomes a name and a step number (ruling 20).
+
+Also what makes a name suspicious to a person's eye. Must not know blocks, delimiters or diagnostics.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+import msgspec
+
+INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+"""Characters without a width, which models and editors leave in layout; never a letter, digit or blank."""
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_OTHER = re.compile(r"[\W_]+")
+_NUMBER = re.compile(r"(.+?)(_?)(\d+)")
+_CANONICAL = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+_MAX_STEP_DIGITS = 9
+_BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+class Key(msgspec.Struct, frozen=True):
+    """A normalised key: ``normal`` is the whole of it, ``base`` what stands before a trailing number.
+
+    ``glued``: the number follows a letter directly (``base64``), so it may belong to the word.
+    """
+
+    normal: str
+    base: str
+    number: int | None = None
+    digits: str = ""
+    glued: bool = False
+
+    @property
+    def plain_number(self) -> bool:
+        """Whether the number is written as a step number should be: ASCII digits, no leading zero."""
+        return self.number is None or self.digits == str(self.number)
+
+
+@lru_cache(maxsize=4096)
+def parse_key(raw: str) -> Key:
+    """Normalises one key as it was written; ``normal`` is empty when it has no letter or digit."""
+    normal = _OTHER.sub("_", _CAMEL.sub("_", raw.strip())).lower()
+    if normal.strip("_") == "":
+        return Key("", "")
+    found = _NUMBER.fullmatch(normal)
+    if found is None:
+        return Key(normal, normal)
+    base, gap, digits = found.groups()
+    if len(digits) > _MAX_STEP_DIGITS or base.strip("_") == "":
+        return Key(normal, normal)
+    return Key(normal, base, int(digits), digits, glued=not gap)
+
+
+def is_canonical(raw: str) -> bool:
+    """Whether a key is written the way it is read, so that nothing needs to be said about it."""
+    return _CANONICAL.fullmatch(raw) is not None
+
+
+def squash(name: str) -> str:
+    """A name without separators and case, the form in which keys and declared names are compared."""
+    return _OTHER.sub("", name).casefold()
+
+
+def declared_names(names: Iterable[str]) -> dict[str, str]:
+    """Declared spellings by squashed name; of two that collide, the first."""
+    found: dict[str, str] = {}
+    for name in names:
+        found.setdefault(squash(name), name)
+    return found
+
+
+def visible(name: str) -> str:
+    """The name without characters that have no width."""
+    if name.isascii():
+        return name
+    return "".join(char for char in name if char not in INVISIBLE)
+
+
+def suspicious_script(name: str) -> str | None:
+    """Why a name may not be what it looks like: a bidi control, or Latin letters mixed with their look-alikes."""
+    if name.isascii():
+        return None
+    scripts: set[str] = set()
+    for char in name:
+        if char in _BIDI:
+            return "bidi"
+        if char.isalpha():
+            word = unicodedata.name(char, "").split(" ", 1)[0]
+            if word in ("LATIN", "CYRILLIC", "GREEK"):
+                scripts.add(word)
+    if "LATIN" in scripts and len(scripts) > 1:
+        return "Cyrillic" if "CYRILLIC" in scripts else "Greek"
+    return None

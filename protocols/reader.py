@@ -1,0 +1,317 @@
+"""The reader: one pass over a text that finds the blocks of every protocol and says which of their calls may run.
+
+It owns what no single protocol can know: reasoning, fences, inline code, stray markers and the order of blocks
+(rulings 4 to 8). What a block holds is its protocol's matter. Must not know tools beyond ``ReadOptions``, files or LSP.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Literal
+
+import msgspec
+
+from tamis.protocols.action import ACTION
+from tamis.protocols.base import CallProtocol, Source
+from tamis.protocols.catalogue import severity
+from tamis.protocols.context import THINK, THINK_CLOSE, Context
+from tamis.protocols.model import Block, Call, Diag, Document, Edit, Fix, ReadOptions
+from tamis.protocols.tam import TAM
+from tamis.protocols.vcp import VCP
+
+Mode = Literal["auto", "action", "tam", "vcp"]
+
+PROTOCOLS: dict[str, CallProtocol] = {"action": ACTION, "tam": TAM, "vcp": VCP}
+"""Every protocol by its id, in the order in which their openers are tried."""
+
+MARKERS = {"action": "<ACTION>", "tam": "<|[REQUEST_TOOL]|>", "vcp": "<<<[TOOL_REQUEST]>>>"}
+
+_CLOSERS = {
+    "action": r"</\s{0,8}+(?i:action)\s*+>|＜/(?i:action)＞",
+    "tam": r"<{1,2}+\|?\[(?i:END_TOOL)\]\|?>{1,2}+",
+    "vcp": r"<{2,4}+\[(?i:END_TOOL_REQUEST(?:_?EXP)?)\]>{2,4}+",
+}
+_ESCAPED = {
+    "action": r"&lt;(?i:action)&gt;",
+    "tam": r"&lt;\|\[REQUEST_TOOL\]\|&gt;",
+    "vcp": r"(?:&lt;){3}\[TOOL_REQUEST\](?:&gt;){3}",
+}
+_BARE = {
+    "action": re.compile(r"<tool_id>[^<]{1,256}</tool_id>\s*+<inputs>"),
+    "tam": re.compile(r"(?m:^)[ \t]*+command(?:_\d{1,4})?[ \t]*+[:：][ \t]*+»»»"),
+    "vcp": re.compile(r"(?:tool_name)[ \t]*+[:：][ \t]*+「始」"),
+}
+_BARE_SIGN = {"action": "</tool_id>", "tam": "»»»", "vcp": "「始」"}
+_MAX_MENTIONS = 1_000
+
+
+# Where a marker can begin, cheap to look for: a literal ``<`` first, which the search jumps to, then what may follow it.
+_CANDIDATE = re.compile(r"<(?=[\s<|｜\[［【/\u00ad\u200b-\u200f\u2060\ufeff]{0,12}+(?i:ac|t|r|e))")
+_WIDE_CANDIDATE = re.compile(r"＜|《(?=《)")
+_TICKS = re.compile(r"`++")
+_TILDES = re.compile(r"~{3,}+")
+
+
+@cache
+def _markers(ids: tuple[str, ...]) -> re.Pattern[str]:
+    """Everything that begins with a bracket: openers, closing markers, reasoning tags."""
+    parts = [f"(?P<{i}>{PROTOCOLS[i].opener.pattern})" for i in ids]
+    parts += [f"(?P<{i}_close>{_CLOSERS[i]})" for i in ids]
+    return re.compile("|".join([*parts, f"(?P<think>{THINK})"]))
+
+
+@cache
+def _escaped(ids: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("&lt;(?:" + "|".join(_ESCAPED[i].removeprefix("&lt;") for i in ids) + ")")
+
+
+class _Scan:
+    """The places that matter, from left to right, each kind found by a search of its own that jumps over the rest."""
+
+    def __init__(self, text: str, ids: tuple[str, ...]) -> None:
+        self._text = text
+        self._markers = _markers(ids)
+        self._escaped = _escaped(ids)
+        self._heads: dict[str, re.Match[str] | None] = {}
+        self._find: dict[str, Callable[[int], re.Match[str] | None]] = {"marker": self._marker}
+        # One character is looked for ten times as fast as several, and most texts have none of these.
+        if "＜" in text or ("《" in text and "《《" in text):
+            self._find["wide"] = self._wide
+        if "&" in text and "&lt;" in text:
+            self._find["escaped"] = lambda at: self._escaped.search(text, at)
+
+    def anything(self) -> bool:
+        """True when any marker stands in the text, so that a pass is due."""
+        if not any(self._next(kind, 0) is not None for kind in self._find):
+            return False
+        text = self._text
+        if "`" in text:
+            self._find["run"] = lambda at: _TICKS.search(text, at)
+        if "~" in text and "~~~" in text:
+            self._find["tildes"] = lambda at: _TILDES.search(text, at)
+        return True
+
+    def next(self, at: int) -> re.Match[str] | None:
+        """The first match that begins at or after ``at``."""
+        best: re.Match[str] | None = None
+        for kind in self._find:
+            match = self._next(kind, at)
+            if match is not None and (best is None or match.start() < best.start()):
+                best = match
+        return best
+
+    def _next(self, kind: str, at: int) -> re.Match[str] | None:
+        head = self._heads.get(kind)
+        if kind in self._heads and (head is None or head.start() >= at):
+            return head
+        head = self._heads[kind] = self._find[kind](at)
+        return head
+
+    def _marker(self, at: int) -> re.Match[str] | None:
+        text, match = self._text, self._markers.match
+        for candidate in _CANDIDATE.finditer(text, at):
+            found = match(text, candidate.start())
+            if found is not None:
+                return found
+        return None
+
+    def _wide(self, at: int) -> re.Match[str] | None:
+        text, match = self._text, self._markers.match
+        for candidate in _WIDE_CANDIDATE.finditer(text, at):
+            found = match(text, candidate.start())
+            if found is not None:
+                return found
+        return None
+
+
+def read_text(text: str, protocol: Mode = "auto", options: ReadOptions | None = None) -> Document:
+    """Reads every block of ``text``.
+
+    Never raises, whatever the text; linear in its length. Offsets are code points. ``calls`` holds the calls of all blocks
+    in order, also those that may not run (``executable`` says so); ``diagnostics`` is sorted by place.
+    """
+    options = options or ReadOptions()
+    ids = tuple(PROTOCOLS) if protocol == "auto" else (protocol,)
+    reading = _Reading(Source(text), ids, options)
+    if reading.scan.anything():
+        reading.walk()
+    return reading.document()
+
+
+class _Reading:
+    """One pass over one text."""
+
+    def __init__(self, source: Source, ids: tuple[str, ...], options: ReadOptions) -> None:
+        self.source = source
+        self.text = source.text
+        self.ids = ids
+        self.options = options
+        self.blocks: list[Block] = []
+        self.diagnostics: list[Diag] = []
+        self.scan = _Scan(source.text, ids)
+        self.context = Context(source)
+        self.in_reasoning: set[int] = set()
+        self.mentions = 0
+
+    def walk(self) -> None:
+        """Goes over the text once; blocks are read whole, so nothing inside their values counts (F13 to F16)."""
+        text, context = self.text, self.context
+        at = 0
+        while (match := self.scan.next(at)) is not None:
+            kind = match.lastgroup or ""
+            start, end = match.span()
+            at = end
+            if not kind and text[start] != "&":
+                at = context.run(start, end)
+                if at > end:
+                    self._quoted(end, at)
+            elif kind == "think":
+                if not context.think(start, end):
+                    self._stray(start, end, hint=True)
+            elif not kind:
+                self.diagnostics.append(Diag("TC010", (start, end)))
+            elif kind.endswith("_close"):
+                self._stray(start, end, hint=context.fence is not None or context.depth > 0)
+            elif start > 0 and text[start - 1] == "\\":
+                self._mention(start, end)
+            else:
+                at = self._block(PROTOCOLS[kind], start, end)
+        context.finish()
+
+    def _block(self, protocol: CallProtocol, start: int, end: int) -> int:
+        limit = len(self.text)
+        reasoning = self.context.depth > 0 and self.options.reasoning_calls != "run"
+        if reasoning:
+            closing = self.source.next_token(THINK_CLOSE, end, limit)
+            if closing is not None:
+                limit = closing[0]
+        block = protocol.read_block(self.source, (start, end), limit, self.options)
+        if block.state == "mention":
+            if block.diagnostics:
+                self.diagnostics.extend(_softened(block.diagnostics) if reasoning else block.diagnostics)
+            else:
+                self._mention(start, end)
+            return max(end, block.span[0])
+        self.context.block(block)
+        if reasoning:
+            self.in_reasoning.add(block.span[0])
+        self.blocks.append(block)
+        return max(block.span[1], end)
+
+    def _quoted(self, start: int, end: int) -> None:
+        """Markers in inline code are text (ruling 6)."""
+        for match in _markers(self.ids).finditer(self.text, start, end):
+            if match.lastgroup != "think":
+                self._mention(match.start(), match.end())
+
+    def _mention(self, start: int, end: int) -> None:
+        self.mentions += 1
+        if self.mentions <= _MAX_MENTIONS:
+            self.diagnostics.append(Diag("TC009", (start, end), {"marker": self.text[start:end]}))
+
+    def _stray(self, start: int, end: int, *, hint: bool) -> None:
+        text = self.text
+        self.mentions += 1
+        if self.mentions > _MAX_MENTIONS:
+            return
+        level: Literal["warning", "hint"] = "hint"
+        if not hint and _alone_on_line(text, start, end):
+            level = "warning"
+        fix = Fix("Remove the closing marker", (Edit(start, end, ""),), "unsafe")
+        self.diagnostics.append(Diag("TC003", (start, end), {"close": text[start:end]}, level, fix))
+
+    def document(self) -> Document:
+        """Settles what only the whole text can tell, and puts the result together."""
+        text = self.text
+        diagnostics = self.diagnostics
+        if text.startswith("\ufeff"):
+            diagnostics.append(Diag("TC015", (0, 1), fix=Fix("Remove the byte order mark", (Edit(0, 1, ""),))))
+        spoken: list[Block] = []
+        action_seen = False
+        for block in self.blocks:
+            if self._set_aside(block):
+                continue
+            spoken.append(block)
+            if block.protocol == "action":
+                if action_seen and not self.options.allow_multiple_blocks:
+                    _withhold(block)
+                    block.state = "rejected" if block.state == "complete" else block.state
+                    fix = Fix("Remove this block", (Edit(*block.span, ""),), "unsafe")
+                    block.diagnostics.insert(0, Diag("TC007", block.open, fix=fix))
+                action_seen = True
+        if not self.blocks:
+            self._bare()
+        calls: list[Call] = []
+        for block in self.blocks:
+            calls.extend(block.calls)
+            diagnostics.extend(block.diagnostics)
+        diagnostics.sort(key=_place)
+        size = len(text)
+        return Document(
+            text=text,
+            blocks=self.blocks,
+            calls=calls,
+            diagnostics=diagnostics,
+            comments=[comment for block in self.blocks for comment in block.comments],
+            response_span=(0, spoken[0].span[0]) if spoken else (0, size),
+            trailing_span=(spoken[-1].span[1], size) if spoken else (size, size),
+        )
+
+    def _set_aside(self, block: Block) -> bool:
+        """Withholds a block in reasoning or in an example, with a hint (rulings 5 and 7); False for any other."""
+        start = block.span[0]
+        if start in self.in_reasoning:
+            _withhold(block)
+            block.diagnostics = [Diag("TC017", block.open), *_softened(block.diagnostics)]
+            return True
+        fence = self.context.fence_of.get(start)
+        if fence is None:
+            return False
+        mode = self.options.fenced_calls
+        wrapper = fence.wrapper and block.protocol != "vcp"
+        if mode == "run" or (mode == "auto" and wrapper):
+            block.diagnostics.insert(0, Diag("TC008", block.open))
+            if not fence.closed and not self.options.complete:
+                # What follows could still make the fence an example (ruling 1).
+                _withhold(block)
+            return False
+        _withhold(block)
+        marker = self.text[block.open[0] : block.open[1]]
+        block.diagnostics = [Diag("TC009", block.open, {"marker": marker}), *_softened(block.diagnostics)]
+        return True
+
+    def _bare(self) -> None:
+        """A call without its envelope is no call (F30): a hint says what is missing."""
+        for i in self.ids:
+            sign = _BARE_SIGN[i]
+            if sign[-1] in self.text and sign in self.text and (match := _BARE[i].search(self.text)) is not None:
+                marker = f"a call without {MARKERS[i]}"
+                self.diagnostics.append(Diag("TC009", match.span(), {"marker": marker}))
+
+
+def _withhold(block: Block) -> None:
+    for call in block.calls:
+        call.executable = False
+
+
+def _softened(diagnostics: list[Diag]) -> list[Diag]:
+    """Findings of a block that is not run anyway: hints at most (ruling 1), and nobody's repairs."""
+    return [
+        d if severity(d) in ("hint", "information") else msgspec.structs.replace(d, severity="hint", repair=False)
+        for d in diagnostics
+    ]
+
+
+def _alone_on_line(text: str, start: int, end: int) -> bool:
+    # Looked at within bounds: a line of 100,000 stray markers must stay linear.
+    before = text[max(0, start - 80) : start]
+    after = text[end : end + 80]
+    head = before.rsplit("\n", 1)[-1].rsplit("\r", 1)[-1]
+    tail = after.split("\n", 1)[0].split("\r", 1)[0]
+    return not head.strip() and not tail.strip()
+
+
+def _place(diag: Diag) -> tuple[int, int]:
+    return diag.span

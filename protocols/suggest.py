@@ -1,0 +1,93 @@
+"""Did-you-mean: the declared names that a wrong name may have meant.
+
+First names that are equal once case, separators and namespace are dropped, then names a few edits away. Bounded in length, so
+that a hostile name costs nothing (F18). Must not know what is named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+MAX_NAME = 64
+MAX_SUGGESTIONS = 3
+MAX_CANDIDATES = 5_000
+_SEPARATORS = re.compile(r"[\s_\-:./]+")
+
+
+def normalised(name: str) -> str:
+    """A name without case and separators: ``playerId``, ``player-id`` and ``player_id`` are one."""
+    return _SEPARATORS.sub("", name).casefold()
+
+
+def same_name(one: str, two: str) -> bool:
+    """Whether two names differ in case and separators only."""
+    return normalised(one) == normalised(two)
+
+
+def suggest(name: str, known: Iterable[str], limit: int = MAX_SUGGESTIONS) -> list[str]:
+    """Up to ``limit`` of the known names that ``name`` may have meant, best first.
+
+    Names longer than 64 characters get none. A distance counts up to a quarter of the longer name, at least one edit; a swap
+    of neighbours is one edit.
+    """
+    if not name or len(name) > MAX_NAME:
+        return []
+    wanted = normalised(name)
+    bare = normalised(_local(name))
+    ranked: list[tuple[int, int, str]] = []
+    for order, candidate in enumerate(known):
+        if order >= MAX_CANDIDATES:
+            break
+        if not candidate or candidate == name or len(candidate) > MAX_NAME:
+            continue
+        found = normalised(candidate)
+        if wanted and found == wanted:
+            ranked.append((0, order, candidate))
+        elif bare and (normalised(_local(candidate)) == wanted or found == bare):
+            ranked.append((1, order, candidate))
+        else:
+            bound = max(1, max(len(found), len(wanted)) // 4)
+            # A one-letter name is one edit from every other: that says nothing.
+            if min(len(found), len(wanted)) <= 1:
+                continue
+            distance = osa_distance(wanted, found, bound)
+            if distance <= bound:
+                ranked.append((1 + distance, order, candidate))
+    ranked.sort()
+    return [candidate for _, _, candidate in ranked[:limit]]
+
+
+def best(name: str, known: Iterable[str]) -> str | None:
+    """The first suggestion, or None."""
+    found = suggest(name, known, 1)
+    return found[0] if found else None
+
+
+def hint(suggestion: str | None) -> str:
+    """The question that a message ends with: ``, did you mean 'x'?``, or nothing."""
+    return f", did you mean '{suggestion}'?" if suggestion else ""
+
+
+def _local(name: str) -> str:
+    """A name without its namespace: what follows the last colon."""
+    return name.rpartition(":")[2] or name
+
+
+def osa_distance(one: str, two: str, bound: int) -> int:
+    """Edits (insert, delete, replace, swap of neighbours) between two texts; ``bound + 1`` when there are more."""
+    if abs(len(one) - len(two)) > bound:
+        return bound + 1
+    before: list[int] = []
+    last = list(range(len(two) + 1))
+    for i, a in enumerate(one, 1):
+        row = [i]
+        for j, b in enumerate(two, 1):
+            cost = last[j - 1] if a == b else 1 + min(last[j - 1], last[j], row[j - 1])
+            if i > 1 and j > 1 and a == two[j - 2] and one[i - 2] == b:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        if min(row) > bound:
+            return bound + 1
+        before, last = last, row
+    return min(last[-1], bound + 1)

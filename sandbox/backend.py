@@ -1,0 +1,268 @@
+"""Running a request: probe, open, plan, execute, classify. The room's front door.
+
+Fails closed: whatever keeps the sandbox from standing as planned ends in `unavailable` or `refused`, and nothing is
+run with fewer layers instead (ruling 39).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import pwd
+import random
+import re
+from contextlib import AsyncExitStack
+
+import msgspec
+
+from tamis.sandbox import classify, engine, grants, host, probe, seccomp
+from tamis.sandbox.engine import OnOutput
+from tamis.sandbox.handoff import LISTENER, Handoff
+from tamis.sandbox.interpreters import Interpreter, Missing, find_interpreter
+from tamis.sandbox.model import (
+    Probe,
+    Refusal,
+    RunOutcome,
+    RunRequest,
+    SandboxInfo,
+    Unavailable,
+)
+from tamis.sandbox.plan import LAYERS, Binary, Job, build
+from tamis.sandbox.walk import resolve_script
+
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_ENV_RESERVED = frozenset(
+    (
+        "PATH",
+        "HOME",
+        "TMPDIR",
+        "GLIBC_TUNABLES",
+        "NODE_OPTIONS",
+        "BASH_ENV",
+        "ENV",
+        "IFS",
+        "PYTHONSTARTUP",
+        "PYTHONHOME",
+    )
+)
+_UID_FIRST, _UID_COUNT = 60_000, 5_000
+# several daemons of root on one machine should not meet on one uid
+_uids = itertools.count(random.SystemRandom().randrange(_UID_COUNT))
+_writers: dict[tuple[int, int], asyncio.Lock] = {}
+
+
+async def run(
+    request: RunRequest, *, on_output: OnOutput | None = None, cancelled: asyncio.Event | None = None
+) -> RunOutcome:
+    """Run one script in a sandbox of its own and wait for its end.
+
+    Never raises for what the request or the script does: see `RunOutcome.kind`. `on_output` gets each piece that is
+    kept, as it comes. Setting `cancelled`, or cancelling the task, ends the script and everything that it started.
+    """
+    return await _run(request, frozenset(), on_output, cancelled)
+
+
+async def run_without(request: RunRequest, layers: frozenset[str]) -> RunOutcome:
+    """For tests only: run with some of `plan.LAYERS` left out, to see that the cases that they hold then fail."""
+    unknown = layers - set(LAYERS)
+    if unknown:
+        raise ValueError(f"unknown layers: {sorted(unknown)}")
+    return await _run(request, layers, None, None)
+
+
+def next_uid() -> int:
+    """A uid that no account has and no recent run used: process counts are charged to it and released late."""
+    while True:
+        uid = _UID_FIRST + next(_uids) % _UID_COUNT
+        try:
+            pwd.getpwuid(uid)
+        except KeyError:
+            return uid
+
+
+async def _run(
+    request: RunRequest, without: frozenset[str], on_output: OnOutput | None, cancelled: asyncio.Event | None
+) -> RunOutcome:
+    info = SandboxInfo()
+    try:
+        checked = await _probe()
+        info = SandboxInfo(version=checked.version, layers=checked.layers)
+        if not checked.available:
+            raise Unavailable(checked.reason, checked.remedy)
+        return await _checked_run(request, without, on_output, cancelled, info)
+    except Refusal as error:
+        return RunOutcome(
+            kind="refused", error_type="SecurityError", message=error.message, remedy=error.remedy, sandbox=info
+        )
+    except Unavailable as error:
+        reason, remedy = probe.explain(error.reason, error.remedy)
+        return RunOutcome(
+            kind="unavailable", error_type="SandboxUnavailable", message=reason, remedy=remedy, sandbox=info
+        )
+
+
+async def _probe() -> Probe:
+    found = probe.cached()
+    return found if found is not None else await asyncio.to_thread(probe.probe)
+
+
+def _check_request(request: RunRequest) -> RunOutcome | None:
+    if len(request.stdin) > request.limits.stdin_bytes:
+        return RunOutcome(
+            kind="limit",
+            error_type="ResourceError",
+            limit="stdin",
+            message=f"the input has {len(request.stdin)} bytes; the limit is {request.limits.stdin_bytes}",
+            remedy="raise limits.stdinBytes or send less",
+        )
+    for name, value in request.env.items():
+        if not _ENV_NAME.fullmatch(name) or "\0" in value:
+            raise Refusal(f"the environment variable {name!r} cannot be set")
+        if name in _ENV_RESERVED or name.startswith("LD_"):
+            raise Refusal(f"the environment variable {name} is the sandbox's own", "use another name")
+    if any("\0" in arg for arg in request.args):
+        raise Refusal("an argument contains a NUL byte")
+    if sum(len(arg) + 1 for arg in request.args) > 1_000_000 or any(len(arg) > 100_000 for arg in request.args):
+        raise Refusal("the arguments are longer than a command line can be", "pass the data on stdin")
+    if request.limits.wall_ms <= 0:
+        raise Refusal("the time limit is not positive")
+    return None
+
+
+async def _checked_run(
+    request: RunRequest,
+    without: frozenset[str],
+    on_output: OnOutput | None,
+    cancelled: asyncio.Event | None,
+    info: SandboxInfo,
+) -> RunOutcome:
+    early = _check_request(request)
+    if early is not None:
+        return msgspec.structs.replace(early, sandbox=info)
+    if cancelled is not None and cancelled.is_set():
+        return RunOutcome(kind="cancelled", message="the run was cancelled before it began", sandbox=info)
+    found = find_interpreter(request.language, request.interpreters)
+    if isinstance(found, Missing):
+        return RunOutcome(
+            kind="unavailable", error_type="SandboxUnavailable", message=found.reason, remedy=found.remedy, sandbox=info
+        )
+    listening = find_interpreter("python", request.interpreters) if request.hosts else None
+    if isinstance(listening, Missing):
+        return RunOutcome(
+            kind="unavailable",
+            error_type="SandboxUnavailable",
+            message=f"allowHosts needs a Python to open the proxy inside: {listening.reason}",
+            remedy=listening.remedy,
+            sandbox=info,
+        )
+    opening = grants.Opening()
+    uid = next_uid() if os.geteuid() == 0 else None
+    async with AsyncExitStack() as cleaning:
+        cleaning.callback(opening.close)
+        script = resolve_script(request.folder, request.script)
+        cleaning.callback(script.close)
+        opening.add("tool", script.folder, "/tool", writable=False)
+        grants.open_grants(request, script.folder, opening)
+        if uid is not None:
+            grants.require_readable(script.folder, script.path)
+        writable = [opening.opened[grant.fd] for grant in opening.grants if grant.writable]
+        if uid is not None:
+            ownership = grants.Ownership(uid)
+            for folder in sorted(writable, key=lambda item: (item.stat.st_dev, item.stat.st_ino)):
+                # two runs cannot own one folder at a time
+                lock = _writers.setdefault((folder.stat.st_dev, folder.stat.st_ino), asyncio.Lock())
+                await cleaning.enter_async_context(lock)
+                cleaning.callback(ownership.take_back)
+                ownership.lend(folder)
+        job = _job(request, found, script.path, opening, uid, without)
+        opened = {name: item.fd for name, item in opening.opened.items()}
+        network: Handoff | None = None
+        if listening is not None:
+            job = msgspec.structs.replace(job, egress=listening, listener=LISTENER)
+            network = Handoff(request.hosts, request.allow_cidrs)
+            cleaning.push_async_callback(network.close)
+            opened["handoff"] = network.inside
+        ended = await engine.execute(
+            build(job),
+            opened=opened,
+            stdin=request.stdin,
+            limits=request.limits,
+            seccomp=_filter(),
+            watched="watchdog" not in without,
+            on_output=on_output,
+            cancelled=cancelled,
+            beside=network.serve if network is not None else None,
+        )
+        violations = tuple(line for folder in writable for line in grants.sweep(folder))
+    outcome = _outcome(request, ended, violations, info)
+    denied = tuple(network.egress.denied) if network is not None else ()
+    if denied and outcome.kind == "error":
+        # a script that failed after a refused host most likely failed of it
+        outcome = msgspec.structs.replace(
+            outcome,
+            error_type="SecurityError",
+            message=f"{outcome.message}, after it was refused {', '.join(denied[:5])}",
+            remedy="allow the host in allowHosts, or do without it",
+        )
+    return msgspec.structs.replace(outcome, denied_hosts=denied)
+
+
+def _filter() -> bytes:
+    try:
+        return seccomp.filter_bytes(seccomp.supported_machine())
+    except seccomp.UnsupportedMachineError as error:
+        raise Unavailable(f"no system call filter is known for {error}", "run on x86_64 or aarch64") from error
+
+
+def _job(
+    request: RunRequest,
+    interpreter: Interpreter,
+    script: str,
+    opening: grants.Opening,
+    uid: int | None,
+    without: frozenset[str],
+) -> Job:
+    binary: Binary = host.find_binary()
+    return Job(
+        binary=binary,
+        layout=host.root_layout(),
+        interpreter=interpreter,
+        script=script,
+        args=request.args,
+        env=tuple(request.env.items()),
+        limits=request.limits,
+        grants=tuple(opening.grants),
+        uid=uid,
+        setpriv=host.find_setpriv() if uid is not None else "",
+        without=without,
+    )
+
+
+def _outcome(request: RunRequest, ended: engine.Ended, violations: tuple[str, ...], info: SandboxInfo) -> RunOutcome:
+    verdict = classify.classify(
+        ended.ending, ended.exit_code, ended.cpu_ms, ended.stderr, request.limits, request.language
+    )
+    message, remedy = verdict.message, verdict.remedy
+    if verdict.kind == "unavailable":
+        said = ended.stderr.decode("utf-8", "replace").strip()
+        message, remedy = probe.explain(said or message, remedy)
+    return RunOutcome(
+        kind=verdict.kind,
+        exit_code=ended.exit_code,
+        signal=verdict.signal,
+        limit=verdict.limit,
+        stdout=ended.stdout,
+        stderr=ended.stderr,
+        stdout_truncated=ended.stdout_truncated,
+        stderr_truncated=ended.stderr_truncated,
+        wall_ms=ended.wall_ms,
+        cpu_ms=ended.cpu_ms,
+        max_rss_bytes=ended.max_rss_bytes,
+        message=message,
+        remedy=remedy,
+        error_type=verdict.error_type,
+        suspected=verdict.suspected,
+        violations=violations,
+        sandbox=info,
+    )

@@ -1,0 +1,169 @@
+"""From how a run ended to its outcome. Pure.
+
+First match wins: what we did to it, then what the kernel did, then what the script said last.
+"""
+
+from __future__ import annotations
+
+import re
+import signal as signals
+from typing import Literal
+
+import msgspec
+
+from tamis.sandbox.model import ErrorType, Kind, Language, LimitName, Limits
+
+Ending = Literal["exit", "wall", "stdout", "stderr", "memory", "files", "cancelled"]
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The part of an outcome that says what happened and what helps."""
+
+    kind: Kind
+    error_type: ErrorType = ""
+    limit: LimitName | None = None
+    signal: str | None = None
+    message: str = ""
+    remedy: str = ""
+    suspected: bool = False
+
+
+def signal_of(exit_code: int) -> signals.Signals | None:
+    """The signal that 128+n probably stands for."""
+    if exit_code <= 128:
+        return None
+    try:
+        return signals.Signals(exit_code - 128)
+    except ValueError:
+        return None
+
+
+def _limit(
+    name: LimitName, message: str, remedy: str, *, signal: str | None = None, suspected: bool = False
+) -> Verdict:
+    return Verdict("limit", "ResourceError", name, signal, message, remedy, suspected)
+
+
+def _killed(ending: Ending, limits: Limits) -> Verdict | None:
+    raise_it = "raise limits.{} or make the script use less"
+    if ending == "cancelled":
+        return Verdict("cancelled", message="the run was cancelled")
+    if ending == "wall":
+        return Verdict(
+            "timeout",
+            "TimeoutError",
+            "wall",
+            message=f"the script did not finish within {limits.wall_ms} ms",
+            remedy="raise the time limit or make the script finish sooner",
+        )
+    if ending == "stdout":
+        return _limit(
+            "stdout",
+            f"the script wrote more than {limits.stdout_bytes} bytes to stdout",
+            raise_it.format("stdoutBytes"),
+        )
+    if ending == "stderr":
+        return _limit("stderr", "the script flooded stderr", "write less to stderr")
+    if ending == "memory":
+        return _limit(
+            "memory", f"the script used more than {limits.memory_bytes} bytes of memory", raise_it.format("memoryBytes")
+        )
+    if ending == "files":
+        return _limit("files", "the script made too many files in /tmp", "make fewer files")
+    return None
+
+
+_LAST_WORDS: tuple[tuple[re.Pattern[bytes], LimitName, str], ...] = (
+    (re.compile(rb"^(\w+\.)*_?\w*MemoryError\b"), "memory", "memoryBytes"),
+    (
+        re.compile(
+            rb"heap out of memory|Reached heap limit|RangeError: (Array buffer allocation|Out of memory)|ENOMEM"
+        ),
+        "memory",
+        "memoryBytes",
+    ),
+    (
+        re.compile(rb"can't start new thread|(BlockingIOError|OSError): \[Errno 11\]|(spawn|fork)\w* .*EAGAIN"),
+        "processes",
+        "processes",
+    ),
+    (re.compile(rb"\[Errno 27\] File too large|\bEFBIG\b"), "files", "fileBytes"),
+    (re.compile(rb"\[Errno 24\] Too many open files|\bEMFILE\b"), "files", "openFiles"),
+    (re.compile(rb"\[Errno 28\] No space left on device|\bENOSPC\b"), "files", "tmpBytes"),
+)
+
+
+_NOT_STARTED = re.compile(rb"\A(/bin/)?sh: (line )?\d+: exec: ")
+
+
+def _last_words(stderr: bytes, language: Language) -> Verdict | None:
+    tail = [line for line in stderr[-65_536:].splitlines() if line.strip()]
+    # V8 prints its reason above a stack of its own; Python and bun end with it
+    lines = tail[-60:] if language == "nodejs" else tail[-4:] if language == "bun" else tail[-1:]
+    for pattern, name, setting in _LAST_WORDS:
+        if any(pattern.search(line) for line in lines):
+            return _limit(
+                name,
+                f"the script ran into its limit: {lines[-1][:200].decode('utf-8', 'replace')}",
+                f"raise limits.{setting} or make the script use less",
+                suspected=True,
+            )
+    return None
+
+
+def classify(
+    ending: Ending, exit_code: int | None, cpu_ms: float, stderr: bytes, limits: Limits, language: Language
+) -> Verdict:
+    """The verdict of a run whose sandbox did come up.
+
+    `exit_code` None means that the namespace ended without reporting one and nothing here ended it.
+    """
+    killed = _killed(ending, limits)
+    if killed is not None:
+        return killed
+    if exit_code is None:
+        return Verdict(
+            "unavailable",
+            "SandboxUnavailable",
+            message="the sandbox ended without reporting how",
+            remedy="run `tamis doctor`",
+        )
+    if exit_code == 0:
+        return Verdict("ok")
+    if exit_code in (126, 127) and _NOT_STARTED.search(stderr):
+        return Verdict(
+            "unavailable",
+            "SandboxUnavailable",
+            message=f"the interpreter could not be started: {stderr.decode('utf-8', 'replace').strip()[:300]}",
+            remedy="set sandbox.interpreters to one that starts with /usr shown read-only",
+        )
+    signal = signal_of(exit_code)
+    name = signal.name if signal else None
+    out_of_cpu = signal is signals.SIGKILL and cpu_ms >= limits.cpu_seconds * 1000
+    if signal is signals.SIGXCPU or out_of_cpu:
+        return _limit(
+            "cpu",
+            f"the script used more than {limits.cpu_seconds} s of processor time",
+            "raise limits.cpuSeconds or make the script do less",
+            signal=name,
+        )
+    if signal is signals.SIGXFSZ:
+        return _limit(
+            "files",
+            f"the script wrote a file larger than {limits.file_bytes} bytes",
+            "raise limits.fileBytes or write less",
+            signal=name,
+        )
+    if signal is signals.SIGSYS:
+        return Verdict(
+            "error",
+            "SecurityError",
+            signal=name,
+            message="the script made a system call that the sandbox does not allow",
+            remedy="remove the call",
+        )
+    suspected = _last_words(stderr, language)
+    if suspected is not None:
+        return msgspec.structs.replace(suspected, signal=name)
+    ended = f"the script ended with exit code {exit_code}" + (f" (perhaps {name})" if name else "")
+    return Verdict("error", "ScriptError", signal=name, message=ended, remedy="see stderr")

