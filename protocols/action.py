@@ -10,11 +10,11 @@ import re
 from typing import Literal
 
 from tamis.protocols.action_canonical import read_canonical
+from tamis.protocols.action_findings import Element, Findings
 from tamis.protocols.action_match import Match, match_block
 from tamis.protocols.action_names import INPUTS_ALIASES
 from tamis.protocols.action_shapes import Shapes
 from tamis.protocols.action_tokens import TagIndex, Token, Tokens
-from tamis.protocols.action_values import Element, Findings
 from tamis.protocols.base import Source
 from tamis.protocols.catalogue import severity
 from tamis.protocols.model import MAX_BLOCK_CHARS, Block, Call, Diag, Edit, Fix, ReadOptions
@@ -187,7 +187,7 @@ class _Reader:
     def _opener_spelling(self) -> None:
         start, end = self.opener
         raw = self.text[start:end]
-        if raw == "<ACTION>" or (raw.startswith("<ACTION") and raw[7].isspace() and raw.endswith(">")):
+        if raw == "<ACTION>" or (raw.startswith("<ACTION") and raw[7:8].isspace() and raw.endswith(">")):
             return
         attributes = self._opener_token().attributes
         rest = self.text[attributes[0] : attributes[1]] if attributes is not None else ""

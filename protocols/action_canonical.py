@@ -131,7 +131,6 @@ class _Canonical:
             self._comments.append(Comment((start - 4, end + 3), self._text[start:end].strip()))
 
     def _tool(self, match: re.Match[str], name: str) -> Call:
-        text = self._text
         if name.lower() in _RESERVED or len(name) > MAX_NAME_CHARS:
             raise _Unusual
         hint = self._options.tools.get(name)

@@ -76,11 +76,12 @@ class Token:
         """True for markup that turned out to be text of a value."""
 
 
+_DROPPED = {ord(char): None for char in INVISIBLE + DECORATION}
+
+
 def plain_name(raw: str) -> str:
     """A name without quotes, backticks and invisible characters (ruling 13)."""
-    if raw.isascii():
-        return raw.strip("`\"'")
-    return "".join(char for char in raw if char not in INVISIBLE).strip(DECORATION)
+    return raw if raw.isidentifier() else raw.translate(_DROPPED)
 
 
 class TagIndex:
@@ -135,7 +136,7 @@ class Tokens:
         return self.list[i]
 
     def _scan(self) -> Token | None:
-        text, limit = self.text, self.limit
+        _text, limit = self.text, self.limit
         at = self.at
         while (at := self._find(at, limit)) >= 0:
             token = self._token(at)
@@ -309,7 +310,7 @@ class Tokens:
         """The ``]]>`` that really ends a section which holds ``]]>`` itself: the last one before the closing tag (AX121)."""
         text, source, limit = self.text, self.source, self.limit
         key = self._last_open
-        if not key or _closes(text, close[1], key):
+        if not key or _closes(text, close[1], key) or text.startswith("<![CDATA[", close[1]):
             return None
         last: Span | None = None
         at = close[1]

@@ -10,65 +10,79 @@ import re
 from html.entities import html5
 
 from tamis.protocols.action_attributes import read_attributes
+from tamis.protocols.action_findings import Element, Findings
 from tamis.protocols.action_tokens import DECORATION, INVISIBLE, MARKER_KEY, Token
-from tamis.protocols.model import MAX_DEPTH, MAX_NAME_CHARS, MAX_PROBLEMS, Comment, Diag, Edit, Fix, Json, Value
+from tamis.protocols.model import MAX_DEPTH, MAX_NAME_CHARS, Comment, Edit, Json, Value
 from tamis.protocols.positions import Span
 from tamis.protocols.xmlvalue import Decoded, as_cdata, clip, trim_blank, trim_cdata, trim_layout, trim_tail
 
+_MAX_FIX = 1 << 20
+"""Characters of a value up to which a fix writes it out again."""
+_MAX_ESCAPES = 16
 _XML_NAME = re.compile(r"[^\W\d][\w.\-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.\-]*")
 _MIXED_SCRIPT = re.compile(r"(?=.*[A-Za-z])(?=.*[\u0370-\u03ff\u0400-\u04ff])")
 HTML = frozenset(  # a string that splits reads better than fifty quoted words
-    ["a", "abbr", "b", "big", "blockquote", "body", "br", "center", "dd", "del", "div", "dl", "dt", "em", "font", "h1", "h2", "h3", "h4", "h5", "h6", "head", "hr", "html", "i", "iframe", "img", "ins", "kbd", "li", "nav", "ol", "p", "pre", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "svg", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "tt", "u", "ul", "var", "wbr"]
+    [
+        "a",
+        "abbr",
+        "b",
+        "big",
+        "blockquote",
+        "body",
+        "br",
+        "center",
+        "dd",
+        "del",
+        "div",
+        "dl",
+        "dt",
+        "em",
+        "font",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "head",
+        "hr",
+        "html",
+        "i",
+        "iframe",
+        "img",
+        "ins",
+        "kbd",
+        "li",
+        "nav",
+        "ol",
+        "p",
+        "pre",
+        "q",
+        "s",
+        "samp",
+        "small",
+        "span",
+        "strike",
+        "strong",
+        "sub",
+        "sup",
+        "svg",
+        "table",
+        "tbody",
+        "td",
+        "tfoot",
+        "th",
+        "thead",
+        "tr",
+        "tt",
+        "u",
+        "ul",
+        "var",
+        "wbr",
+    ]
 )
 """Tags that stand in texts and often are not closed there."""
-
-
-class Element:
-    """An element as it was read: its tags, and where its content stands in the tokens and in the text."""
-
-    __slots__ = ("a", "b", "closed", "end", "key", "name", "open", "outer_end", "start", "token")
-
-    def __init__(self, token: Token, a: int, b: int, start: int, end: int, outer_end: int, *, closed: bool) -> None:
-        self.token = token
-        self.name = token.name
-        self.key = token.key
-        self.a = a
-        self.b = b
-        self.start = start
-        self.end = end
-        self.open = token.start
-        self.outer_end = outer_end
-        self.closed = closed
-
-
-class Findings:
-    """Findings of one block, bounded (TC023), and its comments."""
-
-    def __init__(self) -> None:
-        self.list: list[Diag] = []
-        self.comments: list[Comment] = []
-
-    def add(
-        self,
-        code: str,
-        span: Span,
-        args: dict[str, str | int] | None = None,
-        *,
-        edits: tuple[Edit, ...] = (),
-        title: str = "",
-        unsafe: bool = False,
-        error: bool = False,
-        repair: bool = True,
-    ) -> None:
-        """Adds a finding; one past the limit becomes the error that says so."""
-        if len(self.list) > MAX_PROBLEMS:
-            return
-        if len(self.list) == MAX_PROBLEMS:
-            self.list.append(Diag("TC023", span, {"n": MAX_PROBLEMS}))
-            return
-        fix = Fix(title, edits, "unsafe" if unsafe else "safe") if edits else None
-        self.list.append(Diag(code, span, args or {}, "error" if error else None, fix, {}, repair and not error))
 
 
 def wants_text(schema: Json) -> bool:
@@ -264,12 +278,12 @@ class ValueReader:
     def check_raw_name(self, name: str, start: int, end: int) -> None:
         """As ``check_name``, for a name that stands at ``start:end``."""
         raw = self.text[start:end]
-        if raw == name and _XML_NAME.fullmatch(name) is not None and name.isascii():
-            return
         if len(name) > MAX_NAME_CHARS:
             self.findings.add(
                 "TC022", (start, end), {"limit": MAX_NAME_CHARS, "what": "characters in a name"}, error=True
             )
+            return
+        if raw == name and _XML_NAME.fullmatch(name) is not None and name.isascii():
             return
         invisible = next((at for at in range(start, end) if self.text[at] in INVISIBLE), None)
         edits = (Edit(start, end, name),)
@@ -323,10 +337,9 @@ class ValueReader:
         decoded.text(text, at, element.end)
         if not markup and comments:
             return self._text_without_comments(element, name, comments, sections)
-        for section in sections:
-            self._check_section(section, name)
-        only_cdata = bool(sections) and not plain_gap and not markup
-        if only_cdata:
+        if sections and not plain_gap and not markup:
+            for section in sections:
+                self._check_section(section, name)
             start, end = self._section_edges(sections)
             return Value("text", (start, end), tuple(clip(literal.pieces, start, end)), cdata=True)
         if element.closed:
@@ -352,7 +365,6 @@ class ValueReader:
             plain = plain or bool(text[at : token.start].strip())
             decoded.text(text, at, token.start)
             if token.kind == "cdata":
-                self._check_section(token, name)
                 decoded.literal(*token.content)
                 literal.literal(*token.content)
                 edges.append(token.content)
@@ -364,6 +376,8 @@ class ValueReader:
         edges.append((at, element.end))
         decoded.text(text, at, element.end)
         if sections and not plain and not text[at : element.end].strip():
+            for section in sections:
+                self._check_section(section, name)
             start, end = self._section_edges(sections)
             return Value("text", (start, end), tuple(clip(literal.pieces, start, end)), cdata=True)
         full = [edge for edge in edges if text[edge[0] : edge[1]].strip()]
@@ -378,9 +392,7 @@ class ValueReader:
         else:
             end = trim_blank(text, *full[-1])[1]
         value = Value("text", (start, end), tuple(clip(decoded.pieces, start, end)))
-        self._report_text(
-            element, value, decoded, name, None, None, sections, 0, declared=False, mixed=False, plain=False
-        )
+        self._report_text(element, value, decoded, name, None, None, sections, 0, declared=False, mixed=False)
         return value
 
     def _section_edges(self, sections: list[Token]) -> Span:
@@ -390,18 +402,23 @@ class ValueReader:
         start = trim_cdata(self.text, *first)[0]
         return start, trim_tail(self.text, *last)
 
-    def _check_section(self, token: Token, name: str) -> None:
+    def _check_section(self, token: Token, name: str, wrap: tuple[Edit, ...] | None = None) -> bool:
+        """Reports a CDATA section whose marks are off, with ``wrap`` as its fix if given; True when it was reported."""
         start, end = token.content
+        span, edit, title = (token.start, start), Edit(end, end, ""), "Write the value as one CDATA section"
+        args: dict[str, str | int] = {"param": name}
         if token.flag == "unterminated":
-            edit = Edit(end, token.end, "]]>")
-            self.findings.add("AX120", (token.start, start), {"param": name}, edits=(edit,), title="Insert ]]>")
+            code, edit, title = "AX120", Edit(end, token.end, "]]>"), "Insert ]]>"
         elif token.flag == "early":
             body = self.text[start:end].replace("]]>", "]]]]><![CDATA[>")
-            self.findings.add("AX121", (token.start, start), edits=(Edit(start, end, body),), title="Split the section")
+            code, edit, title = "AX121", Edit(start, end, body), "Split the section"
         elif token.flag == "spelling":
-            raw = self.text[token.start : start]
-            edit = Edit(token.start, start, "<![CDATA[")
-            self.findings.add("AX122", (token.start, start), {"raw": raw}, edits=(edit,), title="Write <![CDATA[")
+            args = {"raw": self.text[token.start : start]}
+            code, edit, title = "AX122", Edit(token.start, start, "<![CDATA["), "Write <![CDATA["
+        else:
+            return False
+        self.findings.add(code, span, args, edits=(edit,) if wrap is None else wrap, title=title)
+        return True
 
     def _report_text(
         self,
@@ -416,15 +433,19 @@ class ValueReader:
         *,
         declared: bool,
         mixed: bool,
-        plain: bool = True,
     ) -> None:
         text, add = self.text, self.findings.add
         start, end = value.span
-        stray = -1 if not plain else self._stray_bracket(element, sections)
+        stray = self._stray_bracket(element, sections)
+        if raw is not None or own is not None or balanced:
+            self.findings.forget_pairing(element.start, element.end)
         wrap: tuple[Edit, ...] = ()
-        if plain and end - start <= 1 << 20:
+        if end - start <= _MAX_FIX:
             wrap = (Edit(start, end, as_cdata(value.text(text))),)
         title = "Wrap the value in CDATA"
+        for section in sections:
+            if self._check_section(section, name, wrap):
+                wrap = ()
         if own is not None:
             span = (own.start, own.end)
             if own.flag == "own":
@@ -444,12 +465,9 @@ class ValueReader:
             wrap = ()
         inside = [at for at in decoded.raw_ampersands if start <= at < end]
         if inside:
-            edits = wrap or (() if not plain else tuple(Edit(at, at + 1, "&amp;") for at in inside[:1000]))
-            if raw is not None or stray >= 0 or own is not None or balanced:
-                edits = ()
-            elif len(inside) <= 1000:
-                edits = tuple(Edit(at, at + 1, "&amp;") for at in inside)
-            add("AX111", (inside[0], inside[0] + 1), {"param": name}, edits=edits, title="Escape &")
+            if wrap and len(inside) <= _MAX_ESCAPES:
+                wrap = tuple(Edit(at, at + 1, "&amp;") for at in inside)
+            add("AX111", (inside[0], inside[0] + 1), {"param": name}, edits=wrap, title="Escape &")
         seen: set[str] = set()
         for span, entity in decoded.undefined:
             if entity in seen or not start <= span[0] < end:

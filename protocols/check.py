@@ -20,7 +20,10 @@ from tamis.protocols.model import Call, Diag, Edit, Fix, Json, Param, Value
 from tamis.protocols.positions import Span
 from tamis.protocols.schema import Finding, Plan, Reading
 from tamis.protocols.schema_words import is_object
+from tamis.protocols.secrets import mask
 from tamis.protocols.suggest import same_name
+
+__all__ = ["CallCheck", "LocatedFinding", "check_call", "locate", "mask", "to_problem"]
 
 _READINGS: dict[str, Reading] = {"tam": "text", "vcp": "text"}
 _AT_NAME = frozenset(("VA403", "VA441"))

@@ -357,7 +357,8 @@ class Node:
             made = self.coerce([text], where, trial)
             if not trial.errors:
                 run.take(trial)
-                run.warn("VA413", where, {}, suggestion=as_json(made))
+                if run.reading == "any":
+                    run.warn("VA413", where, {}, suggestion=as_json(made))
                 return made
         suggestion = None
         if "array" in types and trimmed:

@@ -31,7 +31,7 @@ _MEMBER = re.compile(rf"{_WS}{_TEXT}{_WS}:{_WS}{_VALUE}")
 _ELEMENT = re.compile(rf"{_WS}{_VALUE}")
 _LINE_END = re.compile(r"[\r\n]")
 _SKIP = re.compile(r"[ \t\n\r]*+")
-_STRING = re.compile(r'"(?:[^"\\\n\r]++|\\[^\n\r])*+(")?')
+_STRING = re.compile(r'"(?:[^"\\\n\r]++|\\[^\n\r])*+(?:(")|\\)?')
 _SINGLE = re.compile(r"'(?:[^'\\\n\r]++|\\[^\n\r])*+(')?")
 _WORD = re.compile(r"[^\s\"'{}\[\],:/]++|/")
 _EXACT_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?")
@@ -142,7 +142,8 @@ class _Reader:
         """Whatever stands behind the document."""
         self.skip()
         if self.at < len(self.text):
-            self.error("MF520", self.at, len(self.text.rstrip()), "there is text after the end of the document")
+            end = max(len(self.text.rstrip()), self.at + 1)
+            self.error("MF520", self.at, end, "there is text after the end of the document")
 
     def close_all(self) -> None:
         for node in self.stack:

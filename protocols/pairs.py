@@ -18,6 +18,7 @@ from tamis.protocols.catalogue import CATALOGUE
 from tamis.protocols.keys import INVISIBLE, visible
 from tamis.protocols.model import (
     MAX_BLOCK_CHARS,
+    MAX_PARAMS,
     MAX_PROBLEMS,
     Block,
     Call,
@@ -246,6 +247,13 @@ def note_controls(findings: Findings, text: str, start: int, end: int, pairs: li
         at = CONTROL.search(text, pair.value[1], end)
 
 
+def too_many(lexed: Lexed, at: int) -> None:
+    """Rejects a block with too many pairs (TC022); the first ones stay for display."""
+    args: dict[str, str | int] = {"limit": MAX_PARAMS, "what": "parameters"}
+    lexed.findings.add("TC022", (at, at + 1), args=args, severity="error")
+    del lexed.pairs[MAX_PROBLEMS:]
+
+
 def note_marker(findings: Findings, text: str, span: Span, canonical: str, dialect: Dialect) -> None:
     """Reports a marker that is not spelled canonically (TC004), or holds an invisible character (TC013)."""
     raw = text[span[0] : span[1]]
@@ -304,28 +312,44 @@ def note_unterminated(lexed: Lexed, opener: Span, dialect: Dialect, options: Rea
     return False
 
 
+def own_line(text: str, opener: Span) -> bool:
+    """Whether only blanks stand before a marker on its line; a longer run of blanks than any indentation counts as text."""
+    before = text[max(0, opener[0] - 80) : opener[0]].rstrip(" \t")
+    return before == "" if opener[0] < 80 else before[-1:] in ("\n", "\r")
+
+
+def doubled(text: str, opener: Span, limit: int, dialect: Dialect) -> Block | None:
+    """An opening marker with another one right behind it, the cheapest way to flood a reader (TC006)."""
+    inner = BLANK.match(text, opener[1], limit)
+    if inner is None or dialect.opens.match(text, inner.end(), limit) is None:
+        return None
+    if not own_line(text, opener):
+        return mention(dialect.protocol, opener)
+    remove = fix("Remove the outer marker", delete(*opener))
+    return mention(dialect.protocol, opener, Diag("TC006", opener, fix=remove))
+
+
 def empty_block(
     source: Source, opener: Span, limit: int, lexed: Lexed, dialect: Dialect, options: ReadOptions
 ) -> Block:
     """A marker with no pair behind it: a mention in prose, an empty block, or the start of one that was cut off."""
     text = source.text
-    line = max(text.rfind("\n", 0, opener[0]), text.rfind("\r", 0, opener[0])) + 1 if opener[0] else 0
-    own_line = not text[max(line, opener[0] - 200) : opener[0]].strip()
+    alone = own_line(text, opener)
     close = source.next_token(dialect.closes, opener[1], limit) if lexed.stop == "close" else None
     if close is not None:
         inside = text[opener[1] : close[0]]
-        if own_line if not inside.strip() else LINE_END.search(inside) is not None:
+        if alone if not inside.strip() else LINE_END.search(inside) is not None:
             lexed.findings.add(dialect.codes.empty, opener)
             note_marker(lexed.findings, text, opener, dialect.open_text, dialect)
             lexed.close, lexed.end = close, close[1]
             return block_of(dialect, opener, lexed, [], truncated=False, dropped=True)
-    elif not options.complete and (own_line or not text[opener[1] : limit].strip()) and lexed.stop == "end":
+    elif not options.complete and (alone or not text[opener[1] : limit].strip()) and lexed.stop == "end":
         construct = "the block"
         lexed.findings.items.clear()
         lexed.findings.add("TC001", opener, args={"protocol": dialect.protocol.upper(), "construct": construct})
         lexed.end = limit
         return block_of(dialect, opener, lexed, [], truncated=True, dropped=True)
-    elif own_line and lexed.stop == "open":
+    elif alone and lexed.stop == "open":
         remove = fix("Remove the outer marker", delete(*opener))
         return mention(dialect.protocol, opener, Diag("TC006", opener, fix=remove))
     return mention(dialect.protocol, opener)

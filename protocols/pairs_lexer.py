@@ -19,65 +19,38 @@ from tamis.protocols.pairs import (
     TRAILING,
     Dialect,
     Family,
-    Findings,
     Lexed,
     Pair,
     delete,
     excerpt,
     fix,
     note_invisible,
+    too_many,
 )
+from tamis.protocols.pairs_bounds import Bounds, past
 from tamis.protocols.positions import Span
 
-_INLINE_BLANK = re.compile(r"[ \t]*+")
-_NEWLINE = re.compile(r"\r\n|[\r\n]")
+_OWN_QUOTES = re.compile(
+    r"""\"[^\r\n\"]*+\"|'[^\r\n']*+'|`[^\r\n`]*+`|“[^\r\n”]*+”|(?s:&(?:[lr]aquo|[lg]t|\#\d{2,4});.*)"""
+)
 _CLOSING_DECORATION = re.compile(r"[*`\"'”’]{1,3}(?=\s)")
-_KEY_WINDOW = 400
-
-_INLINE_BLANK = re.compile(r"[ \t]*+")
-
-
-def _end(pattern: re.Pattern[str], text: str, at: int, bound: int) -> int:
-    m = pattern.match(text, at, bound)
-    return m.end() if m else at
 
 
 def _is_backup(raw: str) -> bool:
     return len(raw) == 3 and not raw.strip("<>»«") and any(char in "<>" for char in raw)
 
 
-class _Lexer:
-    """The state of one walk over a block; ``lex`` is its only user."""
+class _Lexer(Bounds):
+    """The walk itself; ``lex`` is its only user."""
 
-    __slots__ = ("close", "complete", "d", "found", "limit", "line", "nested", "open", "out", "source", "start", "text")
-
-    def __init__(self, source: Source, start: int, limit: int, dialect: Dialect, *, complete: bool) -> None:
-        self.source = source
-        self.text = source.text
-        self.start = start
-        self.limit = limit
-        self.d = dialect
-        self.complete = complete
-        self.close: Span | None = None
-        self.open: Span | None = None
-        self.found = Findings()
-        self.nested: Span | None = None
-        self.line = (-1, -1, -1)
-        self.out = Lexed([], [], self.found, None, "end", start)
-
-    def seek(self, at: int) -> int:
-        """Looks up the next markers from ``at`` and returns the bound that they set."""
-        if self.close is None or self.close[0] < at:
-            self.close = self.source.next_token(self.d.closes, at, self.limit)
-        if self.open is None or self.open[0] < at:
-            self.open = self.source.next_token(self.d.opens, at, self.limit)
-        return min(self.limit, self.close[0] if self.close else self.limit, self.open[0] if self.open else self.limit)
+    nested: Span | None = None
+    oversize = False
 
     def run(self) -> Lexed:
         text, d, out = self.text, self.d, self.out
         at = self.start
         while True:
-            here = _end(BLANK, text, at, self.limit)
+            here = past(BLANK, text, at, self.limit)
             bound = self.seek(at)
             note_invisible(self.found, text, at, min(here, bound), "layout")
             at = here
@@ -86,29 +59,27 @@ class _Lexer:
             if out.pairs and text[at] in d.between and not self.comment_line(at, bound):
                 at = self.between(at, bound)
                 continue
-            past = self.trivia(at, bound)
-            if past is None:
+            then = self.trivia(at, bound)
+            if then is None:
                 if d.foreign_closes is not None and self.foreign_close(at, bound):
                     return out
                 if len(out.pairs) >= MAX_PARAMS:
-                    self.found.add(
-                        "TC022", (at, at + 1), args={"limit": MAX_PARAMS, "what": "parameters"}, severity="error"
-                    )
+                    too_many(out, at)
+                    self.oversize = True
                     at = self.skip(at)
                     break
-                past = self.field(at, bound)
-            if past is None:
-                past = self.noise(at, bound)
-            at = past
+                then = self.field(at, bound)
+            if then is None:
+                then = self.noise(at, bound)
+            at = then
             if out.cut_pair is not None or self.nested is not None:
+                break
+            if self.found.overflow and self.close is not None:
+                self.oversize = True
+                at = self.skip(at)
                 break
         self.finish(at)
         return out
-
-    def skip(self, at: int) -> int:
-        """Past a block that is rejected for its size: to its closing marker."""
-        self.seek(at)
-        return self.close[0] if self.close else self.limit
 
     def finish(self, at: int) -> None:
         out = self.out
@@ -123,6 +94,9 @@ class _Lexer:
             out.close, out.stop, out.end = self.close, "close", self.close[1]
         else:
             out.stop = "open" if self.open is not None and at >= self.open[0] else "end"
+            if self.oversize:
+                out.end = at
+                return
             out.end = out.pairs[-1].end if out.pairs else self.start
             # What follows the last pair of an unclosed block is the text after it.
             self.found.items = [item for item in self.found.items if item.diag.span[0] < max(out.end, 1)]
@@ -182,6 +156,8 @@ class _Lexer:
             "TC005",
             m.span(),
             args={"a": d.protocol.upper(), "b": m.group()},
+            # In a text that was cut off the own marker may still have come.
+            severity=None if self.complete else "error",
             fix=fix(f"Write {d.close_text}", Edit(m.start(), m.end(), d.close_text)),
             repair=True,
         )
@@ -193,7 +169,7 @@ class _Lexer:
     def field(self, at: int, bound: int) -> int | None:
         """The pair that starts at ``at``, or None when the text there is no pair."""
         text, d = self.text, self.d
-        key_end = _end(d.key_text, text, at, bound)
+        key_end = past(d.key_text, text, at, bound)
         sep = d.separator.match(text, key_end, bound)
         sep_span = sep.span() if sep else None
         if (
@@ -220,18 +196,10 @@ class _Lexer:
 
     def blank(self, at: int, bound: int) -> int:
         """Past blanks and closing emphasis between separator and value (``**key:** value``)."""
-        at = _end(BLANK, self.text, at, bound)
+        at = past(BLANK, self.text, at, bound)
         if m := _CLOSING_DECORATION.match(self.text, at, bound):
-            at = _end(BLANK, self.text, m.end(), bound)
+            at = past(BLANK, self.text, m.end(), bound)
         return at
-
-    def line_end(self, at: int, bound: int) -> int:
-        """The end of the line; remembered, because many short pairs may stand on one long line."""
-        if self.line[0] <= at <= self.line[1] and self.line[2] == bound:
-            return self.line[1]
-        m = LINE_END.search(self.text, at, bound)
-        self.line = (at, m.start() if m else bound, bound)
-        return self.line[1]
 
     def late_head(self, at: int, strong: re.Match[str]) -> int | None:
         """A canonical delimiter further on in the line: what stands before its separator is the key."""
@@ -252,7 +220,7 @@ class _Lexer:
             if d.bare_line.match(text, at, start):
                 return None
             self.noise_at(at, start)
-        start = _end(BLANK, text, start, sep[0])
+        start = past(BLANK, text, start, sep[0])
         head = d.head.match(text, strong.start(), self.limit)
         return self.value(start, sep[0], sep, head) if head else None
 
@@ -314,7 +282,7 @@ class _Lexer:
 
     def value(self, start: int, key_end: int, sep: Span | None, head: re.Match[str]) -> int:
         """A delimited value: where it ends, and what is to be said about its delimiters."""
-        text, d = self.text, self.d
+        d = self.d
         pair = self.open_pair(start, key_end, sep, head.start())
         index = len(self.out.pairs) - 1
         name = d.family_of(head.group())
@@ -349,66 +317,6 @@ class _Lexer:
             return pair.end
         return stop
 
-    def closing(self, at: int, family: Family) -> Span | None:
-        """The closing delimiter of a value, or None when evidence says that it has none."""
-        tail = self.source.next_token(family.closes, at, self.limit)
-        if tail is None or self.next_key(family.heads, at, tail[0]) is not None:
-            return None
-        self.seek(at)
-        if self.close is None or self.close[0] >= tail[0]:
-            return tail
-        # A closing marker stands before the delimiter: it is part of the value only if the block closes again later.
-        later = self.source.next_token(self.d.closes, tail[1], self.limit)
-        opened = self.source.next_token(self.d.opens, tail[1], self.limit)
-        return tail if later is not None and (opened is None or later[0] < opened[0]) else None
-
-    def next_key(self, heads: re.Pattern[str], at: int, end: int) -> tuple[int, str] | None:
-        """The first line inside ``[at, end)`` that starts a pair of its own: its offset and its key."""
-        head = self.source.next_token(heads, at, end)
-        while head is not None:
-            found = self.key_before(at, head[0])
-            if found is not None:
-                return found
-            head = self.source.next_token(heads, head[1], end)
-        return None
-
-    def key_before(self, low: int, head: int) -> tuple[int, str] | None:
-        text, d = self.text, self.d
-        low = max(low, head - _KEY_WINDOW)
-        before = text[low:head].rstrip(" \t")
-        width = next((n for n in (2, 1) if d.separator.fullmatch(before[-n:])), 0)
-        if not width:
-            return None
-        before = before[:-width]
-        line = max(before.rfind("\n"), before.rfind("\r"), *(before.rfind(char) for char in d.between + ">"))
-        if line < 0:
-            return None
-        key = before[line + 1 :].strip()
-        first = LEADING.match(key)
-        bare = key[first.end() if first else 0 :].rstrip(TRAILING)
-        if not d.next_key.fullmatch(bare):
-            return None
-        start = line + 1 if before[line] in "\r\n" or before[line] == ">" else line
-        return low + start, bare
-
-    def value_end(self, at: int, stop: int) -> tuple[int, Span | None]:
-        """The end of a value without a proper closing delimiter: less trailing trivia, and a misspelt delimiter there."""
-        text, d = self.text, self.d
-        end = at + len(text[at:stop].rstrip())
-        if d.comment is not None:
-            while True:
-                line = max(text.rfind("\n", at, end), text.rfind("\r", at, end)) + 1
-                if line == 0 or not d.comment.match(text, _end(BLANK, text, line, end), end):
-                    break
-                end = at + len(text[at:line].rstrip())
-        trimmed = end
-        while trimmed > at and text[trimmed - 1] in d.between + " \t\r\n":
-            trimmed -= 1
-        m = d.ending_tail.search(text, max(at, trimmed - 40), trimmed)
-        if m is not None:
-            return m.start(), m.span()
-        return (trimmed if d.protocol == "vcp" else end), None
-
     def unclosed(self, index: int, family: Family, stop: int, follower: str | None) -> None:
         pair = self.out.pairs[index]
         target = follower or ("the end of the text" if stop == self.limit else "the marker")
@@ -422,30 +330,15 @@ class _Lexer:
             repair=True,
         )
 
-    def whole_block_inside(self, at: int, family: Family) -> Span | None:
-        """A block quoted whole inside an unclosed value: its closing marker, then this value's own tail and marker."""
-        opened = self.open
-        if opened is None or not self.complete:
-            return None
-        inner = self.source.next_token(self.d.closes, opened[1], self.limit)
-        if inner is None:
-            return None
-        tail = self.source.next_token(family.closes, inner[1], self.limit)
-        outer = self.source.next_token(self.d.closes, inner[1], self.limit)
-        after = self.source.next_token(self.d.opens, inner[1], self.limit)
-        head = self.source.next_token(self.d.any_head, inner[1], self.limit)
-        if tail is None or outer is None or outer[0] < tail[0] or (after is not None and after[0] < outer[0]):
-            return None
-        if head is not None and head[0] < tail[0]:
-            return None
-        return at, outer[1]
-
     def own_tail(self, index: int, at: int, family: Family) -> int:
         """Text after the delimiter that ends with another one: the value held its own closing delimiter."""
         text, d = self.text, self.d
-        again = self.source.next_token(family.closes, at, self.seek(at))
-        if again is None or self.source.next_token(d.any_head, at, again[0]) is not None:
+        again = self.token(family.closes, at, self.seek(at))
+        if again is None or self.token(d.any_head, at, again[0]) is not None:
             return at
+        if not text[at : again[0]].strip(" \t"):
+            self.doubled_tail(index, at, again)
+            return again[1]
         if LINE_END.search(text, at, again[0]) is not None or not text[at : again[0]].strip(d.between + " \t"):
             return at
         pair = self.out.pairs[index]
@@ -478,10 +371,12 @@ class _Lexer:
         if not marks:
             return
         pair = self.out.pairs[index]
+        args: dict[str, str | int] = {}
         if family.name == "swapped":
-            code, args = d.codes.swapped, {}
+            code = d.codes.swapped
         elif d.protocol == "vcp":
-            code, args = "VC312", {"raw": " … ".join(m[0] for m in marks), "canonical": " … ".join(m[2] for m in marks)}
+            code = "VC312"
+            args = {"raw": " … ".join(m[0] for m in marks), "canonical": " … ".join(m[2] for m in marks)}
         else:
             self.tam_spelling(index, marks)
             return
@@ -519,7 +414,7 @@ class _Lexer:
             char in "\"'“”" for e in edits for char in text[e.start : e.end]
         ):
             return None
-        at = _end(BLANK, text, sep[1], bound)
+        at = past(BLANK, text, sep[1], bound)
         line = self.line_end(sep[1], bound)
         if at >= line or text.startswith("//", at) or self.after_block(start):
             return None
@@ -530,8 +425,8 @@ class _Lexer:
         if m := d.any_tail.search(text, at, line):
             tail_span = m.span()
         else:
-            tail = self.source.next_token(plain.closes, at, bound)
-            if tail is not None and self.source.next_token(d.any_head, at, tail[0]) is None:
+            tail = self.token(plain.closes, at, bound)
+            if tail is not None and self.token(d.any_head, at, tail[0]) is None:
                 other = d.later_bare_line.search(text, line, tail[0])
                 tail_span = tail if other is None else None
         index = len(out.pairs)
@@ -555,26 +450,37 @@ class _Lexer:
                 end -= 1
         pair = self.open_pair(start, key_end, sep, at)
         pair.value, pair.end, pair.delimited = (at, end), end, False
+        # Quotes around the whole of it, or escaped delimiters, may belong to the value or not: two readings.
+        doubtful = _OWN_QUOTES.fullmatch(text, at, end) is not None
         self.found.add(
             d.codes.bare,
             (start, end),
             index,
             args={"key": pair.raw},
-            fix=fix(f"Write {plain.head}…{plain.tail}", Edit(at, at, plain.head), Edit(end, end, plain.tail)),
+            severity="error" if doubtful else None,
+            fix=fix(
+                f"Write {plain.head}…{plain.tail}",
+                Edit(at, at, plain.head),
+                Edit(end, end, plain.tail),
+                unsafe=doubtful,
+            ),
             repair=True,
         )
         if end >= self.limit:
             out.cut_pair = index
         return end
 
-    def after_block(self, start: int) -> bool:
-        """Prose under a block without a closing marker: a blank line follows pairs that were all closed."""
-        pairs = self.out.pairs
-        if not pairs or not pairs[-1].delimited or (self.close is not None and not self.open):
-            return False
-        if self.close is not None and self.open is not None and self.close[0] < self.open[0]:
-            return False
-        return len(LINE_END.findall(self.text[pairs[-1].end : start].replace("\r\n", "\n"))) > 1
+    def doubled_tail(self, index: int, at: int, again: Span) -> None:
+        """The closing delimiter written twice over."""
+        raw = self.text[at : again[1]].strip()
+        self.found.add(
+            "TM212" if self.d.protocol == "tam" else "VC312",
+            again,
+            index,
+            args={"raw": raw + raw, "canonical": raw},
+            fix=fix("Remove the second one", delete(at, again[1])),
+            repair=True,
+        )
 
     def tail_only(self, index: int, tail: Span) -> None:
         plain = self.d.families["plain"]
@@ -590,25 +496,6 @@ class _Lexer:
                 fix=fix(f"Write {plain.tail}", Edit(*tail, plain.tail)),
                 repair=True,
             )
-
-    def bare_end(self, line: int, bound: int) -> int:
-        """The end of a bare value: its line and those after it, up to a blank line, a comment or another pair."""
-        text, d = self.text, self.d
-        end = line
-        while end < bound:
-            newline = _NEWLINE.match(text, end, bound)
-            start = newline.end() if newline else end
-            first = _end(_INLINE_BLANK, text, start, bound)
-            if first >= bound or text[first] in "\r\n":
-                break
-            if (d.comment and d.comment.match(text, first, bound)) or FENCE_LINE.match(text, first, bound):
-                break
-            if d.bare_line.match(text, first, bound) or d.strong_head.search(text, first, self.line_end(first, bound)):
-                break
-            if d.foreign_closes is not None and d.foreign_closes.match(text, first, bound):
-                break
-            end = self.line_end(first, bound)
-        return end - (len(text[line:end]) - len(text[line:end].rstrip()))
 
     # --- noise ----------------------------------------------------------------------------------------------------
 

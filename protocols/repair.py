@@ -5,6 +5,7 @@ Must not know what a finding means; the readers attach the edits.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 
 from tamis.protocols.model import Diag, Edit
@@ -17,18 +18,16 @@ def safe_edits(diagnostics: Iterable[Diag]) -> list[Edit]:
     that overlap, the one of the earlier finding is taken; the other stays for the next time.
     """
     found: list[tuple[int, int, int, str]] = []
-    taken: dict[tuple[int, int, str], None] = {}
+    taken: set[tuple[int, int, str]] = set()
     for diag in diagnostics:
         if diag.fix is None or diag.fix.applicability != "safe":
             continue
-        if any(_overlaps(edit, found) for edit in diag.fix.edits if (edit.start, edit.end, edit.new_text) not in taken):
+        new = [edit for edit in diag.fix.edits if (edit.start, edit.end, edit.new_text) not in taken]
+        if any(_overlaps(edit, found) for edit in new):
             continue
-        for edit in diag.fix.edits:
-            key = (edit.start, edit.end, edit.new_text)
-            if key not in taken:
-                taken[key] = None
-                found.append((edit.start, edit.end, -diag.span[0], edit.new_text))
-    found.sort(key=lambda item: item[:3])
+        for edit in new:
+            taken.add((edit.start, edit.end, edit.new_text))
+            insort(found, (edit.start, edit.end, -diag.span[0], edit.new_text))
     return [Edit(start, end, text) for start, end, _, text in found]
 
 
@@ -45,4 +44,11 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
 
 
 def _overlaps(edit: Edit, found: list[tuple[int, int, int, str]]) -> bool:
-    return any(edit.start < end and start < edit.end for start, end, _, _ in found)
+    i = bisect_left(found, (edit.start,))
+    if i > 0 and found[i - 1][1] > edit.start:
+        return True
+    while i < len(found) and found[i][0] < edit.end:
+        if found[i][0] > edit.start or found[i][1] > edit.start:
+            return True
+        i += 1
+    return False

@@ -13,9 +13,18 @@ from tamis.protocols.coerce import Reading, Run
 from tamis.protocols.coerce_plan import compile_nodes
 from tamis.protocols.model import Json
 from tamis.protocols.schema_check import SchemaIssue, check_schema
-from tamis.protocols.schema_errors import declared_names, explain, is_reference_error, make_validator, unknown
+from tamis.protocols.schema_errors import (
+    TooMuchWorkError,
+    declared_names,
+    explain,
+    fault_of,
+    fits,
+    make_validator,
+    part_of,
+    unknown,
+)
 from tamis.protocols.schema_regex import PatternError, compile_pattern
-from tamis.protocols.schema_valid import Check, compile_valid
+from tamis.protocols.schema_valid import Check, compile_valid, compile_valid_at
 from tamis.protocols.schema_words import Finding, Outcome, excerpt, is_list, is_object, type_of
 
 __all__ = ["Finding", "Outcome", "Plan", "Reading", "SchemaIssue", "compile_plan"]
@@ -57,7 +66,7 @@ class Plan:
             return
         self.names = declared_names(schema, schema)
         self._valid = compile_valid(schema)
-        self._root = compile_nodes(schema, compile_valid)
+        self._root = compile_nodes(schema, self._valid_of)
         if is_object(schema):
             extra = schema.get("additionalProperties")
             self._open = extra is True or is_object(extra) or schema.get("unevaluatedProperties") is True
@@ -71,6 +80,20 @@ class Plan:
         schema = self.schema
         return is_object(schema) and any(key in schema for key in ("$dynamicRef", "propertyNames"))
 
+    def _valid_of(self, part: Json) -> Check:
+        """The verdict on one alternative; jsonschema's, where its schema is outside the compiled keywords."""
+        compiled = compile_valid_at(self.schema, part)
+        if compiled is not None:
+            return compiled
+
+        def check(value: Json) -> bool:
+            try:
+                return fits(part_of(self.validator, part), value)
+            except TooMuchWorkError:
+                return False
+
+        return check
+
     @property
     def usable(self) -> bool:
         """Whether the schema itself is sound."""
@@ -82,17 +105,15 @@ class Plan:
             return False
         try:
             return self._fits(value)
-        except RecursionError:
-            return False
-        except Exception as error:
-            if not is_reference_error(error):
+        except BaseException as error:
+            if fault_of(error) is None:
                 raise
             return False
 
     def _fits(self, value: Json) -> bool:
         if self._valid is not None:
             return self._valid(value)
-        return bool(self.validator.is_valid(value))
+        return fits(self.validator, value)
 
     @property
     def validator(self):
@@ -115,14 +136,11 @@ class Plan:
             return Outcome(False, None, [Finding("VA424", "", "error", what)])
         try:
             return self._check(args, reading)
-        except RecursionError:
-            what = {"p": "arguments", "what": "the schema refers to itself without end"}
-            return Outcome(False, None, [Finding("VA424", "", "error", what)])
-        except Exception as error:
-            # A reference between named parts that leads nowhere shows only when it is followed.
-            if not is_reference_error(error):
+        except BaseException as error:
+            finding = fault_of(error)
+            if finding is None:
                 raise
-            return Outcome(False, None, [Finding("VA451", "", "error", {"ref": str(error)})])
+            return Outcome(False, None, [finding])
 
     def _check(self, args: Json, reading: Reading) -> Outcome:
         run = Run(reading)

@@ -114,7 +114,11 @@ class _Walk:
 
     def walk(self) -> Iterator[SchemaIssue]:
         yield from self.schema(self.root, None, 0)
-        if self.nodes <= MAX_SCHEMA_NODES and has_ids(self.root):
+        if self.nodes > MAX_SCHEMA_NODES:
+            return
+        if _is_endless(self.root):
+            yield _bad(None, "a $ref leads back to itself without going into a part of the value")
+        if has_ids(self.root):
             for where, ref in _outside_references(self.root):
                 yield SchemaIssue("VA451", pointer(where), {"ref": ref}, "error")
 
@@ -154,6 +158,8 @@ class _Walk:
                 yield from self.schema(part, (here, i), depth + 1)
         elif shape == "items":
             if is_list(value) and self.draft != "2020-12":
+                if not value:
+                    yield _bad(here, "items is a schema or a list of schemas that is not empty")
                 for i, part in enumerate(value):
                     yield from self.schema(part, (here, i), depth + 1)
             else:
@@ -265,7 +271,7 @@ def _pattern(pattern: str, here: Where, *, on_key: bool) -> Iterator[SchemaIssue
         }
         yield SchemaIssue("VA450", pointer(here), args, "error", on_key)
         return
-    if found.risk:
+    if found.risk and found.automaton is None:
         yield SchemaIssue("MF519", pointer(here), {"reason": found.risk}, "warning", on_key)
 
 
@@ -286,6 +292,57 @@ def has_ids(schema: Json) -> bool:
                 return True
             stack.extend(node.values())
     return False
+
+
+_IN_PLACE = ("$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
+
+
+def _is_endless(root: Json) -> bool:
+    """Whether judging one value would lead back to judging the same value: no validator comes back from that."""
+    state: dict[int, bool] = {}
+    stack: list[tuple[Json, bool]] = [(node, False) for node in _subschemas(root)]
+    while stack:
+        node, leaving = stack.pop()
+        if leaving:
+            state[id(node)] = True
+            continue
+        if not is_object(node) or state.get(id(node)):
+            continue
+        if id(node) in state:
+            continue
+        state[id(node)] = False
+        stack.append((node, True))
+        for below in _in_place(root, node):
+            if state.get(id(below)) is False:
+                return True
+            stack.append((below, False))
+    return False
+
+
+def _in_place(root: Json, node: dict[str, Json]) -> Iterator[Json]:
+    """The schemas that judge the same value as this one does."""
+    for key in _IN_PLACE:
+        part = node.get(key)
+        if key == "$ref":
+            if isinstance(part, str) and (part == "#" or part.startswith("#/")) and resolves(root, part):
+                yield resolve(root, part)
+        elif is_list(part):
+            yield from part
+        elif is_object(part):
+            yield from part.values() if key == "dependentSchemas" else (part,)
+
+
+def _subschemas(root: Json) -> Iterator[Json]:
+    """Everything in a schema that may be one: where none is, nothing refers to anything."""
+    stack: list[Json] = [root]
+    while stack:
+        node = stack.pop()
+        if is_list(node):
+            stack.extend(node)
+        elif is_object(node):
+            if any(key in node for key in _IN_PLACE):
+                yield node
+            stack.extend(node.values())
 
 
 def _outside_references(root: Json) -> list[tuple[Where, str]]:

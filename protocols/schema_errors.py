@@ -45,7 +45,57 @@ def _validator_class(draft: str) -> Any:
         "draft-04": validators.Draft4Validator,
     }
     extend = cast("Any", validators).extend
-    return extend(standard[draft], {"pattern": _pattern, "patternProperties": _pattern_properties})
+    own: dict[str, Any] = {"pattern": _pattern, "patternProperties": _pattern_properties, "properties": _properties}
+    for name in ("anyOf", "oneOf", "$ref", "$dynamicRef"):
+        keyword = standard[draft].VALIDATORS.get(name)
+        if keyword is not None:
+            own[name] = _counted(keyword)
+    return extend(standard[draft], own)
+
+
+MAX_WORK = 20_000
+"""Alternatives and references that one check may follow; schemas that refer to themselves in several ways need exponentially
+many."""
+
+
+class TooMuchWorkError(Exception):
+    """A check was given up: its schema leads through too many alternatives."""
+
+
+class _Work:
+    left = MAX_WORK
+
+
+def _counted(keyword: Any) -> Any:
+    def counted(validator: Any, value: Any, instance: Any, schema: Any) -> Iterable[ValidationError]:
+        _Work.left -= 1
+        if _Work.left < 0:
+            raise TooMuchWorkError
+        yield from keyword(validator, value, instance, schema) or ()
+
+    return counted
+
+
+def _properties(validator: Any, properties: Any, instance: Any, _: Any) -> Iterable[ValidationError]:
+    """As the standard one, with the place of a property that may not be there at all."""
+    from jsonschema.exceptions import ValidationError
+
+    if not isinstance(instance, dict):
+        return
+    for name, subschema in cast("dict[str, Any]", properties).items():
+        if name not in instance:
+            continue
+        value = cast("dict[str, Any]", instance)[name]
+        if subschema is False:
+            yield ValidationError("not allowed", path=(name,), validator="false", instance=value, schema=False)
+        else:
+            yield from validator.descend(value, subschema, path=name, schema_path=name)
+
+
+def fits(validator: Validator, instance: Json) -> bool:
+    """jsonschema's verdict, within the bound on work; raises ``TooMuchWorkError``."""
+    _Work.left = MAX_WORK * 10
+    return bool(validator.is_valid(instance))
 
 
 def make_validator(schema: Json) -> Validator:
@@ -55,11 +105,24 @@ def make_validator(schema: Json) -> Validator:
     return cast("Validator", _validator_class(draft_of(schema))(schema, registry=REGISTRY))
 
 
-def is_reference_error(error: Exception) -> bool:
-    """Whether jsonschema failed because a reference leads nowhere."""
-    from referencing.exceptions import Unresolvable
+def part_of(validator: Validator, schema: Json) -> Validator:
+    """The validator of one part of the schema, whose references lead into the whole."""
+    return cast("Validator", cast("Any", validator).evolve(schema=schema))
 
-    return isinstance(error, Unresolvable)
+
+def fault_of(error: BaseException) -> Finding | None:
+    """The finding for a check that jsonschema could not finish, or None for an error that is none of its."""
+    # Where the stack ends inside its compiled part, jsonschema's library panics: no subclass of Exception.
+    if isinstance(error, (RecursionError, TooMuchWorkError)) or type(error).__name__ == "PanicException":
+        what: dict[str, str | int] = {"p": "arguments", "what": "the schema leads through too many references"}
+        return Finding("VA424", "", "error", what)
+    if isinstance(error, Exception):
+        from referencing.exceptions import Unresolvable
+
+        if isinstance(error, Unresolvable):
+            # A reference between named parts that leads nowhere shows only when it is followed.
+            return Finding("VA451", "", "error", {"ref": str(error)})
+    return None
 
 
 def _pattern(_: Any, pattern: Any, instance: Any, __: Any) -> Iterable[ValidationError]:
@@ -90,14 +153,19 @@ def explain(validator: Validator, instance: Json, known: Sequence[Finding] = ())
     taken = [finding.path for finding in known]
     seen: set[tuple[str, str]] = {(finding.code, finding.path) for finding in known}
     found: list[Finding] = []
-    for error in cast("Iterable[ValidationError]", validator.iter_errors(instance)):
-        for finding in _worded(error):
-            if (finding.code, finding.path) in seen or any(_covers(path, finding.path) for path in taken):
-                continue
-            seen.add((finding.code, finding.path))
-            found.append(finding)
-        if len(found) >= MAX_FINDINGS:
-            break
+    _Work.left = MAX_WORK
+    try:
+        for error in cast("Iterable[ValidationError]", validator.iter_errors(instance)):
+            for finding in _worded(error):
+                if (finding.code, finding.path) in seen or any(_covers(path, finding.path) for path in taken):
+                    continue
+                seen.add((finding.code, finding.path))
+                found.append(finding)
+            if len(found) >= MAX_FINDINGS:
+                break
+    except TooMuchWorkError:
+        # What was found stands; without anything the caller says that the arguments do not fit.
+        pass
     return found
 
 
@@ -153,7 +221,7 @@ def _limit(path: str, keyword: str | None, limit: Json, instance: Json, shown: s
         wanted = limit if isinstance(limit, str) else None
         return _finding("VA431", path, {"expected": bound, "excerpt": shown}, bound, shown, wanted)
     if keyword == "pattern":
-        tried = compile_pattern(str(limit)).limit
+        tried = compile_pattern(str(limit)).longest
         wanted = f"{limit}"
         if tried and isinstance(instance, str) and len(instance) > tried:
             wanted += f" (tried on at most {tried} characters)"
@@ -181,7 +249,7 @@ def _limit(path: str, keyword: str | None, limit: Json, instance: Json, shown: s
         return _finding("VA437", path, {"excerpt": excerpt(_repeated(instance))})
     if keyword == "multipleOf":
         return _finding("VA439", path, {"expected": bound, "excerpt": shown}, f"multiple of {bound}", shown)
-    if keyword is None:
+    if keyword is None or keyword == "false":
         return _finding("VA440", path, {"list": "nothing: no value is allowed here"}, None, shown)
     return _finding("VA440", path, {"list": f"what '{keyword}' asks for"}, None, shown)
 
@@ -326,7 +394,8 @@ def _best_reason(context: list[ValidationError], instance: Json) -> str:
     """Why the branch that was most likely meant does not fit; nothing where no branch stands out."""
     branches: dict[int, list[ValidationError]] = {}
     for error in context:
-        branches.setdefault(cast("int", error.schema_path[0]), []).append(error)
+        if error.schema_path:
+            branches.setdefault(cast("int", error.schema_path[0]), []).append(error)
 
     def rank(index: int) -> tuple[bool, int, int]:
         errors = branches[index]
@@ -348,5 +417,7 @@ def _best_reason(context: list[ValidationError], instance: Json) -> str:
 
     worded = [finding for error in branches[chosen] for finding in _worded(error)][:3]
     reasons = "; ".join(message(Diag(finding.code, (0, 0), finding.args)) for finding in worded)
-    schema = cast("Json", branches[chosen][0].parent.validator_value[chosen]) if branches[chosen][0].parent else None
+    parent = cast("Any", branches[chosen][0].parent)
+    parts = cast("list[Json]", parent.validator_value)
+    schema = parts[chosen] if chosen < len(parts) else None
     return f" (closest: {branch_name(schema)}: {reasons})" if reasons else ""

@@ -13,6 +13,8 @@ from typing import Any, cast
 
 import msgspec
 
+from tamis.protocols.schema_nfa import MAX_TEXT, Automaton, UnsupportedError
+
 MAX_PATTERN_CHARS = 2_000
 _ESCAPES = {"d": "0-9", "w": "A-Za-z0-9_"}
 _CLASSES = {"d": "[0-9]", "D": "[^0-9]", "w": "[A-Za-z0-9_]", "W": "[^A-Za-z0-9_]"}
@@ -31,16 +33,26 @@ _PROPERTY = re.compile(r"\\p\{([A-Za-z=_]+)\}")
 
 
 class Pattern(msgspec.Struct, frozen=True):
-    """A compiled pattern. ``limit`` is the longest text it is tried on (0: any length); ``risk`` says why it is dangerous."""
+    """A compiled pattern.
+
+    ``limit`` is the longest text that Python's engine may try it on (0: any); ``risk`` says why it is dangerous; ``automaton``
+    takes over above the limit, where the pattern is one.
+    """
 
     regex: re.Pattern[str]
     limit: int = 0
     risk: str = ""
+    automaton: Automaton | None = None
+
+    @property
+    def longest(self) -> int:
+        """The longest text that the pattern is tried on at all; 0 for any."""
+        return 0 if not self.limit else self.limit if self.automaton is None else MAX_TEXT
 
     def test(self, text: str) -> bool:
-        """Whether the pattern is found in the text; a text over the limit counts as no match."""
+        """Whether the pattern is found in the text; a text that is too long to be tried counts as no match."""
         if self.limit and len(text) > self.limit:
-            return False
+            return self.automaton is not None and self.automaton.found_in(text)
         return self.regex.search(text) is not None
 
 
@@ -132,13 +144,17 @@ def _judge(regex: re.Pattern[str]) -> Pattern:
     tree = cast("list[tuple[Any, Any]]", list(parser.parse(regex.pattern)))
     state = _Judge()
     state.scan(tree, None)
-    if state.risk:
-        return Pattern(regex, 16, state.risk)
     repeats = state.repeats
     anchored = bool(tree) and str(tree[0][0]) == "AT"
-    if repeats == 0 or (anchored and repeats == 1):
+    if not state.risk and (repeats == 0 or (anchored and repeats == 1)):
         return Pattern(regex)
-    return Pattern(regex, 10_000 if repeats == 1 else 5_000 if repeats == 2 else 1_000)
+    try:
+        automaton = Automaton(tree)
+    except UnsupportedError:
+        automaton = None
+    if state.risk:
+        return Pattern(regex, 16, state.risk, automaton)
+    return Pattern(regex, 10_000 if repeats == 1 else 5_000 if repeats == 2 else 1_000, "", automaton)
 
 
 class _Judge:

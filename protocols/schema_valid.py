@@ -44,7 +44,7 @@ def compile_valid_at(root: Json, schema: Json) -> Check | None:
     if draft not in ("2020-12", "2019-09", "draft-07") or has_ids(root):
         return None
     try:
-        return _Compiler(root, draft == "draft-07").compile(schema, 0)
+        return _Compiler(root, draft == "draft-07").compile_root(schema)
     except (_OutsideError, RecursionError, PatternError, KeyError):
         return None
 
@@ -58,6 +58,21 @@ class _Compiler:
         self.root = root
         self.ref_alone = ref_alone
         self.refs: dict[str, list[Check]] = {}
+        self.memos: list[dict[int, tuple[Json, bool]]] = []
+
+    def compile_root(self, schema: Json) -> Check:
+        """The predicate of a whole call: verdicts of references are remembered for its time."""
+        check = self.compile(schema, 0)
+        memos = self.memos
+        if not memos:
+            return check
+
+        def root(instance: Json) -> bool:
+            for memo in memos:
+                memo.clear()
+            return check(instance)
+
+        return root
 
     def compile(self, schema: Json, depth: int) -> Check:
         if depth > 64:
@@ -125,9 +140,20 @@ class _Compiler:
             slot = self.refs[ref] = []
             slot.append(self.compile(resolve(self.root, ref), 0))
         found = slot
+        # Alternatives that all lead back here would judge a part once for each path to it: exponentially often in its depth.
+        # An entry holds its instance, so that the identity cannot be another's.
+        memo: dict[int, tuple[Json, bool]] = {}
+        self.memos.append(memo)
 
         def check(instance: Json) -> bool:
-            return found[0](instance)
+            if not isinstance(instance, (dict, list)):
+                return found[0](instance)
+            known = memo.get(id(instance))
+            if known is not None:
+                return known[1]
+            verdict = found[0](instance)
+            memo[id(instance)] = (instance, verdict)
+            return verdict
 
         return check
 

@@ -7,6 +7,7 @@ findings. Both give the same pairs, from which ``tam_steps.py`` makes the calls.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import Final
 
 from tamis.protocols.base import Source
@@ -21,10 +22,12 @@ from tamis.protocols.pairs import (
     Lexed,
     Pair,
     block_of,
+    doubled,
     empty_block,
     note_controls,
     note_marker,
     note_unterminated,
+    too_many,
 )
 from tamis.protocols.pairs_lexer import lex
 from tamis.protocols.positions import Span
@@ -41,7 +44,8 @@ def _letters(word: str) -> str:
 
 
 _GAP = rf"[ \t_\-{INVISIBLE}]*+"
-_LEFT = rf"(?:<{{1,2}}+|＜{{1,2}}+)[ \t{INVISIBLE}]*+(?=[|｜\[［【])[|｜\[［【 \t{INVISIBLE}]*+"
+# Patterns that are looked for in whole texts begin with one set of characters, which the regex engine skips to.
+_LEFT = rf"[<＜][<＜]?+[ \t{INVISIBLE}]*+(?=[|｜\[［【])[|｜\[［【 \t{INVISIBLE}]*+"
 _RIGHT = rf"[\]］】|｜ \t{INVISIBLE}]*+(?:>{{1,2}}|＞{{1,2}})"
 _REQUEST_TOOL = f"{_letters('REQUEST')}{_GAP}{_letters('TOOL')}"
 _END_TOOL = (
@@ -51,7 +55,8 @@ _END_TOOL = (
 )
 
 PLAIN = Family("plain", HEAD, TAIL, re.compile("««««*+"), re.compile("»»»»*+"))
-_ANY_HEAD = re.compile(r"»{1,}+|>{3,}+|[》＞]{2,}+|«{3,}+")
+_BACKUP_TAIL = re.compile(r"[<«](?:(?<=<)<<<*+(?!\[)|(?<=«)«««*+)")
+_ANY_HEAD = re.compile(r"[»>》＞«](?:(?<=»)»*+|(?<=>)>>>*+|(?<=[》＞])[》＞]++|(?<=«)«««*+)")
 _LINE_KEY = r"[ \t]*+(?:[-*+•][ \t]++)?[*`\"']*+[^\W\d][\w.\-]{0,63}+[*`\"']*+[ \t]*+[:：=](?!//)"
 
 
@@ -93,7 +98,7 @@ DIALECT: Final = Dialect(
     foreign_comment=re.compile(r"//[^\r\n]*+|--[ \t][^\r\n]*+|<!--[^\r\n]*?-->|/\*[^\r\n]*?\*/|;[ \t][^\r\n]*+"),
     families={
         "plain": PLAIN,
-        "backup": Family("backup", HEAD, TAIL, re.compile(r"<{3,}+(?!\[)|«{3,}+"), re.compile(r"»{3,}+|>{3,}+")),
+        "backup": Family("backup", HEAD, TAIL, _BACKUP_TAIL, re.compile(r"[»>](?:(?<=»)»»»*+|(?<=>)>>>*+)")),
         "swapped": Family("swapped", HEAD, TAIL, re.compile(r"»{3,}+|>{3,}+|[》＞]{2,}+"), re.compile(r"«{3,}+")),
         "odd": Family("odd", HEAD, TAIL, re.compile(r"«(?:[ \t]*«)*+|<{2,}+(?!\[)|[《＜]{2,}+"), _ANY_HEAD),
     },
@@ -123,6 +128,7 @@ def lex_canonical(source: Source, start: int, limit: int) -> Lexed | None:
     text = source.text
     pairs: list[Pair] = []
     comments: list[Comment] = []
+    starts, ends = source.tokens(PLAIN.closes)
     at = start
     while (layout := _LAYOUT.match(text, at, limit)) is not None:
         at = layout.end()
@@ -137,21 +143,26 @@ def lex_canonical(source: Source, start: int, limit: int) -> Lexed | None:
             at = comment.end()
             continue
         head, key = match.end(), match.span(1)
-        tail = source.next_token(PLAIN.closes, head, limit)
-        if tail is None or tail[1] - tail[0] != 3 or key[1] - key[0] > MAX_NAME_CHARS or len(pairs) >= MAX_PARAMS:
+        i = bisect_left(starts, head)
+        if i == len(starts) or ends[i] > limit or ends[i] - starts[i] != 3 or key[1] - key[0] > MAX_NAME_CHARS:
             return None
-        if text.find(HEAD, head, tail[0]) >= 0:
+        tail, end = starts[i], ends[i]
+        if text.find(HEAD, head, tail) >= 0:
             return None
-        pairs.append(Pair(at, tail[1], key, match.group(1), (head, tail[0]), "plain"))
-        at = tail[1]
+        pairs.append(Pair(at, end, key, match.group(1), (head, tail), "plain"))
+        at = end
     else:
         return None
     end = at + len(CLOSE)
     # A closing marker inside a value, a control character and an empty block need the tolerant walk's judgement.
-    first = source.next_token(DIALECT.closes, start, limit)
-    if not pairs or first is None or first[0] != at or CONTROL.search(text, start, at) is not None:
+    if not pairs or CONTROL.search(text, start, at) is not None:
         return None
-    return Lexed(pairs, comments, Findings(), (at, end), "close", end)
+    if (text.find("<", start, at) >= 0 or text.find("＜", start, at) >= 0) and DIALECT.closes.search(text, start, at):
+        return None
+    lexed = Lexed(pairs, comments, Findings(), (at, end), "close", end)
+    if len(pairs) > MAX_PARAMS:
+        too_many(lexed, pairs[MAX_PARAMS].start)
+    return lexed
 
 
 class TamProtocol:
@@ -165,6 +176,9 @@ class TamProtocol:
         text = source.text
         lexed = lex_canonical(source, opener[1], limit)
         if lexed is None:
+            twice = doubled(text, opener, limit, DIALECT)
+            if twice is not None:
+                return twice
             lexed = lex(source, opener[1], limit, DIALECT, complete=options.complete)
             note_controls(lexed.findings, text, opener[1], lexed.end, lexed.pairs)
         if not lexed.pairs:

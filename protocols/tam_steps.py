@@ -9,12 +9,14 @@ import re
 from typing import Literal
 
 import msgspec
+
 from tamis.protocols.keys import Key, declared_names, is_canonical, parse_key, squash, suspicious_script, visible
 from tamis.protocols.model import (
     MAX_NAME_CHARS,
     MAX_STEPS,
     Call,
     Edit,
+    Fix,
     Param,
     Piece,
     ReadOptions,
@@ -318,7 +320,7 @@ class _Steps:
                 minor=True,
             )
 
-    def rename(self, pair: Pair, name: str, *, unsafe: bool = False):  # noqa: ANN201
+    def rename(self, pair: Pair, name: str, *, unsafe: bool = False) -> Fix:
         return fix(f"Rename it to {name}", Edit(pair.key[0], pair.key[1], name), unsafe=unsafe)
 
     def last_wins(self, fields: list[_Field]) -> list[_Field]:

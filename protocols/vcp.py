@@ -7,6 +7,7 @@ findings. Both give the same pairs, from which ``vcp_calls.py`` makes the calls.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import Final
 
 from tamis.protocols.base import Source
@@ -21,11 +22,13 @@ from tamis.protocols.pairs import (
     Lexed,
     Pair,
     block_of,
+    doubled,
     empty_block,
     mention,
     note_controls,
     note_marker,
     note_unterminated,
+    too_many,
 )
 from tamis.protocols.pairs_lexer import lex
 from tamis.protocols.positions import Span
@@ -39,8 +42,9 @@ TAIL = "「末」"
 _Z = rf"[{INVISIBLE}]*+"
 _S = rf"[ \t{INVISIBLE}]*+"
 _GAP = rf"[ \t_\-{INVISIBLE}]*+"
-_LEFT = rf"(?:(?<!<)<{{2,4}}(?!<)|(?<!《)《{{2,4}}(?!《)|(?<!＜)＜{{2,4}}(?!＜)){_S}[\[［【]?{_S}"
-_RIGHT = rf"{_S}[\]］】]?{_S}(?:>{{2,4}}(?!>)|》{{2,4}}(?!》)|＞{{2,4}}(?!＞))"
+# Patterns that are looked for in whole texts begin with one set of characters, which the regex engine skips to.
+_LEFT = rf"[<《＜](?<![<《＜][<《＜])[<《＜]{{1,3}}+(?![<《＜]){_S}[\[［【]?{_S}"
+_RIGHT = rf"{_S}[\]］】]?{_S}[>》＞]{{2,4}}+(?![>》＞])"
 
 
 def _letters(word: str) -> str:
@@ -55,8 +59,14 @@ _OPENS = re.compile(f"(?i:{_LEFT}{_TOOL_REQUEST}(?:{_GAP}(?:EXP|ESCAPE))?{_RIGHT
 _L = r"[「｢『{｛【［\[〔]"
 _R = r"[」｣』}｝】］\]〕]"
 _KIND = r"(?:[ _\-]?(?:ESCAPE|exp))?"
-_STARTS = rf"(?i:{_L}{_S}(?:始|开始|開始|start|begin){_KIND}{_S}{_R}|始{_R}|[(（<＜]始[)）>＞])"
-_ENDS = rf"(?i:{_L}{_S}(?:末|未|终|終|结束|結束|end|/始){_KIND}{_S}{_R}|[(（<＜][末未][)）>＞])"
+_STARTS = (
+    rf"(?i:[「｢『{{｛【［\[〔始(（<＜](?:(?<={_L}){_S}(?:始|开始|開始|start|begin){_KIND}{_S}{_R}"
+    rf"|(?<=始){_R}|(?<=[(（<＜])始[)）>＞]))"
+)
+_ENDS = (
+    rf"(?i:[「｢『{{｛【［\[〔(（<＜](?:(?<={_L}){_S}(?:末|未|终|終|结束|結束|end|/始){_KIND}{_S}{_R}"
+    r"|(?<=[(（<＜])[末未][)）>＞]))"
+)
 # Half a mark, unless the character goes on as a word (「始终…).
 _HALF = "「始(?![终終末于於])"
 _ANY_HEAD = re.compile(_STARTS)
@@ -133,8 +143,8 @@ def _dialect(suffix: str) -> Dialect:
 
 DIALECTS: Final = {suffix: _dialect(suffix) for suffix in _SUFFIXES}
 
-_OTHER_BLOCK = re.compile(r"(?i:<{2,4}\[TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
-_OTHER_CLOSE = re.compile(r"(?i:<{2,4}\[END_TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
+_OTHER_BLOCK = re.compile(r"(?i:<<{1,3}\[TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
+_OTHER_CLOSE = re.compile(r"(?i:<<{1,3}\[END_TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
 
 _LAYOUT = re.compile(r"[ \t\r\n]*+")
 _PAIR = re.compile(r"([A-Za-z0-9_-]++):[ \t]*+「始」(?!「始)")
@@ -145,6 +155,7 @@ def lex_canonical(source: Source, start: int, limit: int) -> Lexed | None:
     """The pairs of a block in canonical form, or None at anything unusual."""
     text = source.text
     pairs: list[Pair] = []
+    starts, ends = source.tokens(PLAIN.closes)
     at = start
     while True:
         layout = _LAYOUT.match(text, at, limit)
@@ -153,13 +164,14 @@ def lex_canonical(source: Source, start: int, limit: int) -> Lexed | None:
         if match is None:
             break
         head, key = match.end(), match.span(1)
-        tail = source.next_token(PLAIN.closes, head, limit)
-        if tail is None or key[1] - key[0] > MAX_NAME_CHARS or len(pairs) >= MAX_PARAMS:
+        i = bisect_left(starts, head)
+        if i == len(starts) or ends[i] > limit or key[1] - key[0] > MAX_NAME_CHARS:
             return None
-        if text.find("「始", head, tail[0]) >= 0:
+        tail, end = starts[i], ends[i]
+        if text.find("「始", head, tail) >= 0:
             return None
-        pairs.append(Pair(at, tail[1], key, match.group(1), (head, tail[0]), "plain"))
-        at = tail[1]
+        pairs.append(Pair(at, end, key, match.group(1), (head, tail), "plain"))
+        at = end
         following = _NEXT.match(text, at, limit)
         if following is not None:
             at = following.end()
@@ -171,10 +183,14 @@ def lex_canonical(source: Source, start: int, limit: int) -> Lexed | None:
     if not text.startswith(CLOSE, at) or end > limit or not pairs:
         return None
     # A closing marker inside a value and control characters need the tolerant walk's judgement.
-    first = source.next_token(DIALECTS[""].closes, start, limit)
-    if first is None or first[0] != at or CONTROL.search(text, start, at) is not None:
+    if CONTROL.search(text, start, at) is not None:
         return None
-    return Lexed(pairs, [], Findings(), (at, end), "close", end)
+    if any(text.find(char, start, at) >= 0 for char in "<《＜") and DIALECTS[""].closes.search(text, start, at):
+        return None
+    lexed = Lexed(pairs, [], Findings(), (at, end), "close", end)
+    if len(pairs) > MAX_PARAMS:
+        too_many(lexed, pairs[MAX_PARAMS].start)
+    return lexed
 
 
 class VcpProtocol:
@@ -192,11 +208,16 @@ class VcpProtocol:
         marker = text[opener[0] : opener[1]]
         if _OTHER_BLOCK.fullmatch(marker):
             return _no_request(source, opener, limit, marker)
+        if _quoted(source, opener, limit, options):
+            return mention("vcp", opener, Diag("VC326", opener, {"marker": marker}))
         upper = visible(marker).upper()
         suffix = next((name for name in ("EXP", "ESCAPE") if name in upper), "")
         dialect = DIALECTS[suffix]
         lexed = lex_canonical(source, opener[1], limit) if marker == OPEN else None
         if lexed is None:
+            twice = doubled(text, opener, limit, dialect)
+            if twice is not None:
+                return twice
             lexed = lex(source, opener[1], limit, dialect, complete=options.complete)
             note_controls(lexed.findings, text, opener[1], lexed.end, lexed.pairs)
         if suffix:
@@ -210,6 +231,19 @@ class VcpProtocol:
         dropped = lexed.close is None and not truncated
         calls = make_calls(text, lexed, opener, options)
         return block_of(dialect, opener, lexed, calls, truncated=truncated, dropped=dropped)
+
+
+def _quoted(source: Source, opener: Span, limit: int, options: ReadOptions) -> bool:
+    """Whether a request stands inside a definition or result block, as an example or as what a tool said."""
+    text = source.text
+    starts, ends = source.tokens(_OTHER_BLOCK)
+    i = bisect_left(starts, opener[0]) - 1
+    if i < 0 or source.next_token(_OTHER_CLOSE, ends[i], opener[0]) is not None:
+        return False
+    if text[max(0, starts[i] - 80) : starts[i]].rstrip(" \t")[-1:] not in ("", "\n", "\r"):
+        return False
+    # In a text that was cut off the closing marker may still have come.
+    return not options.complete or source.next_token(_OTHER_CLOSE, opener[1], limit) is not None
 
 
 def _no_request(source: Source, opener: Span, limit: int, marker: str) -> Block:

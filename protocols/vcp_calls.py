@@ -6,9 +6,11 @@ Must not know marks or markers.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final
 
 import msgspec
+
 from tamis.protocols.keys import squash, suspicious_script, visible
 from tamis.protocols.model import MAX_NAME_CHARS, MAX_STEPS, Call, Edit, Param, Piece, ReadOptions, ToolHint, Value
 from tamis.protocols.pairs import Findings, Lexed, Pair, delete, fix
@@ -92,7 +94,7 @@ def _tool_name(found: Findings, pairs: list[Pair], keys: list[str]) -> int | Non
         for i in exact:
             rename = fix("Write tool_name", Edit(pairs[i].key[0], pairs[i].key[1], "tool_name"))
             found.add("VC322", pairs[i].key, i, args={"raw": keys[i]}, fix=rename, repair=True)
-    for earlier, later in zip(exact, exact[1:], strict=False):
+    for earlier, later in pairwise(exact):
         remove = fix("Remove the earlier one", delete(pairs[earlier].start, pairs[earlier].end), unsafe=True)
         found.add("VC304", pairs[later].key, later, fix=remove)
     return exact[-1] if exact else None

@@ -28,7 +28,7 @@ from tamis.sandbox.model import (
     SandboxInfo,
     Unavailable,
 )
-from tamis.sandbox.plan import LAYERS, Binary, Job, build
+from tamis.sandbox.plan import LAYERS, Job, build
 from tamis.sandbox.walk import resolve_script
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
@@ -46,6 +46,7 @@ _ENV_RESERVED = frozenset(
         "PYTHONHOME",
     )
 )
+_WORD_BYTES, _COMMAND_BYTES = 100_000, 1_000_000  # Linux takes 128 KiB a string, and about 2 MiB in all
 _UID_FIRST, _UID_COUNT = 60_000, 5_000
 # several daemons of root on one machine should not meet on one uid
 _uids = itertools.count(random.SystemRandom().randrange(_UID_COUNT))
@@ -58,7 +59,7 @@ async def run(
     """Run one script in a sandbox of its own and wait for its end.
 
     Never raises for what the request or the script does: see `RunOutcome.kind`. `on_output` gets each piece that is
-    kept, as it comes. Setting `cancelled`, or cancelling the task, ends the script and everything that it started.
+    kept, as it comes; call this on a loop whose thread outlives the run, as bubblewrap dies with it. Setting `cancelled`, or cancelling the task, ends the script and everything that it started.
     """
     return await _run(request, frozenset(), on_output, cancelled)
 
@@ -100,11 +101,32 @@ async def _run(
         return RunOutcome(
             kind="unavailable", error_type="SandboxUnavailable", message=reason, remedy=remedy, sandbox=info
         )
+    except OSError as error:
+        return RunOutcome(
+            kind="unavailable",
+            error_type="SandboxUnavailable",
+            message=f"the sandbox could not be set up: {error}",
+            remedy="see whether this process is out of descriptors, memory or processes",
+            sandbox=info,
+        )
 
 
 async def _probe() -> Probe:
     found = probe.cached()
     return found if found is not None else await asyncio.to_thread(probe.probe)
+
+
+def _word_bytes(word: str, what: str) -> int:
+    """The size of one string that a process is started with. Raises `Refusal` for one that cannot be."""
+    try:
+        size = len(os.fsencode(word))
+    except UnicodeEncodeError as error:
+        raise Refusal(f"{what} holds characters that have no bytes (lone surrogates)") from error
+    if "\0" in word:
+        raise Refusal(f"{what} contains a NUL byte")
+    if size > _WORD_BYTES:
+        raise Refusal(f"{what} is longer than {_WORD_BYTES} bytes", "pass the data on stdin")
+    return size
 
 
 def _check_request(request: RunRequest) -> RunOutcome | None:
@@ -117,13 +139,13 @@ def _check_request(request: RunRequest) -> RunOutcome | None:
             remedy="raise limits.stdinBytes or send less",
         )
     for name, value in request.env.items():
-        if not _ENV_NAME.fullmatch(name) or "\0" in value:
+        if not _ENV_NAME.fullmatch(name):
             raise Refusal(f"the environment variable {name!r} cannot be set")
         if name in _ENV_RESERVED or name.startswith("LD_"):
             raise Refusal(f"the environment variable {name} is the sandbox's own", "use another name")
-    if any("\0" in arg for arg in request.args):
-        raise Refusal("an argument contains a NUL byte")
-    if sum(len(arg) + 1 for arg in request.args) > 1_000_000 or any(len(arg) > 100_000 for arg in request.args):
+        _word_bytes(value, f"the environment variable {name}")
+    sizes = [_word_bytes(arg, "an argument") for arg in request.args]
+    if sum(sizes) + len(sizes) > _COMMAND_BYTES:
         raise Refusal("the arguments are longer than a command line can be", "pass the data on stdin")
     if request.limits.wall_ms <= 0:
         raise Refusal("the time limit is not positive")
@@ -223,9 +245,8 @@ def _job(
     uid: int | None,
     without: frozenset[str],
 ) -> Job:
-    binary: Binary = host.find_binary()
     return Job(
-        binary=binary,
+        binary=probe.probed_binary(),
         layout=host.root_layout(),
         interpreter=interpreter,
         script=script,
@@ -244,9 +265,9 @@ def _outcome(request: RunRequest, ended: engine.Ended, violations: tuple[str, ..
         ended.ending, ended.exit_code, ended.cpu_ms, ended.stderr, request.limits, request.language
     )
     message, remedy = verdict.message, verdict.remedy
-    if verdict.kind == "unavailable":
+    if verdict.kind == "unavailable" and ended.exit_code is None:
         said = ended.stderr.decode("utf-8", "replace").strip()
-        message, remedy = probe.explain(said or message, remedy)
+        message, remedy = probe.explain(said) if said else (message, remedy)
     return RunOutcome(
         kind=verdict.kind,
         exit_code=ended.exit_code,

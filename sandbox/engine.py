@@ -217,13 +217,21 @@ class _Run:
         deadline = self._loop.time() + REAP_SECONDS
         gone = await _until(self._monitor_gone, deadline)
         if gone:
-            _, status, used = os.wait4(launched.process.pid, 0)
-            launched.process.returncode = os.waitstatus_to_exitcode(status)
-            self._cpu_ms += (used.ru_utime + used.ru_stime) * 1000
+            self._collect_monitor()
         if launched.outer_fd >= 0:
             await _pidfd_gone(launched.outer_fd, deadline)
             self._collect(launched.outer_pid)
         self._loop.remove_reader(launched.monitor_fd)
+
+    def _collect_monitor(self) -> None:
+        process = self._launched.process
+        try:
+            _, status, used = os.wait4(process.pid, 0)
+        except ChildProcessError:  # a host that ignores SIGCHLD
+            process.returncode = 0
+            return
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self._cpu_ms += (used.ru_utime + used.ru_stime) * 1000
 
     def _collect(self, pid: int) -> None:
         """Reap an orphan that came to us. One that its monitor already reaped is counted there."""

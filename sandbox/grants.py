@@ -91,7 +91,7 @@ class Opening:
 
 def open_grants(request: RunRequest, folder: Opened, opening: Opening) -> None:
     """Open the request's read and write grants into `opening`. Raises `PathRefused`."""
-    home = str(Path.home())
+    home = os.path.expanduser("~")
     wanted = [(mount, False) for mount in request.read] + [(mount, True) for mount in request.write]
     seen: dict[str, bool] = {}
     entries: list[tuple[str, Opened, bool]] = []
@@ -126,6 +126,10 @@ def _dest(folder: str, mount: Mount) -> str:
 
 
 def _check_dest(dest: str, folder: str, mount: Mount, opened_folder: Opened, opened: Opened) -> None:
+    try:
+        os.fsencode(dest)
+    except UnicodeEncodeError as error:
+        raise PathRefused("the place in the sandbox holds characters that have no bytes") from error
     if not dest.startswith("/") or posixpath.normpath(dest) != dest or "\0" in dest:
         raise PathRefused(f"the place {dest!r} in the sandbox is no plain absolute path")
     if dest == "/tool" or mount.path == folder:

@@ -148,7 +148,7 @@ def _find_bun(configured: str | None) -> Interpreter | Missing:
         if _executable(configured):
             return _single_binary("bun", configured, "/opt/bun")
         return Missing(f"the configured bun {configured} is not an executable file", remedy)
-    candidates = ["/usr/local/bin/bun", str(Path("~/.bun/bin/bun").expanduser()), shutil.which("bun") or ""]
+    candidates = ["/usr/local/bin/bun", os.path.expanduser("~/.bun/bin/bun"), shutil.which("bun") or ""]
     for candidate in candidates:
         if candidate and _executable(candidate):
             return _single_binary("bun", candidate, "/opt/bun")

@@ -255,7 +255,13 @@ def spawn(plan: Plan, opened: Mapping[str, int], seccomp: bytes) -> Launched:
         "stage-block-write",
         "handoff-ours",
     )
-    launched = Launched(process, fds)
+    try:
+        launched = Launched(process, fds)
+    except OSError:
+        process.kill()
+        process.wait()
+        fds.close()
+        raise
     for name in tuple(fds._open):  # pyright: ignore[reportPrivateUsage]
         if name not in kept:
             fds.close(name)

@@ -22,6 +22,8 @@ from tamis.sandbox.model import Language, Limits
 
 SHM_BYTES = 16_777_216
 MIB = 1_048_576
+MIN_OPEN_FILES = 32
+MIN_FILE_BYTES = 4096
 PROXY_PORT = 3128
 # bubblewrap sets its death signals without looking whether its parent is already dead, and takes the end of
 # `--block-fd` for the word to go. So the last word is given here: the gate says that it stands, reads one line of
@@ -124,8 +126,9 @@ def rlimits(limits: Limits, language: Language, *, root: bool) -> tuple[tuple[in
         resource.RLIMIT_DATA: data,
         resource.RLIMIT_AS: space,
         resource.RLIMIT_NPROC: processes,
-        resource.RLIMIT_NOFILE: limits.open_files,
-        resource.RLIMIT_FSIZE: limits.file_bytes,
+        # as root these hold while the inner sandbox is set up too, which needs this much
+        resource.RLIMIT_NOFILE: max(limits.open_files, MIN_OPEN_FILES),
+        resource.RLIMIT_FSIZE: max(limits.file_bytes, MIN_FILE_BYTES),
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_MEMLOCK: MIB,
         resource.RLIMIT_MSGQUEUE: 65_536,
@@ -134,7 +137,8 @@ def rlimits(limits: Limits, language: Language, *, root: bool) -> tuple[tuple[in
     }
     rows = [(name, value, value) for name, value in same.items()]
     # SIGXCPU at the soft limit tells why; SIGKILL one second later, should the script ignore it.
-    rows.append((resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1))
+    cpu = max(limits.cpu_seconds, 1)
+    rows.append((resource.RLIMIT_CPU, cpu, cpu + 1))
     return tuple(rows)
 
 

@@ -95,6 +95,7 @@ exit 0
 class _Cache:
     lock = threading.Lock()
     found: Probe | None = None
+    binary = Binary("")
     at = 0.0
 
 
@@ -104,6 +105,11 @@ def cached() -> Probe | None:
     if found is not None and not found.available and time.monotonic() - _Cache.at > RETRY_SECONDS:
         return None
     return found
+
+
+def probed_binary() -> Binary:
+    """The bubblewrap that the kept answer is about: a run uses no other."""
+    return _Cache.binary
 
 
 def probe(refresh: bool = False) -> Probe:
@@ -117,11 +123,13 @@ def probe(refresh: bool = False) -> Probe:
 
 
 def explain(said: str, remedy: str = "") -> tuple[str, str]:
-    """Cause and remedy of what bubblewrap said; its own words stay in the cause."""
+    """Cause and remedy of what bubblewrap said; its own words stay in the cause. A remedy that is known stays."""
+    if remedy:
+        return said, remedy
     for pattern, cause, helps in _CAUSES:
         if re.search(pattern, said):
             return f"{cause} ({said.splitlines()[0][:300]})", helps
-    return said, remedy or "run `tamis doctor`"
+    return said, "run `tamis doctor`"
 
 
 def _look() -> Probe:
@@ -144,6 +152,7 @@ def _look() -> Probe:
     except Unavailable as error:
         reason, remedy = explain(error.reason, error.remedy)
         return Probe(available=False, version=binary.version, path=binary.path, reason=reason, remedy=remedy)
+    _Cache.binary = binary
     root = os.geteuid() == 0
     return Probe(
         available=True,

@@ -11,39 +11,32 @@ import posixpath
 from collections.abc import Iterator
 from typing import Any, cast
 
-import msgspec
-
 from tamis.protocols.jsontree import JsonTree, Path, Place
 from tamis.protocols.positions import Span
 from tamis.protocols.schema_words import is_object
-from tamis.server.analysis.answers import HoverText, ItemKind, Proposal, Proposals
+from tamis.server.analysis.answers import HoverText, ItemKind, Proposal
 from tamis.server.analysis.describe import describe_schema, type_name
 from tamis.server.analysis.json_words import META, PROFILE
 from tamis.server.analysis.schema_place import Schema, schemas_at
 from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.analysis.text_completion import escape_snippet
 
-MAX_PROPOSALS = 500
 _LANGUAGES = {"python": (".py",), "nodejs": (".js", ".mjs", ".cjs"), "bun": (".ts", ".js", ".mjs", ".tsx")}
 
 
-def propose_in_json(snapshot: Snapshot, offset: int) -> Proposals:
+def propose_in_json(snapshot: Snapshot, offset: int) -> list[Proposal]:
     """Proposals at an offset of a manifest or profile."""
     tree = _tree(snapshot)
     if any(start < offset < end for start, end in tree.comments):
-        return Proposals()
-    place = tree.pointer_at(offset)
+        return []
     if tree.root is None:
-        return Proposals(tuple(_skeletons(snapshot, (offset, offset))))
+        return list(_skeletons(snapshot, (offset, offset)))
+    place = tree.pointer_at(offset)
     if place.slot == "gap" and not _may_be_key(snapshot.text, offset, place):
-        return Proposals()
-    items = list(
-        _keys(snapshot, tree, place, offset) if place.slot != "value" else _values(snapshot, tree, place, offset)
+        return []
+    return list(
+        _values(snapshot, tree, place, offset) if place.slot == "value" else _keys(snapshot, tree, place, offset)
     )
-    ranked = [
-        item if item.sort else msgspec.structs.replace(item, sort=f"{index:04}") for index, item in enumerate(items)
-    ]
-    return Proposals(tuple(ranked[:MAX_PROPOSALS]), len(ranked) > MAX_PROPOSALS)
 
 
 def explain_in_json(snapshot: Snapshot, offset: int) -> HoverText | None:
@@ -195,7 +188,7 @@ def _starter(schema: Schema) -> tuple[str, str]:
     if choices and not any(set(choice) & set("|,\\") for choice in choices):
         return choices[0], "${1|" + ",".join(escape_snippet(choice) for choice in choices) + "|}"
     kind: Any = schema.get("type")
-    first: Any = cast("list[Any]", kind)[0] if isinstance(kind, list) and kind else kind
+    first: Any = (cast("list[Any]", kind) or [None])[0] if isinstance(kind, list) else kind
     examples = cast("list[Any]", schema.get("examples") or [])
     if first == "string" and examples and isinstance(examples[0], str):
         text = json.dumps(examples[0], ensure_ascii=False)[1:-1]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, cast
 
 import msgspec
@@ -15,12 +15,10 @@ import msgspec
 from tamis.protocols.positions import Span
 from tamis.protocols.schema_words import is_list, is_object
 from tamis.protocols.suggest import normalised
-from tamis.server.analysis.answers import ItemKind, Proposal, Proposals
+from tamis.server.analysis.answers import ItemKind, Proposal
 from tamis.server.analysis.cursor import Cursor, find_cursor
 from tamis.server.analysis.describe import describe_schema, describe_tool, type_name
 from tamis.server.analysis.snapshot import Snapshot, ToolView
-
-MAX_PROPOSALS = 500
 
 _BLOCKS = {
     "action": ("<ACTION>", "<ACTION>\n  {0}\n</ACTION>", "ACTION call, tool id as tag"),
@@ -36,7 +34,7 @@ _ERROR_CHOICES = ("stop", "continue")
 _HINT_CHOICES = ("text", "json", "base64")
 
 
-def propose_in_text(snapshot: Snapshot, offset: int) -> Proposals:
+def propose_in_text(snapshot: Snapshot, offset: int) -> list[Proposal]:
     """Proposals at an offset of a text with calls."""
     cursor = find_cursor(snapshot.text, offset)
     items = _ends(snapshot.text, offset, cursor)
@@ -44,12 +42,7 @@ def propose_in_text(snapshot: Snapshot, offset: int) -> Proposals:
         items += _blocks(snapshot, offset)
     elif not items:
         items += {"action": _action, "tam": _tam, "vcp": _vcp}[cursor.protocol](snapshot, cursor)
-    return Proposals(tuple(_ranked(items[:MAX_PROPOSALS])), len(items) > MAX_PROPOSALS)
-
-
-def _ranked(items: Iterable[Proposal]) -> Iterator[Proposal]:
-    for index, item in enumerate(items):
-        yield item if item.sort else msgspec.structs.replace(item, sort=f"{index:04}")
+    return items
 
 
 def escape_snippet(text: str) -> str:

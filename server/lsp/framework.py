@@ -23,7 +23,7 @@ from pygls.protocol import LanguageServerProtocol
 
 import tamis
 from tamis.server.lsp import code_action, hover
-from tamis.server.lsp.framing import Envelope
+from tamis.server.lsp.framing import Envelope, ProtocolError, decode_params
 
 if TYPE_CHECKING:
     from tamis.server.lsp.session import Session
@@ -40,7 +40,12 @@ class TamisProtocol(LanguageServerProtocol):
             self._take_response(message)
             return
         raw = message.params
-        params: Any = msgspec.json.decode(raw) if isinstance(raw, Raw) else None
+        try:
+            params: Any = decode_params(raw, Any) if isinstance(raw, Raw) else None
+        except ProtocolError as error:
+            if isinstance(message.id, (int, str)):
+                self._send_response(message.id, None, types.ResponseError(error.code, str(error)))
+            return
         if message.id is UNSET or message.id is None:
             if message.method == types.CANCEL_REQUEST and isinstance(params, dict):
                 self._handle_cancel_notification(cast("dict[str, Any]", params).get("id", ""))

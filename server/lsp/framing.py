@@ -13,7 +13,7 @@ import select
 import sys
 import threading
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -69,6 +69,24 @@ def decode(body: bytes) -> Envelope:
         if mended != body:
             return decode(mended)
         raise ProtocolError(-32700, f"The message is not JSON: {error}") from error
+
+
+def decode_params(raw: Raw | UnsetType, kind: Any) -> Any:
+    """A message's parameters as ``kind``; left out they are an empty object.
+
+    Raises ``msgspec.ValidationError`` for a wrong shape and ProtocolError (-32700) for what is no JSON after all: the envelope's
+    decoder reads over its parts without looking into them.
+    """
+    body = bytes(raw) if isinstance(raw, Raw) else b"{}"
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        mended = replace_lone_surrogates(body)
+        if mended != body:
+            return msgspec.json.decode(mended, type=kind)
+        raise ProtocolError(-32700, f"The parameters are not JSON: {error}") from error
 
 
 _ESCAPE = re.compile(

@@ -6,6 +6,7 @@ for input can hold it.
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import queue
@@ -69,10 +70,10 @@ def _serve(argv_root: str | None) -> int:
             continue
         if work is None:
             return session.end_of_input()
-        if isinstance(work, list):
-            session.receive(work)
-        else:
+        if callable(work):
             _guarded(work)
+        else:
+            _guarded(functools.partial(session.receive, work))
     return 1 if session.exit_code is None else session.exit_code
 
 

@@ -14,17 +14,17 @@ JSON (-32700) all get their error; every request gets exactly one answer; ``exit
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 import tamis
 from tamis.protocols.positions import PositionEncoding
 from tamis.server.lsp import completion, diagnostics
 from tamis.server.lsp.documents import Document, choose_encoding, path_of
-from tamis.server.lsp.framing import Envelope, MessageId, ProtocolError, decode
+from tamis.server.lsp.framing import Envelope, MessageId, ProtocolError, decode, decode_params
 from tamis.server.lsp.structs import (
     CancelParams,
     CompletionParams,
@@ -58,6 +58,8 @@ FRAMEWORK_METHODS = frozenset({"textDocument/hover", "textDocument/codeAction"})
 """Methods of the framework lane; a test holds this against what ``framework.py`` registers."""
 
 WATCHED = ("**/*.tool.json", "**/tamis.toml", "**/agent_profile.json")
+WATCHED_SCRIPTS = "**/*.{py,js,mjs,cjs,ts,tsx}"
+_CREATED_AND_DELETED = 5
 
 
 class Session:
@@ -73,6 +75,7 @@ class Session:
         self._framework: Framework | None = None
         self._next_id = 0
         self._shutdown = False
+        self._loading = 0
         self.exit_code: int | None = None
         self.initialize: InitializeParams | None = None
         self.encoding: PositionEncoding = choose_encoding(None)
@@ -98,7 +101,7 @@ class Session:
             if message.method == "$/cancelRequest":
                 try:
                     cancelled.add(_params(message.params, CancelParams).id)
-                except msgspec.ValidationError:
+                except (msgspec.ValidationError, ProtocolError):
                     continue
         for message in messages:
             if self.exit_code is not None:
@@ -132,18 +135,16 @@ class Session:
             params_type, handler = _REQUESTS[method]
             try:
                 params = _params(message.params, params_type)
+                body = self._encoder.encode(Response(request_id, handler(self, params)))
+            except (RefusedError, ProtocolError) as refusal:
+                self.fail(request_id, refusal.code, str(refusal))
             except msgspec.ValidationError as error:
                 self.fail(request_id, INVALID_PARAMS, f"Parameters of '{method}': {error}")
-                return
-            try:
-                result = handler(self, params)
-            except RefusedError as refusal:
-                self.fail(request_id, refusal.code, str(refusal))
             except Exception as error:  # one bad request never ends the session
                 self.fail(request_id, INTERNAL_ERROR, f"'{method}' failed: {error!r}")
                 report_failure(method)
             else:
-                self.reply(request_id, result)
+                self._send(body)
         elif method in FRAMEWORK_METHODS:
             self.framework.receive(message)
         else:
@@ -165,14 +166,10 @@ class Session:
         params_type, handler = found
         try:
             handler(self, _params(message.params, params_type))
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, ProtocolError) as error:
             self.log(f"Parameters of '{method}' were not understood: {error}")
         except Exception:  # a notification has no answer that could carry the error
             report_failure(method)
-
-    def reply(self, request_id: MessageId | None, result: object) -> None:
-        """Answers a request."""
-        self._send(self._encoder.encode(Response(request_id, result)))
 
     def fail(self, request_id: MessageId | None, code: int, message: str) -> None:
         """Answers a request, or a message that is none (id null), with an error."""
@@ -193,7 +190,8 @@ class Session:
 
     def can(self, path: str) -> bool:
         """Whether the client declares a capability, by its dotted path."""
-        return bool(self.capability(path))
+        # An empty object declares a capability as well as a filled one.
+        return self.capability(path) not in (None, False)
 
     def capability(self, path: str) -> Any:
         """The client's capability at a dotted path, or None."""
@@ -257,9 +255,11 @@ class Session:
 
     def on_initialized(self, _params: object) -> None:
         """Begins to load the folders and asks the client to watch the files that matter."""
-        self.workspace.load_behind(lambda root: self._post(lambda: self._loaded(root)))
+        self._load(self.workspace.roots)
         if self.can("workspace.didChangeWatchedFiles.dynamicRegistration"):
-            watchers = [{"globPattern": pattern} for pattern in WATCHED]
+            watchers: list[dict[str, Any]] = [{"globPattern": pattern} for pattern in WATCHED]
+            # Whether a script is there matters, not what it says.
+            watchers.append({"globPattern": WATCHED_SCRIPTS, "kind": _CREATED_AND_DELETED})
             registration = {
                 "id": "tamis-watch",
                 "method": "workspace/didChangeWatchedFiles",
@@ -284,6 +284,26 @@ class Session:
             for problem in root.settings.problems:
                 self.log(problem)
         self.diagnostics.refresh(self.documents.values())
+        self._loading -= 1
+        self._tell_status()
+
+    def _load(self, roots: Sequence[Root]) -> None:
+        self._loading += len(roots)
+        self._tell_status()
+        self.workspace.load_behind(lambda root: self._post(lambda: self._loaded(root)), roots)
+
+    def _tell_status(self) -> None:
+        """``experimental/serverStatus`` as rust-analyzer has it, for clients that ask for it."""
+        if not self.can("experimental.serverStatusNotification"):
+            return
+        tools, problems = 0, 0
+        for root in self.workspace.roots:
+            if (registry := root.registry) is not None:
+                tools += len(registry.tools)
+                problems += len(registry.errors) + len(registry.conflicts)
+        message = f"{tools} tools" + (f", {problems} problems with manifests" if problems else "")
+        status = {"health": "warning" if problems else "ok", "quiescent": self._loading == 0, "message": message}
+        self.notify("experimental/serverStatus", status)
 
     def end_of_input(self) -> int:
         """The exit code when the client closes the stream."""
@@ -322,6 +342,7 @@ class Session:
         if document is None:
             return
         self.diagnostics.closed(document)
+        self.workspace.forget(document)
         root = self.workspace.root_of(document.path)
         if root is not None and document.path is not None and root.hide(document.path):
             self.diagnostics.refresh(self.documents.values())
@@ -347,7 +368,7 @@ class Session:
             if path := path_of(folder.uri):
                 self.workspace.remove(path.rstrip("/"))
         added = [self.workspace.add(path.rstrip("/")) for folder in params.event.added if (path := path_of(folder.uri))]
-        self.workspace.load_behind(lambda root: self._post(lambda: self._loaded(root)), added)
+        self._load(added)
         self.diagnostics.refresh(self.documents.values())
 
     def _reload(self, paths: list[str | None] | None) -> None:
@@ -355,7 +376,7 @@ class Session:
         roots = self.workspace.roots
         if paths is not None:
             roots = tuple(root for root in roots if any(path and root.contains(path) for path in paths))
-        self.workspace.load_behind(lambda root: self._post(lambda: self._loaded(root)), roots)
+        self._load(roots)
 
 
 class RefusedError(Exception):
@@ -374,10 +395,10 @@ def report_failure(method: str) -> None:
     traceback.print_exc(file=sys.stderr)
 
 
-def _params(raw: Raw | Any, kind: type[Any]) -> Any:
+def _params(raw: Raw | UnsetType, kind: type[Any]) -> Any:
     if kind is object:
         return None
-    return msgspec.json.decode(raw if isinstance(raw, Raw) else b"{}", type=kind)
+    return decode_params(raw, kind)
 
 
 _Handler = Callable[[Session, Any], Any]

@@ -133,6 +133,7 @@ class Workspace:
         self._overlay: Mapping[str, Any] | None = None
         self._schema_diagnostics = True
         self._facts: dict[str, tuple[float, FolderFacts]] = {}
+        self._snapshots: dict[str, tuple[Document, Snapshot]] = {}
 
     @property
     def roots(self) -> tuple[Root, ...]:
@@ -193,7 +194,10 @@ class Workspace:
         return max(holding, key=lambda root: len(root.path)) if holding else next(iter(self._roots), None)
 
     def snapshot(self, document: Document, *, wait: float = 0.0) -> Snapshot:
-        """What an analysis of ``document`` needs; waits up to ``wait`` seconds for the tools of its folder."""
+        """What an analysis of ``document`` needs; waits up to ``wait`` seconds for the tools of its folder.
+
+        While nothing changed it is the same snapshot, with what was read from the text already.
+        """
         root = self.root_of(document.path)
         if root is not None and wait and document.kind != "other":
             root.loaded.wait(wait)
@@ -211,15 +215,27 @@ class Workspace:
         facts = None
         if document.kind == "manifest" and document.path is not None:
             facts = self._folder_facts(os.path.dirname(document.path))
-        return Snapshot(
+        registry = root.registry if root is not None else None
+        before = self._snapshots.get(document.uri)
+        if before is not None and before[0] is document:
+            known = before[1]
+            if known.registry is registry and known.folder == facts and known.settings == settings:
+                return known
+        snapshot = Snapshot(
             document.path or document.uri,
             document.kind,
             document.text,
-            root.registry if root is not None else None,
+            registry,
             folder=facts,
             settings=settings,
             neighbours=root.texts if root is not None and document.kind == "manifest" else None,
         )
+        self._snapshots[document.uri] = (document, snapshot)
+        return snapshot
+
+    def forget(self, document: Document) -> None:
+        """A document was closed."""
+        self._snapshots.pop(document.uri, None)
 
     def forget_facts(self) -> None:
         """Files changed on disk: facts are looked up anew."""

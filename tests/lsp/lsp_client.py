@@ -138,15 +138,6 @@ class Client:
                 if params["uri"] == uri and (version is None or params.get("version") == version):
                     return params["diagnostics"]
 
-    def settled(self, uri: str, quiet: float = 0.3) -> list[dict[str, Any]]:
-        """The last pushed diagnostics of a document, once no more come."""
-        found = self.published(uri)
-        while True:
-            try:
-                found = self.published(uri, timeout=quiet)
-            except queue.Empty:
-                return found
-
     # Sessions
 
     def start(
@@ -155,6 +146,7 @@ class Client:
         capabilities: dict[str, Any] | None = None,
         options: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
+        declared = {**(capabilities or {}), "experimental": {"serverStatusNotification": True}}
         folders = [{"uri": root.as_uri(), "name": root.name}] if root is not None else None
         result = self.call(
             "initialize",
@@ -162,12 +154,20 @@ class Client:
                 "processId": None,
                 "rootUri": None,
                 "workspaceFolders": folders,
-                "capabilities": capabilities or {},
+                "capabilities": declared,
                 "initializationOptions": options,
             },
         )
         self.notify("initialized", {})
+        self.quiescent()
         return result
+
+    def quiescent(self) -> dict[str, Any]:
+        """Waits until the server has loaded its folders, so that what follows does not depend on the moment."""
+        while True:
+            message = self.next()
+            if message.get("method") == "experimental/serverStatus" and message["params"]["quiescent"]:
+                return message["params"]
 
     def open(self, uri: str, text: str, language: str = "markdown") -> None:
         self._versions[uri] = 1

@@ -150,6 +150,26 @@ def test_lone_surrogate_escapes_are_read_as_replacement_characters(client: Clien
     assert [item["range"]["start"]["character"] for item in found] == [13]
 
 
+def test_bytes_that_are_no_text_inside_parameters_are_answered_with_an_error(client: Client) -> None:
+    client.start()
+    for request_id, method in enumerate(("textDocument/completion", "textDocument/hover"), 50):
+        head = b'{"jsonrpc":"2.0","id":%d,"method":"%s","params":{"a":"' % (request_id, method.encode())
+        client.send_body(head + b'\xff\xfe padding so that the end is not near"}}')
+        # A decoder that needs nothing of the broken part may find the wrong shape first.
+        assert client.answer(request_id)["error"]["code"] in (-32700, -32602)
+    assert client.stop() == 0
+
+
+def test_deeply_nested_parameters_are_answered(client: Client) -> None:
+    client.start()
+    client.send_body(
+        b'{"jsonrpc":"2.0","id":9,"method":"textDocument/hover","params":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    )
+    message = client.next()
+    assert message["error"]["code"] in (-32700, -32602)
+    assert client.stop() == 0
+
+
 def test_end_of_input_ends_the_process_at_once(client: Client) -> None:
     client.start()
     client.call("textDocument/hover", HOVER)
@@ -274,3 +294,11 @@ def test_start_loads_no_framework() -> None:
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, env={**os.environ}, check=False)
     assert run.returncode == 0, run.stderr
+
+
+def test_methods_of_the_framework_lane_are_those_that_it_registers() -> None:
+    from tamis.server.lsp.framework import Framework
+    from tamis.server.lsp.session import FRAMEWORK_METHODS, Session
+
+    framework = Framework(Session(lambda _: None, lambda _: None), lambda _: None)
+    assert set(framework.protocol.fm.features) == set(FRAMEWORK_METHODS)

@@ -149,7 +149,7 @@ def through_wire(case: Case, root: Path, encoding: PositionEncoding, pull: bool)
                 )
                 assert again == {"kind": "unchanged", "resultId": report["resultId"]}
             else:
-                items = client.settled(uri)
+                items = client.published(uri)
             words = {1: "error", 2: "warning", 3: "information", 4: "hint"}
             tags = {1: "unnecessary", 2: "deprecated"}
             shown = [

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tamis.protocols.jsontext import MAX_ERRORS, parse_json
 
 _FRAGMENTS = ["{", "}", "[", "]", ",", ":", '"a"', '"b\\n"', "1", "-1.5e3", "true", "null", " ", "\n", '"', "\\"]
@@ -184,8 +185,21 @@ def test_the_place_at_an_offset_is_found_in_whole_and_in_broken_text(text: str, 
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 100_000, "{" * 100_000, '{"a":' * 100_000, "[" * 50_000 + "]" * 50_000, '"' * 300_000, ",[" * 100_000]
-    + ["'" * 300_000, "/*" * 200_000, "//\n" * 100_000, "1" * 500_000, "\\" * 300_000, '["\\' * 50_000, ":" * 300_000],
+    [
+        "[" * 100000,
+        "{" * 100000,
+        '{"a":' * 100000,
+        "[" * 50000 + "]" * 50000,
+        '"' * 300000,
+        ",[" * 100000,
+        "'" * 300000,
+        "/*" * 200000,
+        "//\n" * 100000,
+        "1" * 500000,
+        "\\" * 300000,
+        '["\\' * 50000,
+        ":" * 300000,
+    ],
 )
 def test_hostile_texts_end_quickly_with_few_findings(text: str):
     begun = time.perf_counter()

@@ -7,6 +7,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tamis.protocols.suggest import osa_distance, suggest
 
 
@@ -20,7 +21,7 @@ from tamis.protocols.suggest import osa_distance, suggest
         ("core:execute_python_script", ["core:execute-python-script"], "core:execute-python-script"),
         ("readfile", ["write_file", "read_file"], "read_file"),  # F25
         ("pahts", ["path", "paths"], "paths"),
-        ("timeout_msec", ["timeoutMs", "path"], None),
+        ("time_limit_msec", ["timeoutMs", "path"], None),
         ("Fast", ["fast", "slow"], "fast"),
         ("x", ["y", "z"], None),
         ("I think fast is best", ["fast", "slow"], None),

@@ -30,5 +30,5 @@ chown -R 65533:65533 "$place/tmp"
 cd "$place/tests"
 set +e
 setpriv --reuid 65533 --regid 65533 --clear-groups --inh-caps=-all -- \
-  env -i HOME="$place/tmp" PATH=/usr/bin:/bin PYTHONPATH="$place:$place/packages" PYTHONDONTWRITEBYTECODE=1 TMPDIR="$place/tmp" \
+  env -i HOME="$place/tmp" PATH=/usr/bin:/bin PYTHONPATH="$place:$place/packages" PYTHONDONTWRITEBYTECODE=1 TMPDIR="$place/tmp" TAMIS_TEST_BWRAP="${TAMIS_TEST_BWRAP:-}" \
   "$python" -m pytest -c /dev/null --rootdir "$place/tests" -p no:cacheprovider -p pytest_timeout -ra "$@" sandbox

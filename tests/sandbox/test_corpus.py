@@ -6,10 +6,10 @@ import os
 import socket
 from pathlib import Path
 
-import cases
 import pytest
-import support
-from cases import Case
+import sandbox_cases as cases
+import sandbox_support as support
+from sandbox_cases import Case
 
 from tamis.sandbox.model import Limits, RunOutcome
 

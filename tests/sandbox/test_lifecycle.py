@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-import support
+import sandbox_support as support
 
 from tamis.sandbox import backend, launch, lifeline, watchdog
 from tamis.sandbox.model import Limits, RunOutcome
@@ -20,7 +20,7 @@ from tamis.sandbox.model import Limits, RunOutcome
 DAEMON = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
-import support
+import sandbox_support as support
 from tamis.sandbox import backend
 async def main():
     wanted = support.request(sys.argv[2])
@@ -112,6 +112,34 @@ def test_killing_the_daemon_at_any_moment_leaves_no_process(tmp_path: Path, requ
         process.wait()
         process.stdout.close()
         assert gone(f"/tool/{name}"), (index, marked(f"/tool/{name}"))
+
+
+@pytest.mark.skipif(support.IS_ROOT, reason="as root the outer stage, which no switch changes, ends the inner one")
+def test_killing_the_daemon_leaves_processes_without_die_with_parent(tmp_path: Path) -> None:
+    # the layer's meta-test: the test above bites
+    name = f"hang_{os.getpid()}_{time.monotonic_ns()}.py"
+    folder = support.tool_folder(tmp_path, HANG, name)
+    code = DAEMON.replace("support.request(sys.argv[2])", f"support.request(sys.argv[2], {name!r})")
+    code = code.replace(
+        'backend.run(wanted, on_output=lambda *_: print("up", flush=True))',
+        'backend.run_without(wanted, frozenset(["die-with-parent"]))',
+    )
+    here = str(Path(__file__).parent)
+    process = subprocess.Popen([sys.executable, "-c", code, here, folder], stdout=subprocess.DEVNULL, cwd="/")
+    end = time.monotonic() + 10
+    while sum(pid != process.pid for pid in marked(f"/tool/{name}")) < 12 and time.monotonic() < end:
+        time.sleep(0.05)
+    left = marked(f"/tool/{name}")
+    assert len(left) > 12, left
+    process.kill()
+    process.wait()
+    try:
+        assert not gone(f"/tool/{name}", 1.0)
+    finally:
+        for pid in marked(f"/tool/{name}"):
+            with contextlib.suppress(ProcessLookupError):  # its namespace's init went before
+                os.kill(pid, signal.SIGKILL)
+    assert gone(f"/tool/{name}")
 
 
 def test_cancel_event_ends_the_run_at_once(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import support
+import sandbox_support as support
 
 ASK = """
 import socket, sys

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import support
+import sandbox_support as support
 
 from tamis.sandbox.interpreters import Interpreter, Missing, find_interpreter
 from tamis.sandbox.model import Interpreters, Limits

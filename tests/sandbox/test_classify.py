@@ -1,0 +1,73 @@
+"""The table of outcomes: first match wins."""
+
+from __future__ import annotations
+
+import pytest
+
+from tamis.sandbox.classify import Ending, Verdict, classify
+from tamis.sandbox.model import Language, Limits
+
+LIMITS = Limits(cpu_seconds=2)
+
+
+def verdict(
+    ending: Ending = "exit", code: int | None = 0, cpu_ms: float = 0, stderr: bytes = b"", language: Language = "python"
+) -> Verdict:
+    return classify(ending, code, cpu_ms, stderr, LIMITS, language)
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "cpu_ms", "stderr", "expected"),
+    [
+        ("exit", 0, 0, b"", ("ok", "", None)),
+        ("exit", 0, 0, b"MemoryError", ("ok", "", None)),
+        ("exit", 1, 0, b"Traceback\nValueError: x\n", ("error", "ScriptError", None)),
+        ("exit", None, 0, b"bwrap: no\n", ("unavailable", "SandboxUnavailable", None)),
+        ("wall", 137, 0, b"", ("timeout", "TimeoutError", "wall")),
+        ("wall", 0, 0, b"MemoryError", ("timeout", "TimeoutError", "wall")),
+        ("cancelled", 137, 0, b"", ("cancelled", "", None)),
+        ("stdout", 137, 0, b"", ("limit", "ResourceError", "stdout")),
+        ("stderr", None, 0, b"", ("limit", "ResourceError", "stderr")),
+        ("memory", 137, 0, b"", ("limit", "ResourceError", "memory")),
+        ("files", 137, 0, b"", ("limit", "ResourceError", "files")),
+        ("exit", 152, 0, b"", ("limit", "ResourceError", "cpu")),
+        ("exit", 137, 2001, b"", ("limit", "ResourceError", "cpu")),
+        ("exit", 137, 100, b"", ("error", "ScriptError", None)),
+        ("exit", 153, 0, b"", ("limit", "ResourceError", "files")),
+        ("exit", 159, 0, b"", ("error", "SecurityError", None)),
+        ("exit", 255, 0, b"", ("error", "ScriptError", None)),
+        ("exit", 1, 0, b"Traceback\nMemoryError\n", ("limit", "ResourceError", "memory")),
+        ("exit", 1, 0, b"numpy.core._exceptions._ArrayMemoryError: Unable\n", ("limit", "ResourceError", "memory")),
+        ("exit", 1, 0, b"MemoryError\nValueError: then another\n", ("error", "ScriptError", None)),
+        ("exit", 1, 0, b"RuntimeError: can't start new thread\n", ("limit", "ResourceError", "processes")),
+        ("exit", 127, 0, b"sh: 1: exec: /x: not found\n", ("unavailable", "SandboxUnavailable", None)),
+        ("exit", 127, 0, b"my own words\n", ("error", "ScriptError", None)),
+    ],
+)
+def test_python_ending(
+    ending: Ending, code: int | None, cpu_ms: float, stderr: bytes, expected: tuple[str, str, str | None]
+) -> None:
+    found = verdict(ending, code, cpu_ms, stderr)
+    assert (found.kind, found.error_type, found.limit) == expected
+
+
+def test_v8_heap_message_is_read_above_its_stack() -> None:
+    said = b"<--- Last few GCs --->\nFATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\n 1: 0x1\n 2: 0x2\n"
+    found = verdict("exit", 134, 0, said, "nodejs")
+    assert (found.kind, found.limit, found.suspected) == ("limit", "memory", True)
+
+
+def test_what_is_read_off_last_words_is_only_suspected() -> None:
+    assert verdict("exit", 1, 0, b"MemoryError\n").suspected
+    assert not verdict("memory", 137).suspected
+
+
+def test_signal_is_guessed_from_the_exit_code() -> None:
+    assert verdict("exit", 139).signal == "SIGSEGV"
+    assert verdict("exit", 1).signal is None
+
+
+@pytest.mark.parametrize("code", [1, 137, 152, 153, 159])
+def test_every_failure_says_what_helps(code: int) -> None:
+    found = verdict("exit", code)
+    assert found.message and found.remedy

