@@ -18,14 +18,15 @@ from tamis.protocols.action_tokens import TagIndex, Token, Tokens
 from tamis.protocols.base import Source
 from tamis.protocols.catalogue import severity
 from tamis.protocols.model import MAX_BLOCK_CHARS, Block, Call, Diag, Edit, Fix, ReadOptions
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.xmlvalue import control_characters
 
-_OPENER = re.compile(
+_OPENER = lazy(
     r"<\s{0,8}+[\u200b\u200c\u200d\u2060\ufeff]?(?i:action)[\u200b\u200c\u200d\u2060\ufeff]?(?:\s[^<>]*+)?>"
     r"|<(?i:action)(?=\s{0,40}+<[A-Za-z_`])|＜(?i:action)＞"
 )
-_AGAIN = re.compile(r"\s*+<(?i:action)>")
+_AGAIN = lazy(r"\s*+<(?i:action)>")
 _CLOSER = "</ACTION>"
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 

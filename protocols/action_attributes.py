@@ -7,11 +7,12 @@ import re
 import msgspec
 
 from tamis.protocols.model import Value
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.xmlvalue import Decoded
 
 _QUOTES = "\"'“”„‘’`"
-_ATTRIBUTE = re.compile(
+_ATTRIBUTE = lazy(
     rf"""\s*+(?:
         (?P<name>[^\s=<>{_QUOTES}]++)\s*+(?:=\s*+(?P<value>"[^"]*+"|'[^']*+'|[{_QUOTES}][^{_QUOTES}]*+[{_QUOTES}]|[^\s=]++))?
         | =\s*+(?P<bare>"[^"]*+"|'[^']*+'|[^\s=]++)

@@ -27,11 +27,12 @@ from tamis.protocols.model import (
     ReadOptions,
     Value,
 )
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.xmlvalue import Decoded, control_characters, trim_blank, trim_cdata, trim_layout
 
 # One step: blanks, then a whole leaf, an opening tag with the text behind it, a closing tag, or the start of a comment.
-_STEP = re.compile(
+_STEP = lazy(
     r"""\s*+<(?:
         (?P<name>[A-Za-z_][A-Za-z0-9_.\-]*+)(?:[ ]name="(?P<attr>[^"<>&]++)")?>
             (?:(?P<text>[^<&]*+)(?P<leaf></(?P=name)>)?)
@@ -41,12 +42,12 @@ _STEP = re.compile(
     )""",
     re.VERBOSE,
 )
-_CLOSE = re.compile(r"</([A-Za-z_][A-Za-z0-9_.\-]*+)>")
-_ATTRIBUTE_NAME = re.compile(
+_CLOSE = lazy(r"</([A-Za-z_][A-Za-z0-9_.\-]*+)>")
+_ATTRIBUTE_NAME = lazy(
     r"[^\s\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad\"'“”‘’`](?:[^\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad\"'“”‘’`]*[^\s\"'“”‘’`])?"
 )
-_ACTION_MARK = re.compile(r"<[\s/]{0,8}+(?i:action)\b")
-_TOOL_ID = re.compile(r"[A-Za-z0-9_][\w:.\-/@]*+")
+_ACTION_MARK = lazy(r"<[\s/]{0,8}+(?i:action)\b")
+_TOOL_ID = lazy(r"[A-Za-z0-9_][\w:.\-/@]*+")
 _RESERVED = STRONG_TOOL_ID | TOOL_ID_ALIASES | INPUTS_LIKE | INPUT_LIKE | WRAPPERS | {INPUTS, "action"}
 
 

@@ -6,8 +6,6 @@ an element means to a call.
 
 from __future__ import annotations
 
-import re
-
 from tamis.protocols.action_findings import Element, Findings
 from tamis.protocols.action_names import (
     INPUTS_ALIASES,
@@ -21,12 +19,13 @@ from tamis.protocols.model import (
     Edit,
     ReadOptions,
 )
+from tamis.protocols.patterns import lazy
 from tamis.protocols.xmlvalue import trim_blank, trim_layout
 
 _EXCERPT = 40
 _NO_TAG = "?"
 """For ``_alias``: no single other tag would do."""
-_TAG_SAFE = re.compile(r"[A-Za-z_][\w.:\-/]*")
+_TAG_SAFE = lazy(r"[A-Za-z_][\w.:\-/]*")
 
 
 class ElementReader:

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from typing import Literal
 
 from tamis.protocols.base import Source
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
 Kind = Literal["open", "close", "self", "cdata", "comment", "pi", "doctype"]
@@ -25,19 +26,19 @@ _REST = r"[^\s<>=!?;()&,{}\[\]|\\^%＜＞\x00-\x1f]"
 _NAME = f"{_FIRST}{_REST}*+"
 _ATTRIBUTES = r"""(?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+(?=>)|[^<>]*+"""
 
-_OPEN = re.compile(rf"<(?P<space>[ \t]{{0,4}})(?P<name>{_NAME})(?P<attrs>(?:[\s=])(?:{_ATTRIBUTES}))?>")
-_CLOSE = re.compile(rf"<(?P<space>\s{{0,4}}/\s{{0,4}})(?P<name>{_NAME})(?P<rest>\s[^<>]*+)?(?P<end>>|(?=<))")
-_UNBRACKETED = re.compile(rf"<(?P<name>{_NAME})(?P<rest>\s*+)(?=<[^\s<])")
-_UNBRACKETED_VALUE = re.compile(rf"<(?P<name>{_NAME})[ \t](?=[^<>]*+</(?P=name)\s*>)")
-_CDATA = re.compile(r"<!\[CDATA\[|<[ \t]?!?[ \t]?\[[ \t]?(?i:CDATA)[ \t]?\[|<!(?i:CDATA)\[")
-_PI = re.compile(r"<\?[^<]*?\?>")
-_DOCTYPE = re.compile(r"<!(?i:DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)\b[^<>\[]*+>?")
-CDATA_OPEN = re.compile(r"<!\[CDATA\[")
-CDATA_CLOSE = re.compile(r"\]\]>")
-COMMENT_CLOSE = re.compile(r"-->")
-_ANY_TAG = re.compile(rf"<(\s{{0,4}}/\s{{0,4}})?({_NAME})")
-_WIDE_CLOSE = re.compile(r"＜/((?i:action))＞")
-_PARTIAL_CDATA_END = re.compile(r"\]\]?[ \t]*+>?[ \t\r\n]*+\Z|\]\]\s*+\Z")
+_OPEN = lazy(rf"<(?P<space>[ \t]{{0,4}})(?P<name>{_NAME})(?P<attrs>(?:[\s=])(?:{_ATTRIBUTES}))?>")
+_CLOSE = lazy(rf"<(?P<space>\s{{0,4}}/\s{{0,4}})(?P<name>{_NAME})(?P<rest>\s[^<>]*+)?(?P<end>>|(?=<))")
+_UNBRACKETED = lazy(rf"<(?P<name>{_NAME})(?P<rest>\s*+)(?=<[^\s<])")
+_UNBRACKETED_VALUE = lazy(rf"<(?P<name>{_NAME})[ \t](?=[^<>]*+</(?P=name)\s*>)")
+_CDATA = lazy(r"<!\[CDATA\[|<[ \t]?!?[ \t]?\[[ \t]?(?i:CDATA)[ \t]?\[|<!(?i:CDATA)\[")
+_PI = lazy(r"<\?[^<]*?\?>")
+_DOCTYPE = lazy(r"<!(?i:DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)\b[^<>\[]*+>?")
+CDATA_OPEN = lazy(r"<!\[CDATA\[")
+CDATA_CLOSE = lazy(r"\]\]>")
+COMMENT_CLOSE = lazy(r"-->")
+_ANY_TAG = lazy(rf"<(\s{{0,4}}/\s{{0,4}})?({_NAME})")
+_WIDE_CLOSE = lazy(r"＜/((?i:action))＞")
+_PARTIAL_CDATA_END = lazy(r"\]\]?[ \t]*+>?[ \t\r\n]*+\Z|\]\]\s*+\Z")
 
 
 class Token:
@@ -288,7 +289,7 @@ class Tokens:
         """Where the tag that closes the element of a CDATA section stands in ``start:end``."""
         if not self._last_open:
             return None
-        match = re.compile(rf"<\s{{0,4}}/\s{{0,4}}{re.escape(self._last_open)}\s*+>", re.IGNORECASE).search(
+        match = lazy(rf"<\s{{0,4}}/\s{{0,4}}{re.escape(self._last_open)}\s*+>", re.IGNORECASE).search(
             self.text, start, end
         )
         return match.start() if match is not None else None

@@ -6,22 +6,22 @@ that happens to hold markup? Every assumption is reported with the edit that mak
 
 from __future__ import annotations
 
-import re
 from html.entities import html5
 
 from tamis.protocols.action_attributes import read_attributes
 from tamis.protocols.action_findings import Element, Findings
 from tamis.protocols.action_tokens import DECORATION, INVISIBLE, MARKER_KEY, Token
 from tamis.protocols.model import MAX_DEPTH, MAX_NAME_CHARS, Comment, Edit, Json, Value
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.xmlvalue import Decoded, as_cdata, clip, trim_blank, trim_cdata, trim_layout, trim_tail
 
 _MAX_FIX = 1 << 20
 """Characters of a value up to which a fix writes it out again."""
 _MAX_ESCAPES = 16
-_XML_NAME = re.compile(r"[^\W\d][\w.\-]*")
-_IDENTIFIER = re.compile(r"[A-Za-z_][\w.\-]*")
-_MIXED_SCRIPT = re.compile(r"(?=.*[A-Za-z])(?=.*[\u0370-\u03ff\u0400-\u04ff])")
+_XML_NAME = lazy(r"[^\W\d][\w.\-]*")
+_IDENTIFIER = lazy(r"[A-Za-z_][\w.\-]*")
+_MIXED_SCRIPT = lazy(r"(?=.*[A-Za-z])(?=.*[\u0370-\u03ff\u0400-\u04ff])")
 HTML = frozenset(  # a string that splits reads better than fifty quoted words
     [
         "a",

@@ -29,15 +29,16 @@ from tamis.protocols.model import (
     ReadOptions,
     Severity,
 )
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
-BLANK = re.compile(rf"[\s{INVISIBLE}]*+")
-LINE_END = re.compile(r"[\r\n]")
-LEADING = re.compile(r"[ \t]*+(?:[-*+•·▪●◦‣–—][ \t]++|\d{1,3}[.)][ \t]++)?[*`\"'“”‘’「」『』]*+[ \t]*+")
+BLANK = lazy(rf"[\s{INVISIBLE}]*+")
+LINE_END = lazy(r"[\r\n]")
+LEADING = lazy(r"[ \t]*+(?:[-*+•·▪●◦‣–—][ \t]++|\d{1,3}[.)][ \t]++)?[*`\"'“”‘’「」『』]*+[ \t]*+")
 """Bullets, quotes and emphasis that models put before a key (TM221, VC324); an underscore is part of the name."""
 TRAILING = " \t*`\"'“”‘’「」『』"
-FENCE_LINE = re.compile(r"(?:```|~~~)[\w+-]*[ \t]*+(?=[\r\n]|\Z)")
-CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+FENCE_LINE = lazy(r"(?:```|~~~)[\w+-]*[ \t]*+(?=[\r\n]|\Z)")
+CONTROL = lazy(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 class Family(msgspec.Struct, frozen=True):

@@ -10,10 +10,11 @@ from bisect import bisect_left
 
 from tamis.protocols.base import Source
 from tamis.protocols.pairs import BLANK, FENCE_LINE, LEADING, LINE_END, TRAILING, Dialect, Family, Findings, Lexed
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
-_INLINE_BLANK = re.compile(r"[ \t]*+")
-_NEWLINE = re.compile(r"\r\n|[\r\n]")
+_INLINE_BLANK = lazy(r"[ \t]*+")
+_NEWLINE = lazy(r"\r\n|[\r\n]")
 _KEY_WINDOW = 400
 
 

@@ -28,12 +28,11 @@ from tamis.protocols.pairs import (
     too_many,
 )
 from tamis.protocols.pairs_bounds import Bounds, past
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
-_OWN_QUOTES = re.compile(
-    r"""\"[^\r\n\"]*+\"|'[^\r\n']*+'|`[^\r\n`]*+`|“[^\r\n”]*+”|(?s:&(?:[lr]aquo|[lg]t|\#\d{2,4});.*)"""
-)
-_CLOSING_DECORATION = re.compile(r"[*`\"'”’]{1,3}(?=\s)")
+_OWN_QUOTES = lazy(r"""\"[^\r\n\"]*+\"|'[^\r\n']*+'|`[^\r\n`]*+`|“[^\r\n”]*+”|(?s:&(?:[lr]aquo|[lg]t|\#\d{2,4});.*)""")
+_CLOSING_DECORATION = lazy(r"[*`\"'”’]{1,3}(?=\s)")
 
 
 def _is_backup(raw: str) -> bool:

@@ -6,7 +6,6 @@ findings. Both give the same pairs, from which ``tam_steps.py`` makes the calls.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from typing import Final
 
@@ -30,6 +29,7 @@ from tamis.protocols.pairs import (
     too_many,
 )
 from tamis.protocols.pairs_lexer import lex
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.tam_steps import make_calls
 
@@ -54,9 +54,9 @@ _END_TOOL = (
     f"|{_letters('TOOL')}{_GAP}{_letters('END')})"
 )
 
-PLAIN = Family("plain", HEAD, TAIL, re.compile("««««*+"), re.compile("»»»»*+"))
-_BACKUP_TAIL = re.compile(r"[<«](?:(?<=<)<<<*+(?!\[)|(?<=«)«««*+)")
-_ANY_HEAD = re.compile(r"[»>》＞«](?:(?<=»)»*+|(?<=>)>>>*+|(?<=[》＞])[》＞]++|(?<=«)«««*+)")
+PLAIN = Family("plain", HEAD, TAIL, lazy("««««*+"), lazy("»»»»*+"))
+_BACKUP_TAIL = lazy(r"[<«](?:(?<=<)<<<*+(?!\[)|(?<=«)«««*+)")
+_ANY_HEAD = lazy(r"[»>》＞«](?:(?<=»)»*+|(?<=>)>>>*+|(?<=[》＞])[》＞]++|(?<=«)«««*+)")
 _LINE_KEY = r"[ \t]*+(?:[-*+•][ \t]++)?[*`\"']*+[^\W\d][\w.\-]{0,63}+[*`\"']*+[ \t]*+[:：=](?!//)"
 
 
@@ -70,37 +70,37 @@ def _family_of(head: str) -> str:
 
 DIALECT: Final = Dialect(
     protocol="tam",
-    opens=re.compile(f"(?i:{_LEFT}{_REQUEST_TOOL}{_RIGHT})"),
-    closes=re.compile(f"(?i:{_LEFT}{_END_TOOL}{_RIGHT})"),
-    foreign_closes=re.compile(r"(?i:<{2,4}\[?END_TOOL_REQUEST\]?>{2,4}|</ACTION>)(?=[ \t]*+(?:[\r\n]|\Z))"),
+    opens=lazy(f"(?i:{_LEFT}{_REQUEST_TOOL}{_RIGHT})"),
+    closes=lazy(f"(?i:{_LEFT}{_END_TOOL}{_RIGHT})"),
+    foreign_closes=lazy(r"(?i:<{2,4}\[?END_TOOL_REQUEST\]?>{2,4}|</ACTION>)(?=[ \t]*+(?:[\r\n]|\Z))"),
     open_text=OPEN,
     close_text=CLOSE,
     case_matters=False,
-    key_text=re.compile(r"[^\r\n:：=→»«<>《》＜＞]*+"),
-    separator=re.compile(r"=>|[:：=→︰﹕∶]"),
+    key_text=lazy(r"[^\r\n:：=→»«<>《》＜＞]*+"),
+    separator=lazy(r"=>|[:：=→︰﹕∶]"),
     # A single » and doubled ASCII brackets are also prose and shell: they count only with their partner on the line.
-    head=re.compile(
+    head=lazy(
         r"»{3,}+|>{3,}+|[»>]{3}|»{1,2}+(?:[ \t]++»{1,2}+)*+|>(?:[ \t]>){2}|>>(?=[^\r\n<>]*+<<)|[》＞]{2,}+"
         r"|«{3,}+|<{3,}+(?=[^\r\n<>]*+>>>)|[《＜]{2,}+(?=[^\r\n]*?[》＞]{2})"
     ),
-    strong_head=re.compile(r"»»»»*+|>>>>*+"),
+    strong_head=lazy(r"»»»»*+|>>>>*+"),
     any_head=_ANY_HEAD,
-    any_tail=re.compile(r"«{2,}+|<{3,}+(?!\[)|[《＜]{2,}+"),
-    ending_tail=re.compile(r"(?:«(?:[ \t]*«)*+|<{2,}+|[《＜]{2,}+|»{2,}+)\Z"),
-    bare_key=re.compile(r"[^\W\d][\w.\-]{0,63}"),
-    bare_line=re.compile(_LINE_KEY),
-    later_bare_line=re.compile(r"[\r\n]" + _LINE_KEY),
-    inline_pair=re.compile(r"[,，;；][ \t]*+[\w.\-]{1,64}+[ \t]*+[:：=][ \t]*+(?:»»»|>>>)"),
-    next_key=re.compile(r"\w[\w.\-]{0,63}+(?:[ \t][\w.\-]{1,63}+){0,2}"),
+    any_tail=lazy(r"«{2,}+|<{3,}+(?!\[)|[《＜]{2,}+"),
+    ending_tail=lazy(r"(?:«(?:[ \t]*«)*+|<{2,}+|[《＜]{2,}+|»{2,}+)\Z"),
+    bare_key=lazy(r"[^\W\d][\w.\-]{0,63}"),
+    bare_line=lazy(_LINE_KEY),
+    later_bare_line=lazy(r"[\r\n]" + _LINE_KEY),
+    inline_pair=lazy(r"[,，;；][ \t]*+[\w.\-]{1,64}+[ \t]*+[:：=][ \t]*+(?:»»»|>>>)"),
+    next_key=lazy(r"\w[\w.\-]{0,63}+(?:[ \t][\w.\-]{1,63}+){0,2}"),
     drops=False,
     between=",，;；",
-    comment=re.compile(r"#[^\r\n]*+"),
-    foreign_comment=re.compile(r"//[^\r\n]*+|--[ \t][^\r\n]*+|<!--[^\r\n]*?-->|/\*[^\r\n]*?\*/|;[ \t][^\r\n]*+"),
+    comment=lazy(r"#[^\r\n]*+"),
+    foreign_comment=lazy(r"//[^\r\n]*+|--[ \t][^\r\n]*+|<!--[^\r\n]*?-->|/\*[^\r\n]*?\*/|;[ \t][^\r\n]*+"),
     families={
         "plain": PLAIN,
-        "backup": Family("backup", HEAD, TAIL, _BACKUP_TAIL, re.compile(r"[»>](?:(?<=»)»»»*+|(?<=>)>>>*+)")),
-        "swapped": Family("swapped", HEAD, TAIL, re.compile(r"»{3,}+|>{3,}+|[》＞]{2,}+"), re.compile(r"«{3,}+")),
-        "odd": Family("odd", HEAD, TAIL, re.compile(r"«(?:[ \t]*«)*+|<{2,}+(?!\[)|[《＜]{2,}+"), _ANY_HEAD),
+        "backup": Family("backup", HEAD, TAIL, _BACKUP_TAIL, lazy(r"[»>](?:(?<=»)»»»*+|(?<=>)>>>*+)")),
+        "swapped": Family("swapped", HEAD, TAIL, lazy(r"»{3,}+|>{3,}+|[》＞]{2,}+"), lazy(r"«{3,}+")),
+        "odd": Family("odd", HEAD, TAIL, lazy(r"«(?:[ \t]*«)*+|<{2,}+(?!\[)|[《＜]{2,}+"), _ANY_HEAD),
     },
     codes=Codes(
         missing_tail="TM211",
@@ -118,9 +118,9 @@ DIALECT: Final = Dialect(
     family_of=_family_of,
 )
 
-_LAYOUT = re.compile(r"[ \t]*+[\r\n][ \t\r\n]*+")
-_PAIR = re.compile(r"([A-Za-z][A-Za-z0-9]*+(?:_[A-Za-z0-9]++)*+):»»»(?!»)")
-_COMMENT = re.compile(r"#[^\r\n]*+")
+_LAYOUT = lazy(r"[ \t]*+[\r\n][ \t\r\n]*+")
+_PAIR = lazy(r"([A-Za-z][A-Za-z0-9]*+(?:_[A-Za-z0-9]++)*+):»»»(?!»)")
+_COMMENT = lazy(r"#[^\r\n]*+")
 
 
 def lex_canonical(source: Source, start: int, limit: int) -> Lexed | None:

@@ -5,7 +5,6 @@ Must not know delimiters or markers.
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 import msgspec
@@ -23,15 +22,16 @@ from tamis.protocols.model import (
     Value,
 )
 from tamis.protocols.pairs import Findings, Lexed, Pair, delete, fix
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
 TYPE_HINTS = ("text", "json", "base64")
 
-_BLANKS = re.compile(r"[ \t]*+")
-_LINE_START = re.compile(r"(?:\r\n|[\r\n])([ \t]*+)")
-_WHOLE = re.compile(r"[0-9]{1,9}")
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*+:\S")
-_VARIABLE = re.compile(r"@\{([^{}\r\n]{0,80})\}")
+_BLANKS = lazy(r"[ \t]*+")
+_LINE_START = lazy(r"(?:\r\n|[\r\n])([ \t]*+)")
+_WHOLE = lazy(r"[0-9]{1,9}")
+_URI = lazy(r"[A-Za-z][A-Za-z0-9+.\-]*+:\S")
+_VARIABLE = lazy(r"@\{([^{}\r\n]{0,80})\}")
 
 Role = Literal["command", "param", "common", "on_error", "retry", "type_hint", "uri", "request_id", "comment"]
 

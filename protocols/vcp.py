@@ -6,7 +6,6 @@ findings. Both give the same pairs, from which ``vcp_calls.py`` makes the calls.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from typing import Final
 
@@ -31,6 +30,7 @@ from tamis.protocols.pairs import (
     too_many,
 )
 from tamis.protocols.pairs_lexer import lex
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.vcp_calls import make_calls
 
@@ -54,7 +54,7 @@ def _letters(word: str) -> str:
 _TOOL_REQUEST = f"{_letters('TOOL')}{_GAP}{_letters('REQUEST')}"
 # The variants with a suffix are an extension of upstream; a block is closed by the marker with the same suffix.
 _SUFFIXES = {"": "", "EXP": f"{_GAP}EXP", "ESCAPE": f"{_GAP}ESCAPE"}
-_OPENS = re.compile(f"(?i:{_LEFT}{_TOOL_REQUEST}(?:{_GAP}(?:EXP|ESCAPE))?{_RIGHT})")
+_OPENS = lazy(f"(?i:{_LEFT}{_TOOL_REQUEST}(?:{_GAP}(?:EXP|ESCAPE))?{_RIGHT})")
 
 _L = r"[「｢『{｛【［\[〔]"
 _R = r"[」｣』}｝】］\]〕]"
@@ -69,13 +69,11 @@ _ENDS = (
 )
 # Half a mark, unless the character goes on as a word (「始终…).
 _HALF = "「始(?![终終末于於])"
-_ANY_HEAD = re.compile(_STARTS)
-_ANY_TAIL = re.compile(_ENDS)
-PLAIN = Family("plain", HEAD, TAIL, re.compile(TAIL), re.compile("「始(?:ESCAPE|exp)?」"))
-ESCAPE = Family(
-    "escape", "「始ESCAPE」", "「末ESCAPE」", re.compile("(?i:「末ESCAPE」)"), re.compile("(?i:「始ESCAPE」)")
-)
-EXP = Family("exp", "「始exp」", "「末exp」", re.compile("(?i:「末exp」)"), re.compile("(?i:「始exp」)"))
+_ANY_HEAD = lazy(_STARTS)
+_ANY_TAIL = lazy(_ENDS)
+PLAIN = Family("plain", HEAD, TAIL, lazy(TAIL), lazy("「始(?:ESCAPE|exp)?」"))
+ESCAPE = Family("escape", "「始ESCAPE」", "「末ESCAPE」", lazy("(?i:「末ESCAPE」)"), lazy("(?i:「始ESCAPE」)"))
+EXP = Family("exp", "「始exp」", "「末exp」", lazy("(?i:「末exp」)"), lazy("(?i:「始exp」)"))
 _LINE_KEY = r"[ \t]*+(?:[-*+•][ \t]++)?[*`\"']*+[\w\-]{1,64}+[*`\"']*+[ \t]*+[:：=](?!//)"
 
 
@@ -96,23 +94,23 @@ def _dialect(suffix: str) -> Dialect:
     return Dialect(
         protocol="vcp",
         opens=_OPENS,
-        closes=re.compile(f"(?i:{_LEFT}{_letters('END')}{_GAP}{_TOOL_REQUEST}{ending}{_RIGHT})"),
+        closes=lazy(f"(?i:{_LEFT}{_letters('END')}{_GAP}{_TOOL_REQUEST}{ending}{_RIGHT})"),
         foreign_closes=None,
         open_text=f"<<<[TOOL_REQUEST{tag}]>>>",
         close_text=f"<<<[END_TOOL_REQUEST{tag}]>>>",
         case_matters=True,
-        key_text=re.compile(r"[^\r\n:：=→<>「」,，;；、]*+"),
-        separator=re.compile(r"=>|[:：=→︰﹕∶]"),
-        head=re.compile(rf"{_STARTS}(?:[ \t]*+「始」)*+|{_ENDS}|{_HALF}"),
-        strong_head=re.compile("「始(?:ESCAPE|exp)?」"),
+        key_text=lazy(r"[^\r\n:：=→<>「」,，;；、]*+"),
+        separator=lazy(r"=>|[:：=→︰﹕∶]"),
+        head=lazy(rf"{_STARTS}(?:[ \t]*+「始」)*+|{_ENDS}|{_HALF}"),
+        strong_head=lazy("「始(?:ESCAPE|exp)?」"),
         any_head=_ANY_HEAD,
         any_tail=_ANY_TAIL,
-        ending_tail=re.compile(rf"(?:{_ENDS}|「始」|「末)\Z"),
-        bare_key=re.compile(r"[\w\-]{1,64}"),
-        bare_line=re.compile(_LINE_KEY),
-        later_bare_line=re.compile(r"[\r\n]" + _LINE_KEY),
-        inline_pair=re.compile(r"[,，;；、][ \t]*+[\w\-]{1,64}+[ \t]*+[:：=](?!//)"),
-        next_key=re.compile(r"[\w\-]{1,64}+(?:[ \t][\w\-]{1,64}+){0,2}"),
+        ending_tail=lazy(rf"(?:{_ENDS}|「始」|「末)\Z"),
+        bare_key=lazy(r"[\w\-]{1,64}"),
+        bare_line=lazy(_LINE_KEY),
+        later_bare_line=lazy(r"[\r\n]" + _LINE_KEY),
+        inline_pair=lazy(r"[,，;；、][ \t]*+[\w\-]{1,64}+[ \t]*+[:：=](?!//)"),
+        next_key=lazy(r"[\w\-]{1,64}+(?:[ \t][\w\-]{1,64}+){0,2}"),
         drops=True,
         between=",，;；、",
         comment=None,
@@ -121,7 +119,7 @@ def _dialect(suffix: str) -> Dialect:
             "plain": PLAIN,
             "escape": ESCAPE,
             "exp": EXP,
-            "swapped": Family("swapped", HEAD, TAIL, re.compile(HEAD), re.compile(TAIL)),
+            "swapped": Family("swapped", HEAD, TAIL, lazy(HEAD), lazy(TAIL)),
             "odd": Family("odd", HEAD, TAIL, _ANY_TAIL, _ANY_HEAD),
         },
         codes=Codes(
@@ -143,12 +141,12 @@ def _dialect(suffix: str) -> Dialect:
 
 DIALECTS: Final = {suffix: _dialect(suffix) for suffix in _SUFFIXES}
 
-_OTHER_BLOCK = re.compile(r"(?i:<<{1,3}\[TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
-_OTHER_CLOSE = re.compile(r"(?i:<<{1,3}\[END_TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
+_OTHER_BLOCK = lazy(r"(?i:<<{1,3}\[TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
+_OTHER_CLOSE = lazy(r"(?i:<<{1,3}\[END_TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
 
-_LAYOUT = re.compile(r"[ \t\r\n]*+")
-_PAIR = re.compile(r"([A-Za-z0-9_-]++):[ \t]*+「始」(?!「始)")
-_NEXT = re.compile(r",?+[ \t]*+[\r\n]")
+_LAYOUT = lazy(r"[ \t\r\n]*+")
+_PAIR = lazy(r"([A-Za-z0-9_-]++):[ \t]*+「始」(?!「始)")
+_NEXT = lazy(r",?+[ \t]*+[\r\n]")
 
 
 def lex_canonical(source: Source, start: int, limit: int) -> Lexed | None:
@@ -197,7 +195,7 @@ class VcpProtocol:
     """``<<<[TOOL_REQUEST]>>>`` … ``<<<[END_TOOL_REQUEST]>>>`` with ``key:「始」value「末」``."""
 
     id = "vcp"
-    opener = re.compile(f"{_OPENS.pattern}|{_OTHER_BLOCK.pattern}")
+    opener = lazy(f"{_OPENS.pattern}|{_OTHER_BLOCK.pattern}")
 
     def read_block(self, source: Source, opener: Span, limit: int, options: ReadOptions) -> Block:
         """Reads the block opened at ``opener``; see ``CallProtocol``.

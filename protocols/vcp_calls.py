@@ -14,13 +14,14 @@ import msgspec
 from tamis.protocols.keys import squash, suspicious_script, visible
 from tamis.protocols.model import MAX_NAME_CHARS, MAX_STEPS, Call, Edit, Param, Piece, ReadOptions, ToolHint, Value
 from tamis.protocols.pairs import Findings, Lexed, Pair, delete, fix
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
 META: Final = ("archery", "ink", "river", "vref", "timely_contact", "tool_password", "requireAdmin")
 """Fields that upstream reads for itself and never hands to a tool (ruling 28)."""
 
-_KEY = re.compile(r"[A-Za-z0-9_-]++")
-_NUMBERED = re.compile(r"(.*?[^0-9])([0-9]{1,9})", re.S)
+_KEY = lazy(r"[A-Za-z0-9_-]++")
+_NUMBERED = lazy(r"(.*?[^0-9])([0-9]{1,9})", re.S)
 
 
 def make_calls(text: str, lexed: Lexed, opener: Span, options: ReadOptions) -> list[tuple[Call, set[int]]]:

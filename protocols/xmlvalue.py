@@ -8,15 +8,16 @@ from __future__ import annotations
 import re
 
 from tamis.protocols.model import Piece
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
-ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7})|#x([0-9a-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{0,31}));")
+ENTITY = lazy(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7})|#x([0-9a-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{0,31}));")
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 BLANK = " \t\r\n\f\v\x1c\x1d\x1e\x1f\x85\u3000\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u1680"
 """What counts as layout between elements: everything that ``str.isspace`` knows."""
 
-_LEAD = re.compile(r"[ \t\u3000\u00a0]*+(?:\r\n|\n|\r)")
+_LEAD = lazy(r"[ \t\u3000\u00a0]*+(?:\r\n|\n|\r)")
 _TAIL_BLANKS = " \t\u3000\u00a0"
 
 # XML has no way to write these; a model that sends them has slipped (TC014).

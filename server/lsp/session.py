@@ -301,7 +301,7 @@ class Session:
             if (registry := root.registry) is not None:
                 tools += len(registry.tools)
                 problems += len(registry.errors) + len(registry.conflicts)
-        message = f"{tools} tools" + (f", {problems} problems with manifests" if problems else "")
+        message = f"tools: {tools}" + (f", problems with manifests: {problems}" if problems else "")
         status = {"health": "warning" if problems else "ok", "quiescent": self._loading == 0, "message": message}
         self.notify("experimental/serverStatus", status)
 

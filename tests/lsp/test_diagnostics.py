@@ -290,4 +290,4 @@ def test_status_tells_of_the_tools_and_of_broken_manifests(root: Path) -> None:
             for message in client.messages
             if message.get("method") == "experimental/serverStatus" and message["params"]["quiescent"]
         ]
-        assert status == {"health": "warning", "quiescent": True, "message": "1 tools, 1 problems with manifests"}
+        assert status == {"health": "warning", "quiescent": True, "message": "tools: 1, problems with manifests: 1"}

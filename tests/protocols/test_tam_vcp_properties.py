@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -19,6 +18,7 @@ from tamis.protocols.tam import DIALECT, TAM
 from tamis.protocols.tam import lex_canonical as tam_canonical
 from tamis.protocols.vcp import DIALECTS, VCP
 from tamis.protocols.vcp import lex_canonical as vcp_canonical
+from tests.growth import growth
 from tests.protocols.tam_vcp_blocks import read, repaired, runs, tam, vcp, warnings
 
 PARTS = st.sampled_from(
@@ -169,20 +169,6 @@ def test_safe_fixes_keep_the_calls_and_leave_no_repair(lines: list[str]) -> None
     assert warnings(mended) == []
 
 
-def _ratio(build: Callable[[int], str], n: int) -> float:
-    """CPU time at n over that at n/4; the smaller of two tries, because the machine is shared."""
-    tries: list[float] = []
-    for _ in range(2):
-        spent: list[float] = []
-        for size in (n // 4, n):
-            text = build(size)
-            start = time.process_time()
-            read(text)
-            spent.append(time.process_time() - start)
-        tries.append(spent[1] / max(spent[0], 0.004))
-    return min(tries)
-
-
 TO, TE, VO, VE = "<|[REQUEST_TOOL]|>\n", "<|[END_TOOL]|>", "<<<[TOOL_REQUEST]>>>\n", "<<<[END_TOOL_REQUEST]>>>"
 TAM_HEAD, VCP_HEAD = f"{TO}command:»»»T.t«««\n", f"{VO}tool_name:「始」T「末」,\n"
 STRESS: dict[str, tuple[int, Callable[[int], str]]] = {
@@ -210,7 +196,7 @@ STRESS: dict[str, tuple[int, Callable[[int], str]]] = {
 @pytest.mark.parametrize("name", STRESS)
 def test_ruling_10_time_grows_with_the_size_of_the_text(name: str) -> None:
     n, build = STRESS[name]
-    assert _ratio(build, n) <= 8
+    assert growth(build, read, n // 4) <= 8
 
 
 def test_a_value_of_10_mb_is_read_whole() -> None:

@@ -1,0 +1,36 @@
+"""How time grows with size, measured so that a busy machine does not decide: processor time, best of several, no collection."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+
+
+def processor_seconds(work: Callable[[], object], tries: int = 3) -> float:
+    """The least processor time of several tries, with the garbage collector off."""
+    best = float("inf")
+    for _ in range(tries):
+        gc.collect()
+        gc.disable()
+        try:
+            started = time.process_time()
+            work()
+            best = min(best, time.process_time() - started)
+        finally:
+            gc.enable()
+    return best
+
+
+def growth(build: Callable[[int], str], read: Callable[[str], object], size: int) -> float:
+    """Time at four times the size over time at the size; quadratic work gives 16. Sizes too fast to time are enlarged."""
+    seconds, length = _timed(build(size), read)
+    while seconds < 0.004 and length < 4_000_000:
+        size *= 4
+        seconds, length = _timed(build(size), read)
+    large, _ = _timed(build(size * 4), read)
+    return large / max(seconds, 0.001)
+
+
+def _timed(text: str, read: Callable[[str], object]) -> tuple[float, int]:
+    return processor_seconds(lambda: read(text)), len(text)

@@ -1,0 +1,136 @@
+"""No text and no offset makes an analysis raise, and edits and spans stay inside the text (S9, F1, F18)."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markers import FOLDER, read_case
+
+from tamis.server.analysis.actions import fix_all, quick_fixes
+from tamis.server.analysis.completion import complete
+from tamis.server.analysis.diagnostics import diagnose
+from tamis.server.analysis.hover import explain
+from tamis.server.analysis.snapshot import FolderFacts, Snapshot, kind_of
+from tamis.server.runtime.config import Settings
+from tamis.server.runtime.loader import FoundFile, Scan
+from tamis.server.runtime.registry import Registry, build_registry
+
+CASES = sorted(FOLDER.glob("*.txt"))
+
+
+def registry() -> Registry:
+    text = read_case(CASES[0]).documents["tools/echo.tool.json"]
+    return build_registry(Scan((FoundFile("/w/tools/echo.tool.json", text),), ()), Settings())
+
+
+REGISTRY = registry()
+
+
+def ask_everything(path: str, text: str, offset: int) -> None:
+    snapshot = Snapshot(path, kind_of(path, ""), text, REGISTRY, folder=FolderFacts(frozenset({"echo.py"})))
+    size = len(text)
+    for finding in diagnose(snapshot):
+        assert 0 <= finding.span[0] <= finding.span[1] <= size
+        assert finding.message
+        if finding.fix is not None:
+            assert all(0 <= edit.start <= edit.end <= size for edit in finding.fix.edits)
+    for item in complete(snapshot, offset).items:
+        start, end = item.span
+        assert 0 <= start <= offset <= end <= size
+        assert "\n" not in text[start:end]
+    explain(snapshot, offset)
+    quick_fixes(snapshot, (offset, offset))
+    before = -1
+    for edit in fix_all(snapshot):
+        assert before <= edit.start <= edit.end
+        before = edit.end
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_every_prefix_of_every_marker_document(path: Path, is_long: bool) -> None:
+    step = 1 if is_long else 23
+    for name, text in read_case(path).documents.items():
+        for end in range(0, len(text) + 1, step):
+            ask_everything(f"/w/{name}", text[:end], end)
+            ask_everything(f"/w/{name}", text, end)
+
+
+PIECES = st.sampled_from(
+    [
+        *(
+            "<ACTION>",
+            "</ACTION>",
+            "<core:echo>",
+            "</core:echo>",
+            "<text>",
+            "</text>",
+            "<",
+            "</",
+            "<![CDATA[",
+            "]]>",
+            "<!--",
+        ),
+        *("<tool_id>", "core:echo", "<inputs>", '<input name="', '">', "</input>"),
+        *(
+            "<|[REQUEST_TOOL]|>",
+            "<|[END_TOOL]|>",
+            "command_1:",
+            "command:",
+            "»»»",
+            "«««",
+            "text_1",
+            "mode:",
+            ">>>",
+            "<<<",
+        ),
+        *("<<<[TOOL_REQUEST]>>>", "<<<[END_TOOL_REQUEST]>>>", "tool_name:", "「始」", "「末」", ","),
+        *("\n", "\r\n", " ", "你好", "😋", "\u2028", "```\n", "`", "<think>", "</think>", "\x00"),
+        *(
+            '{"toolId": ',
+            '"handler": {',
+            '"type": ',
+            '"external-script"',
+            '"parameters": {',
+            "[",
+            "]",
+            "{",
+            "}",
+            ":",
+            '"',
+            "//",
+            "/*",
+        ),
+    ]
+)
+
+
+@given(
+    st.lists(PIECES, max_size=30),
+    st.sampled_from(["a.md", "a.tam", "a.vcp", "a.tool.json", "agent_profile.json"]),
+    st.data(),
+)
+def test_any_text_of_any_kind(pieces: list[str], name: str, data: st.DataObject) -> None:
+    text = "".join(pieces)
+    ask_everything(f"/w/{name}", text, data.draw(st.integers(0, len(text))))
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("a.md", "<ACTION>"),
+        ("a.md", "<core:echo><text>"),
+        ("a.tam", "<|[REQUEST_TOOL]|>\ncommand:»»»"),
+        ("a.vcp", "<<<[TOOL_REQUEST]>>>\ntool_name:「始」"),
+        ("a.tool.json", '{"a": ['),
+    ],
+)
+def test_completion_in_a_large_half_written_text_takes_bounded_time(name: str, unit: str) -> None:
+    text = "<ACTION>" * (name == "a.md") + unit * (400_000 // len(unit))
+    snapshot = Snapshot(f"/w/{name}", kind_of(name, ""), text, REGISTRY)
+    started = time.perf_counter()
+    complete(snapshot, len(text))
+    assert time.perf_counter() - started < 5
