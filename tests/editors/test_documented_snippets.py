@@ -9,7 +9,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from test_neovim import PLUGIN, find_neovim
+
+from tests.editors.test_neovim import PLUGIN, find_neovim
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "editors"
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_neovim import ECHO
+
+from tests.editors.test_neovim import ECHO
 
 DOC = Path(__file__).resolve().parents[2] / "docs" / "editors" / "emacs.md"
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lsp_client import Client, edit
+
+from tests.lsp.lsp_client import Client, edit
 
 MANIFEST: dict[str, Any] = {
     "toolId": "core:echo",

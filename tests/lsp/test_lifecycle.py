@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from lsp_client import SERVER, Client
+
+from tests.lsp.lsp_client import SERVER, Client
 
 
 @pytest.fixture

@@ -11,18 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lsp_client import Client
-from markers import (
-    FOLDER,
-    Case,
-    Shown,
-    read_case,
-    render_completion,
-    render_diagnostics,
-    render_fixes,
-    render_hover,
-    write_expected,
-)
 
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.server.analysis.actions import quick_fixes
@@ -33,6 +21,18 @@ from tamis.server.analysis.snapshot import FolderFacts, Settings, Snapshot, kind
 from tamis.server.runtime.config import load_settings
 from tamis.server.runtime.loader import FoundFile, Scan
 from tamis.server.runtime.registry import build_registry
+from tests.lsp.lsp_client import Client
+from tests.lsp.markers import (
+    FOLDER,
+    Case,
+    Shown,
+    read_case,
+    render_completion,
+    render_diagnostics,
+    render_fixes,
+    render_hover,
+    write_expected,
+)
 
 CASES = sorted(FOLDER.glob("*.txt"))
 UPDATE = bool(os.environ.get("TAMIS_UPDATE_MARKERS"))

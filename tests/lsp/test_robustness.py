@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markers import FOLDER, read_case
 
 from tamis.server.analysis.actions import fix_all, quick_fixes
 from tamis.server.analysis.completion import complete
@@ -18,6 +17,7 @@ from tamis.server.analysis.snapshot import FolderFacts, Snapshot, kind_of
 from tamis.server.runtime.config import Settings
 from tamis.server.runtime.loader import FoundFile, Scan
 from tamis.server.runtime.registry import Registry, build_registry
+from tests.lsp.markers import FOLDER, read_case
 
 CASES = sorted(FOLDER.glob("*.txt"))
 

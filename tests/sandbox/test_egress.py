@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from typing import Any
 
 import pytest
-from test_egress_wire import client_hello, hello_with, sni
 
 from tamis.sandbox.egress import Budgets, Egress
+from tests.sandbox.test_egress_wire import client_hello, hello_with, sni
 
 OPEN = ("127.0.0.0/8",)
 SHORT = Budgets(head_seconds=0.3, connect_seconds=0.5, idle_seconds=0.3)

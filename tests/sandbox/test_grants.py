@@ -9,10 +9,10 @@ import stat
 from pathlib import Path
 
 import pytest
-import sandbox_support as support
 
 from tamis.sandbox import backend
 from tamis.sandbox.model import Mount
+from tests.sandbox import support
 
 
 @pytest.fixture

@@ -12,15 +12,15 @@ import time
 from pathlib import Path
 
 import pytest
-import sandbox_support as support
 
 from tamis.sandbox import backend, launch, lifeline, watchdog
 from tamis.sandbox.model import Limits, RunOutcome
+from tests.sandbox import support
 
 DAEMON = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
-import sandbox_support as support
+from tests.sandbox import support
 from tamis.sandbox import backend
 async def main():
     wanted = support.request(sys.argv[2])
@@ -82,7 +82,7 @@ def test_killing_the_daemon_leaves_no_process(tmp_path: Path) -> None:
     name = f"hang_{os.getpid()}_{time.monotonic_ns()}.py"
     folder = support.tool_folder(tmp_path, HANG, name)
     code = DAEMON.replace("support.request(sys.argv[2])", f"support.request(sys.argv[2], {name!r})")
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[2])
     process = subprocess.Popen([sys.executable, "-c", code, here, folder], stdout=subprocess.PIPE, cwd="/")
     assert process.stdout is not None
     assert [process.stdout.readline() for _ in range(4)] == [b"start\n", b"up\n", b"up\n", b"up\n"]
@@ -103,7 +103,7 @@ def test_killing_the_daemon_at_any_moment_leaves_no_process(tmp_path: Path, requ
         code = code.replace(
             'print("start"', 'backend._run; from tamis.sandbox import probe; probe.probe(); print("start"'
         )
-        here = str(Path(__file__).parent)
+        here = str(Path(__file__).parents[2])
         process = subprocess.Popen([sys.executable, "-c", code, here, folder], stdout=subprocess.PIPE, cwd="/")
         assert process.stdout is not None
         assert process.stdout.readline() == b"start\n"
@@ -124,7 +124,7 @@ def test_killing_the_daemon_leaves_processes_without_die_with_parent(tmp_path: P
         'backend.run(wanted, on_output=lambda *_: print("up", flush=True))',
         'backend.run_without(wanted, frozenset(["die-with-parent"]))',
     )
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[2])
     process = subprocess.Popen([sys.executable, "-c", code, here, folder], stdout=subprocess.DEVNULL, cwd="/")
     end = time.monotonic() + 10
     while sum(pid != process.pid for pid in marked(f"/tool/{name}")) < 12 and time.monotonic() < end:

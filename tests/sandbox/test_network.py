@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sandbox_support as support
+
+from tests.sandbox import support
 
 ASK = """
 import socket, sys

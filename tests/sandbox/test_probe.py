@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sandbox_support as support
 
 from tamis.sandbox import host, lifeline, probe, watchdog
 from tamis.sandbox.model import Unavailable
 from tamis.sandbox.plan import Binary
+from tests.sandbox import support
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import sandbox_support as support
 
 from tamis.sandbox.interpreters import Interpreter, Missing, find_interpreter
 from tamis.sandbox.model import Interpreters, Limits
+from tests.sandbox import support
 
 ECHO_JS = 'let s="";process.stdin.on("data",d=>s+=d).on("end",()=>{console.log(JSON.stringify({got:JSON.parse(s),args:process.argv.slice(2)}))});'
 LIMITS = Limits(wall_ms=20_000)

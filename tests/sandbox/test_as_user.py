@@ -1,0 +1,20 @@
+"""The same sandbox tests as an ordinary user, started by root: both ways to run must hold."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parent / "as_user.sh"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="this is an ordinary user already; as root the suite runs again as one")
+@pytest.mark.timeout(400)
+def test_the_sandbox_holds_for_an_ordinary_user_too() -> None:
+    done = subprocess.run(["sh", str(SCRIPT), "-q", "-x"], capture_output=True, text=True, timeout=390, check=False)
+    if done.returncode == 77:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
