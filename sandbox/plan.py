@@ -119,6 +119,10 @@ def rlimits(limits: Limits, language: Language, *, root: bool) -> tuple[tuple[in
     memory = limits.memory_bytes
     if language == "python":
         data, space = memory + 64 * MIB, memory + 1024 * MIB
+    elif language == "nodejs":
+        # V8 of Node 24 reserves 512 MiB for code as private writable memory before it runs a line; the watchdog
+        # holds what is really used.
+        data, space = memory + 768 * MIB, 64 * 1024 * MIB
     else:
         data, space = max(memory + 256 * MIB, 512 * MIB), 64 * 1024 * MIB
     processes = limits.processes + (2 if root else 1)

