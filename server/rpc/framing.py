@@ -62,7 +62,7 @@ class FrameDecoder:
             if not start:
                 self._buffer.clear()
                 return None
-            self.framing = "lines" if start[:1] in (b"{", b"[") else "headers"
+            self.framing = "lines" if bytes(start[:1]) in (b"{", b"[") else "headers"
         return self._line() if self.framing == "lines" else self._framed()
 
     def _line(self) -> bytes | None:
@@ -79,7 +79,7 @@ class FrameDecoder:
 
     def _framed(self) -> bytes | None:
         if self._expected is None:
-            while self._buffer[:1] in (b"\r", b"\n"):
+            while bytes(self._buffer[:1]) in (b"\r", b"\n"):
                 del self._buffer[:1]
             at = self._buffer.find(b"\r\n\r\n", max(0, self._searched - 3))
             if at < 0:

@@ -115,7 +115,7 @@ class RpcServer:
                 "tool/execute": self._method(_Execute, self._execute, finishes=True),
                 "tool/executeText": self._method(_ExecuteText, self._execute_text, finishes=True),
                 "registry/reload": self._method(_Empty, self._reload),
-                "server/health": self._method(_Empty, lambda _request, _params: health(self.runtime)),
+                "server/health": self._method(_Empty, self._health),
             }
         )
 
@@ -145,7 +145,8 @@ class RpcServer:
         self._trusted = options.get("trusted") is not False
         offered = _dict(_dict(given.get("capabilities")).get("general")).get("positionEncodings")
         known = cast("list[object]", offered) if isinstance(offered, list) else []
-        self._encoding = next((name for name in _ENCODINGS if name in known), "utf-16")
+        fallback: PositionEncoding = "utf-16"
+        self._encoding = next((name for name in _ENCODINGS if name in known), fallback)
         root = self._given_root or _root_of(given)
         self._runtime = Runtime(find_root(root) if self._given_root is None else root, _dict(options.get("settings")))
         process_id = given.get("processId")
@@ -268,6 +269,9 @@ class RpcServer:
             )
         finally:
             self.runtime.running -= 1
+
+    def _health(self, _request: Request, _params: _Empty) -> dict[str, Any]:
+        return health(self.runtime)
 
     def _reload(self, _request: Request, _params: _Empty) -> dict[str, Any]:
         before = {(tool.tool_id, tool.manifest.version): tool.manifest.raw for tool in self.runtime.registry.tools}

@@ -146,7 +146,7 @@ def _read(kind: type[msgspec.Struct], raw: Mapping[str, Any], prefix: str, probl
                 problems.append(f"{FILE_NAME}: '{prefix}{name}' must be a table; the default is used")
             continue
         try:
-            converted = msgspec.convert(value, field.type)
+            converted: object = msgspec.convert(value, cast("Any", field).type)
         except (msgspec.ValidationError, RecursionError) as error:
             problems.append(f"{FILE_NAME}: '{prefix}{name}': {error}; the default is used")
             continue

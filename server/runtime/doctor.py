@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from tamis.protocols.manifest import ExternalScript
 from tamis.server.runtime.health import sandbox_state
 from tamis.server.runtime.interpreters import interpreters_of
 from tamis.server.runtime.runtime import Runtime
@@ -33,7 +34,8 @@ def _runtimes(runtime: Runtime) -> list[dict[str, Any]]:
     from tamis.sandbox.interpreters import Interpreter, find_interpreter
 
     chosen = interpreters_of(runtime.settings)
-    used = {tool.manifest.raw.get("handler", {}).get("language") for tool in runtime.registry.tools}
+    handlers = [tool.manifest.handler for tool in runtime.registry.tools]
+    used = {handler.language for handler in handlers if isinstance(handler, ExternalScript)}
     checks: list[dict[str, Any]] = []
     for language in ("python", "nodejs", "bun"):
         found = find_interpreter(language, chosen)
