@@ -12,15 +12,15 @@ import binascii
 import msgspec
 
 from tamis.protocols.catalogue import CATALOGUE, message
-from tamis.protocols.coerce_json import read_json_text
 from tamis.protocols.contract import Problem
-from tamis.protocols.jsontext import parse_json
-from tamis.protocols.jsontree import from_pointer, to_pointer
+from tamis.protocols.jsontext.parse import parse_json
+from tamis.protocols.jsontext.tree import from_pointer, to_pointer
 from tamis.protocols.model import Call, Diag, Edit, Fix, Json, Param, Value
 from tamis.protocols.positions import Span
-from tamis.protocols.schema import Finding, Plan, Reading
-from tamis.protocols.schema_words import is_object
-from tamis.protocols.secrets import mask
+from tamis.protocols.schema.coerce_json import read_json_text
+from tamis.protocols.schema.plan import Finding, Plan, Reading
+from tamis.protocols.schema.secrets import mask
+from tamis.protocols.schema.words import is_object
 from tamis.protocols.suggest import same_name
 
 __all__ = ["CallCheck", "LocatedFinding", "check_call", "locate", "mask", "to_problem"]

@@ -13,13 +13,13 @@ from typing import Literal
 
 import msgspec
 
-from tamis.protocols.action import ACTION
+from tamis.protocols.action.protocol import ACTION
 from tamis.protocols.base import CallProtocol, Source
 from tamis.protocols.catalogue import severity
 from tamis.protocols.context import THINK, THINK_CLOSE, Context
 from tamis.protocols.model import Block, Call, Diag, Document, Edit, Fix, ReadOptions
-from tamis.protocols.tam import TAM
-from tamis.protocols.vcp import VCP
+from tamis.protocols.tam.protocol import TAM
+from tamis.protocols.vcp.protocol import VCP
 
 Mode = Literal["auto", "action", "tam", "vcp"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from tamis.protocols.schema_words import is_list, is_object
+from tamis.protocols.schema.words import is_list, is_object
 from tamis.server.analysis.snapshot import ToolView
 
 MAX_LISTED = 12

@@ -11,9 +11,9 @@ import posixpath
 from collections.abc import Iterator
 from typing import Any, cast
 
-from tamis.protocols.jsontree import JsonTree, Path, Place
+from tamis.protocols.jsontext.tree import JsonTree, Path, Place
 from tamis.protocols.positions import Span
-from tamis.protocols.schema_words import is_object
+from tamis.protocols.schema.words import is_object
 from tamis.server.analysis.answers import HoverText, ItemKind, Proposal
 from tamis.server.analysis.describe import describe_schema, type_name
 from tamis.server.analysis.json_words import META, PROFILE
@@ -88,7 +88,7 @@ def _schemas(snapshot: Snapshot, tree: JsonTree, path: Path) -> list[Schema]:
         schema = own.to_python() if own is not None else {}
         root = tree.root.at(path[: len(path) - len(example[1])]) if tree.root is not None else None
         return schemas_at(schema, root, example[1])
-    from tamis.protocols.manifest_schema import manifest_schema
+    from tamis.protocols.manifest.json_schema import manifest_schema
 
     return schemas_at(manifest_schema(), tree.root, path)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from tamis.protocols.jsontree import JsonNode, Path
+from tamis.protocols.jsontext.tree import JsonNode, Path
 
 Schema = dict[str, Any]
 _MAX_STEPS = 2_000

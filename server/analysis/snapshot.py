@@ -14,13 +14,13 @@ from typing import Protocol as TypingProtocol
 import msgspec
 
 from tamis.protocols.model import Json, ReadOptions, ToolHint
-from tamis.protocols.schema_words import is_list, is_object
+from tamis.protocols.schema.words import is_list, is_object
 
 if TYPE_CHECKING:
-    from tamis.protocols.manifest import Manifest, ManifestReading
+    from tamis.protocols.manifest.profile import ProfileReading
+    from tamis.protocols.manifest.reading import Manifest, ManifestReading
     from tamis.protocols.model import Document
-    from tamis.protocols.profile import ProfileReading
-    from tamis.protocols.schema import Plan
+    from tamis.protocols.schema.plan import Plan
 
 Protocol = Literal["auto", "action", "tam", "vcp"]
 DocumentKind = Literal["manifest", "profile", "text", "other"]
@@ -191,14 +191,14 @@ class Snapshot:
     @cached_property
     def manifest(self) -> ManifestReading:
         """The text as a manifest."""
-        from tamis.protocols.manifest import read_manifest
+        from tamis.protocols.manifest.reading import read_manifest
 
         return read_manifest(self.text, strict=self.settings.strict_json)
 
     @cached_property
     def profile(self) -> ProfileReading:
         """The text as an agent profile."""
-        from tamis.protocols.profile import read_profile
+        from tamis.protocols.manifest.profile import read_profile
 
         known = self.registry.names() if self.registry is not None else ()
         # Without a single registered tool every id would be unknown.

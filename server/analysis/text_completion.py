@@ -13,7 +13,7 @@ from typing import Any, cast
 import msgspec
 
 from tamis.protocols.positions import Span
-from tamis.protocols.schema_words import is_list, is_object
+from tamis.protocols.schema.words import is_list, is_object
 from tamis.protocols.suggest import normalised
 from tamis.server.analysis.answers import ItemKind, Proposal
 from tamis.server.analysis.cursor import Cursor, find_cursor

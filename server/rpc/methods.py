@@ -145,8 +145,7 @@ class RpcServer:
         self._trusted = options.get("trusted") is not False
         offered = _dict(_dict(given.get("capabilities")).get("general")).get("positionEncodings")
         known = cast("list[object]", offered) if isinstance(offered, list) else []
-        fallback: PositionEncoding = "utf-16"
-        self._encoding = next((name for name in _ENCODINGS if name in known), fallback)
+        self._encoding = _choose_encoding(known)
         root = self._given_root or _root_of(given)
         self._runtime = Runtime(find_root(root) if self._given_root is None else root, _dict(options.get("settings")))
         process_id = given.get("processId")
@@ -368,6 +367,13 @@ async def _serve(root: Path | None) -> int:
 def _check_size(text: str) -> None:
     if len(text) > MAX_TEXT_CHARS:
         raise named_error("textTooLarge", f"the text is larger than {MAX_TEXT_CHARS} characters", "send it in parts")
+
+
+def _choose_encoding(offered: list[object]) -> PositionEncoding:
+    for name in _ENCODINGS:
+        if name in offered:
+            return name
+    return "utf-16"
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from tamis.protocols.manifest import ExternalScript
+from tamis.protocols.manifest.reading import ExternalScript
 from tamis.server.runtime.health import sandbox_state
 from tamis.server.runtime.interpreters import interpreters_of
 from tamis.server.runtime.runtime import Runtime

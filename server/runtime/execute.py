@@ -29,11 +29,11 @@ from tamis.protocols.contract import (
     Status,
     Usage,
 )
-from tamis.protocols.manifest import ExternalScript, Manifest
+from tamis.protocols.manifest.reading import ExternalScript, Manifest
 from tamis.protocols.model import Call, Json
 from tamis.protocols.observation import Style, observation, plain, unknown_tool
 from tamis.protocols.positions import PositionEncoding
-from tamis.protocols.secrets import MASK, mask
+from tamis.protocols.schema.secrets import MASK, mask
 from tamis.sandbox import model as sandbox
 from tamis.server.runtime.checking import Checked, check_arguments, check_parsed, check_wire_call
 from tamis.server.runtime.config import Settings

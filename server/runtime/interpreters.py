@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamis.protocols.manifest import ExternalScript, Manifest
+from tamis.protocols.manifest.reading import ExternalScript, Manifest
 from tamis.sandbox.interpreters import Missing, find_interpreter
 from tamis.sandbox.model import Interpreters
 from tamis.server.runtime.config import Settings

@@ -14,8 +14,8 @@ from pathlib import PurePosixPath
 import msgspec
 
 from tamis.protocols.contract import Denied, Granted, Permissions
-from tamis.protocols.manifest import Manifest
-from tamis.protocols.manifest_security import CAPABILITIES
+from tamis.protocols.manifest.reading import Manifest
+from tamis.protocols.manifest.security import CAPABILITIES
 from tamis.server.runtime.config import Policy
 
 _OWN_FOLDER = frozenset({"self", ".", "./", "*", "**", "./*", "./**"})

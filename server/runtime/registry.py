@@ -15,10 +15,10 @@ from typing import Literal
 import msgspec
 
 from tamis.protocols.catalogue import message, severity
-from tamis.protocols.manifest import ExternalScript, Manifest, read_manifest
+from tamis.protocols.manifest.reading import ExternalScript, Manifest, read_manifest
 from tamis.protocols.model import Diag, ToolHint
 from tamis.protocols.positions import LineIndex
-from tamis.protocols.schema import Plan, compile_plan
+from tamis.protocols.schema.plan import Plan, compile_plan
 from tamis.server.runtime.config import Settings
 from tamis.server.runtime.loader import FoundFile, LoadProblem, Scan, scan
 from tamis.server.runtime.versions import satisfies, version_key

@@ -23,7 +23,7 @@ from tamis.protocols.contract import (
     ToolSummary,
     ValidateResult,
 )
-from tamis.protocols.manifest import ExternalScript, read_manifest
+from tamis.protocols.manifest.reading import ExternalScript, read_manifest
 from tamis.protocols.model import Diag, Document, Json, ReadOptions, ToolHint
 from tamis.protocols.observation import unknown_tool
 from tamis.protocols.positions import LineIndex, PositionEncoding
@@ -231,7 +231,7 @@ def _inline(tool_id: str, tools: Sequence[InlineTool]) -> Tool | None:
 
 def inline_tool(tool_id: str, parameters: dict[str, Json]) -> Tool:
     """A tool that exists only for one request: it can be checked against, never run."""
-    from tamis.protocols.manifest import Manifest, ServiceMethod
+    from tamis.protocols.manifest.reading import Manifest, ServiceMethod
 
     manifest = Manifest(
         tool_id=tool_id,

@@ -9,8 +9,8 @@ import pytest
 from tamis.protocols.catalogue import message
 from tamis.protocols.check import CallCheck, check_call, to_problem
 from tamis.protocols.model import Call, Param, Piece, Value
-from tamis.protocols.schema import compile_plan
-from tamis.protocols.secrets import mask
+from tamis.protocols.schema.plan import compile_plan
+from tamis.protocols.schema.secrets import mask
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

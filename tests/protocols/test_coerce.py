@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.protocols.coerce import Reading
-from tamis.protocols.coerce_json import read_json_text
-from tamis.protocols.schema import compile_plan
+from tamis.protocols.schema.coerce import Reading
+from tamis.protocols.schema.coerce_json import read_json_text
+from tamis.protocols.schema.plan import compile_plan
 
 from . import validation_adapter
 

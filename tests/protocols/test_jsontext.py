@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.protocols.jsontext import MAX_ERRORS, parse_json
+from tamis.protocols.jsontext.parse import MAX_ERRORS, parse_json
 from tests.growth import growth
 
 _FRAGMENTS = ["{", "}", "[", "]", ",", ":", '"a"', '"b\\n"', "1", "-1.5e3", "true", "null", " ", "\n", '"', "\\"]

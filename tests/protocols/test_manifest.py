@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
 from tamis.protocols.catalogue import CATALOGUE, message, severity
-from tamis.protocols.manifest import (
+from tamis.protocols.manifest.json_schema import manifest_schema
+from tamis.protocols.manifest.reading import (
     ExternalScript,
     Manifest,
     ServiceMethod,
@@ -20,8 +21,7 @@ from tamis.protocols.manifest import (
     is_version_range,
     read_manifest,
 )
-from tamis.protocols.manifest_schema import manifest_schema
-from tamis.protocols.manifest_security import host_pattern_fault, path_pattern_fault
+from tamis.protocols.manifest.security import host_pattern_fault, path_pattern_fault
 
 GOOD: dict[str, Any] = {
     "toolId": "custom:count-words",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.catalogue import severity
-from tamis.protocols.profile import Profile, ToolCallConfig, read_profile
+from tamis.protocols.manifest.profile import Profile, ToolCallConfig, read_profile
 
 SEED = """{
   // ...

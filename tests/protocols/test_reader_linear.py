@@ -54,7 +54,9 @@ STRESS: dict[str, Callable[[int], str]] = {
 
 @pytest.mark.parametrize("name", STRESS)
 def test_time_grows_with_the_text(name: str) -> None:  # ruling 10
-    assert growth(STRESS[name], read_text, 1_000) <= 8
+    # Past the cap on parameters a block is rejected by the tolerant path: compare like with like.
+    size = 12_000 if name == "parameters" else 1_000
+    assert growth(STRESS[name], read_text, size) <= 8
 
 
 def test_ten_megabytes_in_one_value() -> None:  # ruling 10

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tamis.protocols import action
+from tamis.protocols.action import protocol as action
+from tamis.protocols.action.decode import as_cdata, escape
 from tamis.protocols.model import Document, Param, Piece, ReadOptions, Value
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.protocols.reader import read_text
 from tamis.protocols.repair import apply_edits, safe_edits
-from tamis.protocols.xmlvalue import as_cdata, escape
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(
     lambda n: n.lower()

@@ -16,12 +16,12 @@ from jsonschema import Draft7Validator, Draft202012Validator
 
 from tamis.protocols.catalogue import message
 from tamis.protocols.model import Diag
-from tamis.protocols.schema import Outcome, compile_plan
-from tamis.protocols.schema_check import check_schema
-from tamis.protocols.schema_errors import make_validator
-from tamis.protocols.schema_nfa import Automaton
-from tamis.protocols.schema_regex import PatternError, compile_pattern
-from tamis.protocols.schema_valid import compile_valid
+from tamis.protocols.schema.check import check_schema
+from tamis.protocols.schema.errors import make_validator
+from tamis.protocols.schema.nfa import Automaton
+from tamis.protocols.schema.plan import Outcome, compile_plan
+from tamis.protocols.schema.regex import PatternError, compile_pattern
+from tamis.protocols.schema.valid import compile_valid
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 # Groups of the public suite that ask for what we refuse on purpose: retrieval of remote schemas, and custom meta-schemas.

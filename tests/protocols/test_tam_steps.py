@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tamis.protocols.keys import parse_key
 from tamis.protocols.model import ReadOptions, ToolHint
+from tamis.protocols.tam.keys import parse_key
 from tests.protocols.tam_vcp_blocks import block, call, codes, find, read, repaired, runs, tam, warnings
 
 ONE = "command_1:»»»A.a«««"

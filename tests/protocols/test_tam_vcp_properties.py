@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from tamis.protocols.base import Source
 from tamis.protocols.model import ReadOptions
-from tamis.protocols.pairs import Lexed
-from tamis.protocols.pairs_lexer import lex
+from tamis.protocols.pairs.lexer import lex
+from tamis.protocols.pairs.walk import Lexed
 from tamis.protocols.reader import read_text
-from tamis.protocols.tam import DIALECT, TAM
-from tamis.protocols.tam import lex_canonical as tam_canonical
-from tamis.protocols.vcp import DIALECTS, VCP
-from tamis.protocols.vcp import lex_canonical as vcp_canonical
+from tamis.protocols.tam.protocol import DIALECT, TAM
+from tamis.protocols.tam.protocol import lex_canonical as tam_canonical
+from tamis.protocols.vcp.protocol import DIALECTS, VCP
+from tamis.protocols.vcp.protocol import lex_canonical as vcp_canonical
 from tests.growth import growth
 from tests.protocols.tam_vcp_blocks import read, repaired, runs, tam, vcp, warnings
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamis.protocols.schema import Plan, compile_plan
-from tamis.protocols.schema_words import label
+from tamis.protocols.schema.plan import Plan, compile_plan
+from tamis.protocols.schema.words import label
 from tamis.protocols.suggest import best
 
 _PLANS: dict[str, Plan] = {}

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tamis.protocols.manifest import FileAccess, Manifest, SecurityContext, read_manifest
+from tamis.protocols.manifest.reading import FileAccess, Manifest, SecurityContext, read_manifest
 from tamis.server.runtime.config import Policy
 from tamis.server.runtime.permissions import Grant, grant
 

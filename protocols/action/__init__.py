@@ -1,0 +1,1 @@
+"""ACTION: the block, its two shapes, and everything that models do to them."""

@@ -1,0 +1,319 @@
+"""The canonical path of the ACTION protocol: what is written as the seeds say, in one pass of one expression.
+
+It gives up (None) on anything unusual; the tolerant path then reads the block and owns the diagnostics. Both give the same
+result for every text that this one takes (a test), so it must not repair, warn or guess.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tamis.protocols.action.decode import Decoded, control_characters, trim_blank, trim_cdata, trim_layout
+from tamis.protocols.action.names import INPUT_ALIASES as INPUT_LIKE
+from tamis.protocols.action.names import INPUTS, STRONG_TOOL_ID, TOOL_ID, TOOL_ID_ALIASES, WRAPPERS
+from tamis.protocols.action.names import INPUTS_ALIASES as INPUTS_LIKE
+from tamis.protocols.base import Source
+from tamis.protocols.model import (
+    MAX_BLOCK_CHARS,
+    MAX_DEPTH,
+    MAX_NAME_CHARS,
+    MAX_PARAMS,
+    MAX_STEPS,
+    Block,
+    Call,
+    Comment,
+    Diag,
+    Param,
+    Piece,
+    ReadOptions,
+    Value,
+)
+from tamis.protocols.patterns import lazy
+from tamis.protocols.positions import Span
+
+# One step: blanks, then a whole leaf, an opening tag with the text behind it, a closing tag, or the start of a comment.
+_STEP = lazy(
+    r"""\s*+<(?:
+        (?P<name>[A-Za-z_][A-Za-z0-9_.\-]*+)(?:[ ]name="(?P<attr>[^"<>&]++)")?>
+            (?:(?P<text>[^<&]*+)(?P<leaf></(?P=name)>)?)
+        | (?P<self>[A-Za-z_][A-Za-z0-9_.\-]*+)\s*+/>
+        | /(?P<close>[A-Za-z_][A-Za-z0-9_.\-]*+)>
+        | (?P<comment>!--)
+    )""",
+    re.VERBOSE,
+)
+_CLOSE = lazy(r"</([A-Za-z_][A-Za-z0-9_.\-]*+)>")
+_ATTRIBUTE_NAME = lazy(
+    r"[^\s\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad\"'“”‘’`](?:[^\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad\"'“”‘’`]*[^\s\"'“”‘’`])?"
+)
+_ACTION_MARK = lazy(r"<[\s/]{0,8}+(?i:action)\b")
+_TOOL_ID = lazy(r"[A-Za-z0-9_][\w:.\-/@]*+")
+_RESERVED = STRONG_TOOL_ID | TOOL_ID_ALIASES | INPUTS_LIKE | INPUT_LIKE | WRAPPERS | {INPUTS, "action"}
+
+
+class _Unusual(Exception):  # noqa: N818 - control flow of this module, no error
+    """Something that only the tolerant path may judge."""
+
+
+def read_canonical(source: Source, opener: Span, limit: int, options: ReadOptions) -> Block | None:
+    """The block at ``opener``, or None when anything in it is unusual."""
+    text = source.text
+    try:
+        block = _Canonical(source, opener, limit, options).read()
+    except _Unusual:
+        return None
+    start, end = block.span
+    if end - start > MAX_BLOCK_CHARS or control_characters(text, start, end):
+        return None
+    # A second closing marker before the next opener may mean that a value holds the first.
+    after = _ACTION_MARK.search(text, end) if source.find("ction", end) >= 0 or source.find("CTION", end) >= 0 else None
+    if after is not None and "/" in after.group():
+        return None
+    return block
+
+
+class _Canonical:
+    __slots__ = ("_at", "_comments", "_limit", "_opener", "_options", "_source", "_text")
+
+    def __init__(self, source: Source, opener: Span, limit: int, options: ReadOptions) -> None:
+        self._source = source
+        self._text = source.text
+        self._opener = opener
+        self._limit = limit
+        self._options = options
+        self._at = opener[1]
+        self._comments: list[Comment] = []
+
+    def read(self) -> Block:
+        match = self._step()
+        name = match.group("name") or match.group("self")
+        if name is None:
+            raise _Unusual
+        calls: list[Call] = []
+        diagnostics: list[Diag] = []
+        if name == TOOL_ID:
+            calls.append(self._inputs_call(match))
+            match = self._step()
+        else:
+            while name is not None:
+                calls.append(self._tool(match, name))
+                match = self._step()
+                name = match.group("name") or match.group("self")
+            if len(calls) > 1:
+                second = calls[1]
+                diagnostics.append(Diag("AX135", (second.span[0], second.tool_span[1]), {"n": len(calls)}))
+        if match.group("close") != "ACTION" or len(calls) > MAX_STEPS:
+            raise _Unusual
+        end = match.end()
+        return Block(
+            "action",
+            (self._opener[0], end),
+            self._opener,
+            (end - 9, end),
+            calls=calls,
+            diagnostics=diagnostics,
+            comments=self._comments,
+        )
+
+    def _step(self) -> re.Match[str]:
+        """The next tag or leaf, behind any comments."""
+        while True:
+            match = _STEP.match(self._text, self._at, self._limit)
+            if match is None:
+                raise _Unusual
+            self._at = match.end()
+            if match.group("comment") is None:
+                return match
+            start = match.end()
+            end = self._text.find("-->", start, min(self._limit, start + 10_000))
+            if end < 0:
+                raise _Unusual
+            self._at = end + 3
+            self._comments.append(Comment((start - 4, end + 3), self._text[start:end].strip()))
+
+    def _tool(self, match: re.Match[str], name: str) -> Call:
+        if name.lower() in _RESERVED or len(name) > MAX_NAME_CHARS:
+            raise _Unusual
+        hint = self._options.tools.get(name)
+        if match.group("self") is not None:
+            start = match.start("self")
+            return Call("action", name, match.span("self"), (start - 1, match.end()), shape="tag")
+        if match.group("attr") is not None:
+            raise _Unusual
+        start = match.start("name")
+        tool_span = match.span("name")
+        if match.group("leaf") is not None or match.group("text").strip():
+            if match.group("text").strip() or match.group("leaf") is None:
+                raise _Unusual
+            return Call("action", name, tool_span, (start - 1, match.end()), shape="tag")
+        params: dict[str, Param] = {}
+        while True:
+            match = self._step()
+            close = match.group("close")
+            if close is not None:
+                if close != name:
+                    raise _Unusual
+                end = match.end()
+                break
+            key = match.group("name") or match.group("self")
+            if match.group("attr") is not None or (hint is not None and self._guided(match)):
+                raise _Unusual
+            if len(key) > MAX_NAME_CHARS or key.lower() in ("action", INPUTS):
+                raise _Unusual
+            outer, key_span = match.start("name") - 1, match.span("name")
+            if match.group("self") is not None:
+                outer, key_span = match.start("self") - 1, match.span("self")
+            value = self._value(match, key, 0)
+            self._add(params, Param(key, value, (outer, self._at), key_span, key), hint is not None)
+        return Call("action", name, tool_span, (start - 1, end), list(params.values()), shape="tag")
+
+    def _add(self, params: dict[str, Param], param: Param, guided: bool) -> None:
+        before = params.get(param.name)
+        if before is None:
+            params[param.name] = param
+            if len(params) > MAX_PARAMS:
+                raise _Unusual
+            return
+        if guided:
+            raise _Unusual
+        before.value = _joined(before.value, param.value)
+        before.span = (before.span[0], param.span[1])
+
+    def _value(self, match: re.Match[str], name: str, depth: int) -> Value:
+        """The value of the element that ``match`` opens; the pass stands behind its closing tag afterwards."""
+        text = self._text
+        if match.group("self") is not None:
+            return Value("text", (match.end(), match.end()))
+        start, end = match.span("text")
+        if match.group("leaf") is not None:
+            if start < end and (text[start].isspace() or text[end - 1].isspace()):
+                start, end = trim_layout(text, start, end)
+            return Value("text", (start, end), (Piece(start, end),) if start < end else ())
+        if text.startswith("<![CDATA[", end):
+            if start < end and not text[start:end].isspace():
+                raise _Unusual
+            return self._cdata(end, name)
+        if end < self._limit and text[end] == "&":
+            return self._escaped(start, name)
+        if start < end and not text[start:end].isspace():
+            raise _Unusual
+        if depth > MAX_DEPTH // 2:
+            raise _Unusual
+        return self._structure(start, name, depth)
+
+    def _cdata(self, at: int, name: str) -> Value:
+        start = at + 9
+        close = self._source.find("]]>", start)
+        if close < 0 or close + 3 > self._limit or self._text.find("<![CDATA[", start, close) >= 0:
+            raise _Unusual
+        self._at = close + 3
+        self._closing(name)
+        start, end = trim_cdata(self._text, start, close)
+        return Value("text", (start, end), (Piece(start, end),) if start < end else (), cdata=True)
+
+    def _escaped(self, start: int, name: str) -> Value:
+        text = self._text
+        end = text.find("<", start, self._limit)
+        if end < 0:
+            raise _Unusual
+        decoded = Decoded()
+        start_of_text, stop = trim_layout(text, start, end)
+        decoded.text(text, start_of_text, stop)
+        if decoded.raw_ampersands or decoded.undefined:
+            raise _Unusual
+        self._at = end
+        match = _CLOSE.match(text, end, self._limit)
+        if match is None or match.group(1) != name:
+            raise _Unusual
+        self._at = match.end()
+        return Value("text", (start_of_text, stop), tuple(decoded.pieces))
+
+    def _closing(self, name: str) -> None:
+        at = self._at
+        text = self._text
+        while at < self._limit and text[at].isspace():
+            at += 1
+        match = _CLOSE.match(text, at, self._limit)
+        if match is None or match.group(1) != name:
+            raise _Unusual
+        self._at = match.end()
+
+    def _structure(self, start: int, name: str, depth: int) -> Value:
+        """An element with only elements inside: a list of items, or an object (ruling 15)."""
+        entries: dict[str, Value] = {}
+        items: list[Value] = []
+        others = False
+        while True:
+            match = self._step()
+            close = match.group("close")
+            if close is not None:
+                if close != name:
+                    raise _Unusual
+                end = match.start("close") - 2
+                break
+            key = match.group("name") or match.group("self")
+            if match.group("attr") is not None or key.lower() == "action" or len(key) > MAX_NAME_CHARS:
+                raise _Unusual
+            value = self._value(match, key, depth + 1)
+            items.append(value)
+            others = others or key != "item"
+            before = entries.get(key)
+            entries[key] = value if before is None else _joined(before, value)
+        span = trim_blank(self._text, start, end)
+        if not items:
+            # Only comments inside: the tolerant path knows what they leave behind.
+            raise _Unusual
+        if not others:
+            return Value("list", span, items=items, item_list=True)
+        return Value("object", span, entries=entries)
+
+    def _inputs_call(self, match: re.Match[str]) -> Call:
+        text = self._text
+        outer = match.start("name") - 1
+        if match.group("self") is not None or match.group("attr") is not None or match.group("leaf") is None:
+            raise _Unusual
+        span = trim_blank(text, *match.span("text"))
+        if _TOOL_ID.fullmatch(text, *span) is None or span[1] - span[0] > MAX_NAME_CHARS:
+            raise _Unusual
+        tool_id = text[span[0] : span[1]]
+        hint = self._options.tools.get(tool_id)
+        match = self._step()
+        if match.group("self") == INPUTS:
+            return Call("action", tool_id, span, (outer, match.end()), shape="inputs")
+        if match.group("name") != INPUTS or match.group("attr") is not None or match.group("text").strip():
+            raise _Unusual
+        params: dict[str, Param] = {}
+        if match.group("leaf") is not None:
+            return Call("action", tool_id, span, (outer, match.end()), shape="inputs")
+        while True:
+            match = self._step()
+            close = match.group("close")
+            if close is not None:
+                if close != INPUTS:
+                    raise _Unusual
+                end = match.end()
+                break
+            key = match.group("attr")
+            if match.group("name") != "input" or key is None or _ATTRIBUTE_NAME.fullmatch(key) is None:
+                raise _Unusual
+            if key in params or len(params) >= MAX_PARAMS or (hint is not None and self._guided(match)):
+                raise _Unusual
+            start = match.start("name") - 1
+            value = self._value(match, "input", 0)
+            params[key] = Param(key, value, (start, self._at), match.span("attr"), key, "input")
+        return Call("action", tool_id, span, (outer, end), list(params.values()), shape="inputs")
+
+    def _guided(self, match: re.Match[str]) -> bool:
+        """True for an element with elements inside: what it is, the tool's schema says."""
+        if match.group("leaf") is not None or match.group("self") is not None:
+            return False
+        return not self._text.startswith(("<![CDATA[", "&"), match.end())
+
+
+def _joined(before: Value, value: Value) -> Value:
+    span = (before.span[0], value.span[1])
+    if before.kind == "list" and before.repeated:
+        before.items.append(value)
+        before.span = span
+        return before
+    return Value("list", span, items=[before, value], repeated=True)

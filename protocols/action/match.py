@@ -1,0 +1,289 @@
+"""Which closing tag belongs to which opening one in an ACTION block, when models mix them up.
+
+The pass goes over the tokens once with an explicit stack. Where a closing tag does not fit, what follows decides: the same
+tag again, the open element's own closing tag, or neither. Anything with more than one reading is an error (ruling 1, F4,
+F7 to F9). Must not know tools, parameters or values.
+"""
+
+from __future__ import annotations
+
+from tamis.protocols.action.names import STRONG_TOOL_ID
+from tamis.protocols.action.tokens import MARKER_KEY, NOWHERE, TagIndex, Token, Tokens
+from tamis.protocols.model import MAX_PROBLEMS, Diag, Edit, Fix
+
+_MAX_NESTED = 4
+"""Openers of a block inside a block that are looked into before the outer one is given up."""
+
+
+class Match:
+    """The result: where the block's closing marker is, and what had to be assumed to find out."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        self.close: int | None = None
+        """Index of the token that closes the block, or None."""
+        self.nested: int | None = None
+        """Index of the first opener inside the block that is not part of a closed value."""
+        self.diagnostics: list[Diag] = []
+        self.inner_end: dict[int, int] = {}
+        """Where an element's content ends when that is not the start of its closing tag."""
+        self.max_depth = 0
+
+
+class _Open:
+    __slots__ = ("index", "key", "name")
+
+    def __init__(self, index: int, name: str, key: str) -> None:
+        self.index = index
+        self.name = name
+        self.key = key
+
+
+def match_block(tokens: Tokens, index: TagIndex) -> Match:
+    """Pairs the tags of the block whose opening marker ends where ``tokens`` begins."""
+    return _Matcher(tokens, index).run()
+
+
+class _Matcher:
+    def __init__(self, tokens: Tokens, index: TagIndex) -> None:
+        self.tokens = tokens
+        self.index = index
+        self.text = tokens.text
+        self.match = Match(tokens)
+        self.stack: list[_Open] = [_Open(-1, "ACTION", MARKER_KEY)]
+        self.places: dict[str, list[int]] = {MARKER_KEY: [0]}
+        self.closed: set[str] = set()
+        """Keys of elements that were closed, to tell a stray tag from an ambiguity."""
+
+    def run(self) -> Match:
+        i = 0
+        nested = 0
+        while (token := self.tokens.get(i)) is not None:
+            if token.kind == "open":
+                if token.key == MARKER_KEY:
+                    nested += 1
+                    if self.match.nested is None:
+                        self.match.nested = i
+                    if nested > _MAX_NESTED:
+                        break
+                self._push(i, token)
+            elif token.kind == "close" and self._close(i, token):
+                self.match.close = i
+                self._check_after(i, token)
+                break
+            i += 1
+        self._settle_nested()
+        return self.match
+
+    def _check_after(self, i: int, token: Token) -> None:
+        """A second run of the same closing tags behind the block: its last value may have held the first (F4)."""
+        tokens = self.tokens.list
+        if i < 2 or tokens[i - 1].kind != "close" or tokens[i - 2].kind != "close":
+            return
+        again = self.index.next_close(MARKER_KEY, token.end)
+        if again >= self.index.next_open(MARKER_KEY, token.end):
+            return
+        inner, outer = tokens[i - 2].key, tokens[i - 1].key
+        first = self.index.next_close(inner, token.end)
+        second = self.index.next_close(outer, token.end)
+        if first < second < again and not self.text[token.end : first].isspace() and again - first <= 1024:
+            run = "".join(self.text[first:again].split()).lower()
+            if run == f"</{inner}></{outer}>":
+                self._report(Diag("AX112", (first, again), {"name": tokens[i - 2].name}, "error"))
+
+    def _push(self, i: int, token: Token) -> None:
+        self.places.setdefault(token.key, []).append(len(self.stack))
+        self.stack.append(_Open(i, token.name, token.key))
+
+    def _pop(self) -> _Open:
+        top = self.stack.pop()
+        self.places[top.key].pop()
+        return top
+
+    def _pair(self, i: int) -> None:
+        top = self._pop()
+        self.match.max_depth = max(self.match.max_depth, len(self.stack))
+        self.tokens.list[top.index].partner = i
+        self.tokens.list[i].partner = top.index
+        self.closed.add(top.key)
+
+    def _close(self, i: int, token: Token) -> bool:
+        """Takes a closing tag; True when it closes the block."""
+        places = self.places.get(token.key)
+        top = self.stack[-1]
+        if not places:
+            self._stray(i, token, top)
+            return False
+        depth = places[-1]
+        if depth == len(self.stack) - 1:
+            if depth == 0:
+                return True
+            self._matching(i, token, top)
+            return False
+        return self._deeper(i, token, depth)
+
+    def _matching(self, i: int, token: Token, top: _Open) -> None:
+        """The tag closes the innermost element, unless the value holds its own closing tag (F4)."""
+        if len(self.stack) >= 3:
+            again = self.index.next_close(top.key, token.end)
+            if (
+                again < self.index.next_open(top.key, token.end)
+                and again < self._scope_end(token.end)
+                and self.text[token.end : self._next_start(i)].strip()
+            ):
+                token.raw = True
+                token.flag = "own" if self._only_text(i, again) else "own-unclear"
+                return
+        if token.name != top.name and token.key == top.key:
+            edit = Edit(token.name_span[0], token.name_span[1], top.name)
+            fix = Fix(f"Write </{top.name}>", (edit,))
+            self._report(
+                Diag("AX107", (token.start, token.end), {"got": token.name, "name": top.name}, fix=fix, repair=True)
+            )
+        self._pair(i)
+
+    def _deeper(self, i: int, token: Token, depth: int) -> bool:
+        """The tag closes an outer element while inner ones are open."""
+        end = token.end
+        for inner in reversed(self.stack[depth + 1 :][-4:]):
+            own = self.index.next_close(inner.key, end)
+            if own >= self.index.next_open(inner.key, end):
+                continue
+            gap_end = self._next_start(i)
+            follow = self.tokens.get(i + 1)
+            if self.text[end:gap_end].strip():
+                if self.index.next_close(token.key, own) < NOWHERE and (
+                    depth == 0 or own < self._scope_end_above(depth, end)
+                ):
+                    token.raw = True
+                    return False
+                continue
+            if follow is not None and follow.kind == "close" and follow.key == inner.key and inner is self.stack[-1]:
+                if depth == len(self.stack) - 2:
+                    return self._swapped(i, token, follow, depth)
+                break
+        while len(self.stack) - 1 > depth:
+            self._pop()
+        if depth == 0:
+            return True
+        self._pair(i)
+        return False
+
+    def _swapped(self, i: int, token: Token, follow: Token, depth: int) -> bool:
+        """``<a>x</T></a>``: the two closing tags are in the wrong order (AX106)."""
+        text = self.text
+        first, second = text[token.start : token.end], text[follow.start : follow.end]
+        edits = (Edit(token.start, token.end, second), Edit(follow.start, follow.end, first))
+        self._report(
+            Diag(
+                "AX106",
+                (token.start, follow.end),
+                {"a": token.name, "b": follow.name},
+                fix=Fix("Swap the closing tags", edits),
+                repair=True,
+            )
+        )
+        token.key, follow.key = follow.key, token.key
+        token.name, follow.name = follow.name, token.name
+        if depth == 0:
+            # The block's own closing tag came first: it is the next token, which the pass takes now.
+            self._pair(i)
+            return False
+        self._pair(i)
+        return False
+
+    def _stray(self, i: int, token: Token, top: _Open) -> None:
+        """A closing tag of a name that is not open."""
+        level = len(self.stack) - 1
+        before_start = self.tokens.list[i - 1].end if i > 0 else self.tokens.list[0].start
+        before = self.text[before_start : token.start]
+        previous = self.tokens.list[i - 1] if i > 0 else None
+        own_ahead = self._own_ahead(top, token.end) and not self._crossed(i, token, top)
+        if level >= 2 and own_ahead:
+            if previous is not None and previous.kind == "close" and previous.key == token.key and not before.strip():
+                self._stray_report(token)
+                return
+            token.raw = True
+            return
+        gap = self.text[token.end : self._next_start(i)]
+        follow = self.tokens.get(i + 1)
+        if not own_ahead and level >= 1 and not gap.strip() and follow is not None:
+            after_element = previous is not None and previous.kind in ("close", "self") and not before.strip()
+            if level >= 2 or top.key in STRONG_TOOL_ID or (after_element and follow.kind in ("close", "open")):
+                edit = Edit(token.name_span[0], token.name_span[1], top.name)
+                fix = Fix(f"Write </{top.name}>", (edit,))
+                self._report(
+                    Diag("AX104", (token.start, token.end), {"got": token.name, "name": top.name}, fix=fix, repair=True)
+                )
+                self._pair(i)
+                return
+        if level >= 2:
+            token.raw = True
+            return
+        if before.strip() and token.key in self.closed:
+            # Text and then the closing tag of an element that was closed before: its value may have been cut (F4).
+            self._report(Diag("AX112", (token.start, token.end), {"name": token.name}, "error"))
+            token.raw = False
+            return
+        self._stray_report(token)
+
+    def _stray_report(self, token: Token) -> None:
+        fix = Fix(f"Remove </{token.name}>", (Edit(token.start, token.end, ""),))
+        self._report(Diag("AX105", (token.start, token.end), {"name": token.name}, fix=fix, repair=True))
+
+    def _own_ahead(self, top: _Open, at: int) -> bool:
+        if top.index < 0:
+            return self.index.next_close(top.key, at) < NOWHERE
+        own = self.index.next_close(top.key, at)
+        return own < self.index.next_open(top.key, at) and own < self._scope_end(at)
+
+    def _crossed(self, i: int, token: Token, top: _Open) -> bool:
+        """``<a>1</b><b>2</a>``: the names of two closing tags were mixed up (F7)."""
+        follow = self.tokens.get(i + 1)
+        if follow is None or follow.kind != "open" or follow.key != token.key or top.index < 0:
+            return False
+        if self.text[token.end : follow.start].strip():
+            return False
+        own = self.index.next_close(top.key, follow.end)
+        return own < self.index.next_close(token.key, follow.end) and own < self.index.next_open(token.key, follow.end)
+
+    def _scope_end(self, at: int) -> int:
+        """Where the element around the innermost one is closed next, or the block; nowhere when neither is."""
+        outer = self.stack[-2] if len(self.stack) > 1 else self.stack[-1]
+        return min(self.index.next_close(outer.key, at), self.index.next_close(MARKER_KEY, at))
+
+    def _scope_end_above(self, depth: int, at: int) -> int:
+        return self.index.next_close(self.stack[depth - 1].key, at)
+
+    def _next_start(self, i: int) -> int:
+        follow = self.tokens.get(i + 1)
+        return follow.start if follow is not None else self.tokens.limit
+
+    def _only_text(self, i: int, until: int) -> bool:
+        """True when only text stands between token ``i`` and the closing tag at ``until``."""
+        follow = self.tokens.get(i + 1)
+        return follow is not None and follow.start >= until
+
+    def _settle_nested(self) -> None:
+        """Keeps ``nested`` only where the inner opener does not stand in the closed value of a parameter (F16)."""
+        match = self.match
+        if match.nested is None:
+            return
+        match.nested = None
+        around: list[int] = []
+        for i, token in enumerate(self.tokens.list):
+            if match.close is not None and i >= match.close:
+                return
+            while around and i >= around[-1]:
+                around.pop()
+            if token.kind != "open":
+                continue
+            if token.key == MARKER_KEY and len(around) < 2:
+                match.nested = i
+                return
+            if token.partner > i:
+                around.append(token.partner)
+
+    def _report(self, diag: Diag) -> None:
+        if len(self.match.diagnostics) <= MAX_PROBLEMS:
+            self.match.diagnostics.append(diag)

@@ -1,0 +1,357 @@
+"""Parameters of an ACTION call: children of a tool's element, ``<input name="…">``, attributes, a JSON object (ruling 12).
+
+Must not know how calls stand in a block.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tamis.protocols.action.attributes import Attribute, read_attributes
+from tamis.protocols.action.decode import as_cdata, escape, trim_blank
+from tamis.protocols.action.elements import ElementReader
+from tamis.protocols.action.findings import Element
+from tamis.protocols.action.json import json_params
+from tamis.protocols.action.names import (
+    INPUT,
+    INPUT_ALIASES,
+    INPUTS_ALIASES,
+    NAME_ATTRIBUTES,
+    VALUE_ATTRIBUTES,
+)
+from tamis.protocols.action.tokens import INVISIBLE
+from tamis.protocols.action.values import join
+from tamis.protocols.model import (
+    MAX_PARAMS,
+    Call,
+    Edit,
+    Json,
+    Param,
+    Value,
+)
+from tamis.protocols.positions import Span
+
+_EXCERPT = 40
+_NO_TAG = "?"
+"""For ``_alias``: no single other tag would do."""
+_TAG_SAFE = re.compile(r"[A-Za-z_][\w.:\-/]*")
+
+
+class ParamReader(ElementReader):
+    """Reads the parameters of one block's calls."""
+
+    def _ignored(self, attribute: Attribute, tag: str) -> None:
+        self.findings.add(
+            "AX136",
+            attribute.span,
+            {"name": attribute.name or self.text[attribute.span[0] : attribute.span[1]], "tag": tag},
+            edits=(Edit(*attribute.span, ""),),
+            title="Remove the attribute",
+        )
+
+    def _alias(self, element: Element, canonical: str, tag: str = "") -> None:
+        """Reports a tag read as another (AX154); ``tag`` is the opening tag that should stand there."""
+        token = element.token
+        edits = self._retagged(element, tag or f"<{canonical}>", canonical) if tag or token.attributes is None else ()
+        if not tag and not edits and token.attributes is not None and canonical == INPUT:
+            edits = self._retagged(element, "", canonical)
+        args: dict[str, str | int] = {"got": token.name, "canonical": canonical}
+        self.findings.add("AX154", token.name_span, args, edits=edits, title=f"Write <{canonical}>")
+
+    def _retagged(self, element: Element, tag: str, name: str) -> tuple[Edit, ...]:
+        """The edits that give an element another tag; none where its tags are odd in another way too."""
+        token = element.token
+        raw = self.text[token.name_span[0] : token.name_span[1]]
+        if tag == _NO_TAG or _TAG_SAFE.fullmatch(name) is None or token.flag or raw != token.name:
+            return ()
+        first = Edit(*token.name_span, name) if not tag else Edit(token.start, token.end, tag)
+        if token.kind == "self":
+            return (first,) if not tag else (Edit(token.start, token.end, f"{tag[:-1]}/>"),)
+        if self.text[element.end : element.outer_end] != f"</{raw}>":
+            return ()
+        return (first, Edit(element.end, element.outer_end, f"</{name}>"))
+
+    def _attribute_params(
+        self, params: dict[str, Param], call: Call, element: Element, attributes: list[Attribute], schema: Json
+    ) -> None:
+        """Parameters given as attributes of the tool (AX137); what cannot be one is ignored (AX136)."""
+        taken = [
+            a
+            for a in attributes
+            if a.value is not None and a.name and ":" not in a.name and not a.name.startswith("xml")
+        ]
+        declared = schema_names(schema)
+        if params and not any(a.name in declared for a in taken):
+            taken = []
+        first: Attribute | None = None
+        for attribute in attributes:
+            if attribute not in taken or attribute.name in params or attribute.value is None:
+                self._ignored(attribute, call.tool_id)
+                continue
+            first = first or attribute
+            params[attribute.name] = Param(
+                attribute.name,
+                attribute.value,
+                attribute.span,
+                attribute.name_span,
+                attribute.name,
+                "attribute",
+            )
+        if first is None:
+            return
+        edits: tuple[Edit, ...] = ()
+        given = [param for param in params.values() if param.origin == "attribute"]
+        if len(given) == len(attributes) == len(params) and not self.text[element.start : element.end].strip():
+            body = "".join(self._written(param, False) for param in given)
+            raw = self.text[element.token.name_span[0] : element.token.name_span[1]]
+            edits = (Edit(element.open, element.outer_end, f"<{raw}>{body}</{raw}>"),)
+        self.findings.add("AX137", first.span, {"tool": call.tool_id}, edits=edits, title="Write elements")
+
+    def _child(self, params: dict[str, Param], child: Element, schema: Json) -> None:
+        """A child of a tool element: a parameter by its tag, or ``<parameter name="…">``."""
+        token = child.token
+        declared = schema_names(schema)
+        attributes = read_attributes(self.text, token.attributes)
+        if child.key in INPUT_ALIASES and child.name not in declared:
+            named = next((a for a in attributes if a.name.lower() == "name" and a.value is not None), None)
+            if named is not None and named.value is not None:
+                name = named.value.text(self.text).strip()
+                self._alias(child, name, f"<{name}>" if len(attributes) == 1 else "")
+                rest = [a for a in attributes if a is not named]
+                self._take(params, child, name, named.value.span, rest, schema, "child")
+                return
+        name, name_span = child.name, token.name_span
+        bare = [a for a in attributes if a.value is None]
+        if bare and len(bare) == len(attributes) and child.closed and token.kind == "open":
+            raw = self.text[token.name_span[0] : bare[-1].span[1]]
+            close = self.text[child.end : child.outer_end]
+            if raw in close:
+                self.findings.add("AX134", (token.name_span[0], bare[-1].span[1]), {"raw": raw})
+                self.values.forget_junk(child)
+                name, name_span, attributes = raw, (token.name_span[0], bare[-1].span[1]), []
+        if not name:
+            self.findings.add("TC061", token.name_span, error=True)
+            return
+        self.values.check_name(token, tool=False)
+        self._take(params, child, name, name_span, attributes, schema, "child")
+
+    def _take(
+        self,
+        params: dict[str, Param],
+        child: Element,
+        name: str,
+        name_span: Span,
+        attributes: list[Attribute],
+        schema: Json,
+        origin: str,
+    ) -> None:
+        """Reads one parameter into ``params``; a second one of the name makes a list (ruling 15)."""
+        part = schema_part(schema, name)
+        value: Value | None = None
+        if not self.text[child.start : child.end].strip():
+            given = next((a for a in attributes if a.name.lower() in VALUE_ATTRIBUTES and a.value is not None), None)
+            if given is not None and given.value is not None:
+                attributes = [a for a in attributes if a is not given]
+                value = given.value
+                tag = self.text[child.token.name_span[0] : child.token.name_span[1]]
+                body = as_cdata(value.text(self.text)) if value.text(self.text) else ""
+                edits = (
+                    Edit(given.span[0], given.span[1], ""),
+                    Edit(child.start - (2 if child.token.kind == "self" else 0), child.outer_end, f">{body}</{tag}>"),
+                )
+                if child.token.kind != "self":
+                    edits = (edits[0], Edit(child.start, child.end, body))
+                self.findings.add("AX138", given.span, {"name": name}, edits=edits, title="Write it between the tags")
+        if value is None:
+            value = self.values.read(child, part, name)
+        for attribute in attributes:
+            self._ignored(attribute, child.name)
+        span = (child.open, child.outer_end)
+        before = params.get(name)
+        if before is None:
+            if takes_list(part) and value.kind == "object" and not takes_object(part) and not listed(value, part):
+                value = Value("list", value.span, items=[value], repeated=True)
+            raw = self.text[name_span[0] : name_span[1]]
+            params[name] = Param(name, value, span, name_span, raw, "input" if origin == "input" else "child")
+            return
+        before.value = join(before.value, value)
+        before.span = (before.span[0], span[1])
+
+    def _json(self, element: Element) -> dict[str, Param] | None:
+        """The members of a JSON object that stands where elements were due (AX161)."""
+        before = len(self.findings.list)
+        value = self.values.read(element, {"type": "string"}, element.name)
+        body = value.text(self.text)
+        if not body.lstrip().startswith("{"):
+            return None
+        params = json_params(self.text, value, body)
+        if params is None:
+            return None
+        # The rewritten elements make up for whatever was wrong with the text.
+        del self.findings.list[before:]
+        lines = "".join(self._written(param, element.key in INPUTS_ALIASES) for param in params.values())
+        self.findings.add("AX161", value.span, edits=(Edit(element.start, element.end, lines),), title="Write elements")
+        return params
+
+    def _written(self, param: Param, as_input: bool) -> str:
+        value = param.value.text(self.text)
+        body = as_cdata(value) if value != value.strip() or "<" in value or "&" in value else value
+        if as_input or _TAG_SAFE.fullmatch(param.name) is None:
+            name = escape(param.name).replace('"', "&quot;")
+            return f'<{INPUT} name="{name}">{body}</{INPUT}>'
+        return f"<{param.name}>{body}</{param.name}>"
+
+    def _inputs(self, params: dict[str, Param], part: Element, schema: Json) -> None:
+        for attribute in read_attributes(self.text, part.token.attributes):
+            self._ignored(attribute, part.name)
+        if not self._has_elements(part) and self.text[part.start : part.end].strip():
+            before = len(self.findings.list)
+            found = self._json(part)
+            if found is not None:
+                params.update(found)
+                return
+            del self.findings.list[before:]
+            self.elements(part.a, part.b, part.start, part.end, "tool")
+            start, end = trim_blank(self.text, part.start, part.end)
+            if any(diag.code == "TC011" for diag in self.findings.list[before:]):
+                del self.findings.list[before:]
+                self.findings.add("TC011", (start, end), {"excerpt": self.text[start:end][:_EXCERPT]}, error=True)
+            return
+        for child in self.elements(part.a, part.b, part.start, part.end, "tool"):
+            self._input(params, child, schema)
+            if len(params) > MAX_PARAMS:
+                return
+
+    def _input(self, params: dict[str, Param], child: Element, schema: Json) -> None:
+        """One ``<input name="…">``, or what was written for it (AX157 to AX160)."""
+        text, token = self.text, child.token
+        attributes = read_attributes(text, token.attributes)
+        by_name = any(a.name.lower() == "name" and a.value is not None for a in attributes)
+        if (child.key not in INPUT_ALIASES and not by_name) or (child.name in schema_names(schema) and not attributes):
+            if any(not a.name for a in attributes):
+                self.findings.add("AX157", (child.open, child.start), error=True)
+                return
+            self.findings.add("AX160", (child.open, child.start), {"name": child.name}, edits=self._as_input(child))
+            self.values.check_name(token, tool=False)
+            self._named(params, child, child.name, token.name_span, attributes, schema)
+            return
+        if child.name != INPUT:
+            self._alias(child, INPUT)
+        named = next((a for a in attributes if a.name.lower() == "name" and a.value is not None), None)
+        if named is None:
+            for wanted in NAME_ATTRIBUTES:
+                named = next((a for a in attributes if a.name.lower() == wanted and a.value is not None), None)
+                if named is not None:
+                    break
+        if named is None:
+            named = next((a for a in attributes if not a.name and a.value is not None), None)
+        if named is None or named.value is None:
+            pair = self._name_value_pair(child)
+            if pair is None:
+                self.findings.add("AX157", (child.open, child.start), error=True)
+                return
+            name_element, value_element = pair
+            name_value = self.values.read(name_element, {"type": "string"}, "name")
+            self._alias(child, INPUT, _NO_TAG)
+            self._named(params, value_element, name_value.text(text).strip(), name_value.span, [], schema)
+            return
+        name = named.value.text(text).strip()
+        rest = [a for a in attributes if a is not named]
+        if named.name != "name":
+            shown = named.name or "="
+            edits = (Edit(named.name_span[0], named.name_span[1], "name"),)
+            if not named.name or not named.straight:
+                start = named.span[0] if named.name else token.name_span[1]
+                edits = (Edit(start, named.span[1], f'{"" if named.name else " "}name="{name}"'),)
+            self.findings.add("AX158", named.span, {"attr": shown}, edits=edits, title="Write name=")
+        if not named.straight and named.name:
+            edits = (Edit(named.span[0], named.span[1], f'name="{name}"'),) if named.name == "name" else ()
+            self.findings.add("AX159", named.span, {"raw": named.raw}, edits=edits, title="Write straight quotes")
+        same = next((a for a in rest if a.name.lower() == "name"), None)
+        if same is not None and (same.value is None or same.value.text(text) != named.value.text(text)):
+            self.findings.add("AX157", (child.open, child.start), error=True)
+            return
+        if not name:
+            self.findings.add("AX157", (child.open, child.start), error=True)
+            return
+        self._named(params, child, name, named.value.span, rest, schema)
+
+    def _named(
+        self,
+        params: dict[str, Param],
+        child: Element,
+        name: str,
+        span: Span,
+        attributes: list[Attribute],
+        schema: Json,
+    ) -> None:
+        clean = "".join(char for char in name if char not in INVISIBLE)
+        if clean != name and clean:
+            code = f"{ord(next(char for char in name if char in INVISIBLE)):04X}"
+            self.findings.add("TC013", span, {"hex": code, "where": "a name"}, edits=(Edit(*span, clean),))
+            name = clean
+        if name in params:
+            self.findings.add(
+                "TC060", span, {"name": name, "n": 2, "policy": "all values are kept as a list"}, repair=False
+            )
+        self._take(params, child, name, span, attributes, schema, "input")
+
+    def _as_input(self, child: Element) -> tuple[Edit, ...]:
+        """The edits that turn ``<x>…</x>`` into ``<input name="x">…</input>``."""
+        start, end = child.token.name_span
+        if child.token.attributes is not None or not child.closed:
+            return ()
+        first = Edit(start, end, f'input name="{child.name}"')
+        if child.token.kind == "self":
+            return (first,)
+        return (first, Edit(child.end, child.outer_end, "</input>"))
+
+    def _name_value_pair(self, child: Element) -> tuple[Element, Element] | None:
+        """``<input><name>x</name><value>y</value></input>``."""
+        if not self._has_elements(child):
+            return None
+        before = len(self.findings.list)
+        inner = self.elements(child.a, child.b, child.start, child.end, "tool")
+        if len(inner) == 2 and inner[0].key in ("name", "key") and inner[1].key in VALUE_ATTRIBUTES:
+            return inner[0], inner[1]
+        del self.findings.list[before:]
+        return None
+
+    def _schema(self, tool_id: str) -> Json:
+        hint = self.options.tools.get(tool_id)
+        return hint.parameters if hint is not None else None
+
+    def _finish(self, call: Call, params: dict[str, Param]) -> None:
+        if len(params) > MAX_PARAMS:
+            self.findings.add("TC022", call.tool_span, {"limit": MAX_PARAMS, "what": "parameters"}, error=True)
+        call.params = list(params.values())
+
+
+def schema_names(schema: Json) -> frozenset[str]:
+    """The names of the declared properties."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return frozenset(properties) if isinstance(properties, dict) else frozenset()
+
+
+def schema_part(schema: Json, name: str) -> Json:
+    """The schema of one property, or None."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return properties.get(name) if isinstance(properties, dict) else None
+
+
+def takes_list(schema: Json) -> bool:
+    """True when the schema's type is a list."""
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    return kind == "array" or (isinstance(kind, list) and "array" in kind)
+
+
+def takes_object(schema: Json) -> bool:
+    """True when the schema's type can be an object."""
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    return kind == "object" or (isinstance(kind, list) and "object" in kind)
+
+
+def listed(value: Value, schema: Json) -> bool:
+    """True when an object stands for a list under another name: ``<files><file>…</file></files>``."""
+    del schema
+    return len(value.entries) == 1 and next(iter(value.entries.values())).repeated

@@ -1,0 +1,278 @@
+"""The ACTION protocol (seeds 000 and 003): ``<ACTION>`` around a tool's element, or around ``<tool_id>`` and ``<inputs>``.
+
+A block is read by the canonical path, which takes only what is written as the seeds say, or else by the tolerant one, which
+reads what models write and reports every assumption. Must not know what surrounds a block.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from tamis.protocols.action.canonical import read_canonical
+from tamis.protocols.action.decode import control_characters
+from tamis.protocols.action.findings import Element, Findings
+from tamis.protocols.action.match import Match, match_block
+from tamis.protocols.action.names import INPUTS_ALIASES
+from tamis.protocols.action.shapes import Shapes
+from tamis.protocols.action.tokens import TagIndex, Token, Tokens
+from tamis.protocols.base import Source
+from tamis.protocols.catalogue import severity
+from tamis.protocols.model import MAX_BLOCK_CHARS, Block, Call, Diag, Edit, Fix, ReadOptions
+from tamis.protocols.patterns import lazy
+from tamis.protocols.positions import Span
+
+_OPENER = lazy(
+    r"<\s{0,8}+[\u200b\u200c\u200d\u2060\ufeff]?(?i:action)[\u200b\u200c\u200d\u2060\ufeff]?(?:\s[^<>]*+)?>"
+    r"|<(?i:action)(?=\s{0,40}+<[A-Za-z_`])|＜(?i:action)＞"
+)
+_AGAIN = lazy(r"\s*+<(?i:action)>")
+_CLOSER = "</ACTION>"
+_INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
+
+
+class ActionProtocol:
+    """Reads ACTION blocks; see ``CallProtocol``."""
+
+    @property
+    def id(self) -> str:
+        """``action``."""
+        return "action"
+
+    @property
+    def opener(self) -> re.Pattern[str]:
+        """``<ACTION>`` in any letter case, with attributes, blanks or without its bracket."""
+        return _OPENER
+
+    def read_block(self, source: Source, opener: Span, limit: int, options: ReadOptions) -> Block:
+        """Reads the block at ``opener``; never raises."""
+        text = source.text
+        start, end = opener
+        if text[end - 2 : end] == "/>":
+            return Block("action", opener, opener, state="mention")
+        if text.startswith("<ACTION>", start):
+            block = read_canonical(source, opener, limit, options)
+            if block is not None:
+                return block
+        again = _AGAIN.match(text, end, limit)
+        if again is not None:
+            return _given_up(text, opener)
+        return _Reader(source, opener, limit, options).read()
+
+
+ACTION = ActionProtocol()
+
+
+class _Reader:
+    """The tolerant path for one block."""
+
+    def __init__(self, source: Source, opener: Span, limit: int, options: ReadOptions) -> None:
+        self.source = source
+        self.text = source.text
+        self.opener = opener
+        self.limit = limit
+        self.options = options
+        self.findings = Findings()
+        self.block = Block("action", opener, opener)
+        self.inline = _inline(self.text, opener)
+
+    def read(self) -> Block:
+        tokens = Tokens(self.source, self.opener[1], self.limit)
+        match = match_block(tokens, self._index())
+        if match.nested is not None:
+            return self._nested(match)
+        if match.close is None:
+            return self._unclosed(match, self.limit, None)
+        return self._closed(match, match.close)
+
+    def _index(self) -> TagIndex:
+        found = self.source.memo.get("action-tags")
+        if not isinstance(found, TagIndex):
+            found = self.source.memo["action-tags"] = TagIndex(self.source)
+        return found
+
+    def _closed(self, match: Match, close: int) -> Block:
+        token = match.tokens.list[close]
+        block = self.block
+        block.close = (token.start, token.end)
+        block.span = (self.opener[0], token.end)
+        if block.span[1] - block.span[0] > MAX_BLOCK_CHARS:
+            self.findings.add("TC021", self.opener, {"limit": MAX_BLOCK_CHARS}, error=True)
+            return self._settle([])
+        shapes = self._shapes(match)
+        elements = shapes.elements(0, close, self.opener[1], token.start, "block")
+        if not elements and self._is_mention(self.opener[1], token.start, token.end):
+            return self._mention()
+        self._opener_spelling()
+        if self.text[token.start : token.end] != _CLOSER:
+            self._closer_spelling(token)
+        calls = shapes.calls(elements, self._opener_token())
+        if not calls and not any(severity(diag) == "error" for diag in self.findings.list):
+            blank = not self.text[self.opener[1] : token.start].strip()
+            self.findings.add("TC012" if blank else "AX101", self.opener, error=True)
+        return self._settle(calls)
+
+    def _unclosed(self, match: Match, end: int, nested: Token | None) -> Block:
+        """A block without ``</ACTION>``: repaired behind complete calls, cut off otherwise (rulings 1 and 18)."""
+        tokens = match.tokens.list
+        stop = next((i for i, token in enumerate(tokens) if token.start >= end), len(tokens))
+        shapes = self._shapes(match)
+        shapes.end = self.opener[1]
+        elements = shapes.elements(0, stop, self.opener[1], end, "block", closed=False)
+        rest = self.text[self.opener[1] : end]
+        if nested is not None and (shapes.cut or not elements):
+            return _given_up(self.text, self.opener)
+        if not elements and not shapes.cut:
+            cut_here = not rest.strip() and not self.inline and not self.options.complete
+            if not cut_here:
+                return self._mention()
+        if self.inline and self.options.complete and (shapes.cut or not elements) and not self._closes_any(match, stop):
+            return self._mention()
+        self._opener_spelling()
+        calls = shapes.calls(elements, self._opener_token())
+        if shapes.cut or not calls or _half(calls, elements):
+            self.block.state = "truncated"
+            self.block.span = (self.opener[0], end)
+            self.findings.add(
+                "TC001", self.opener, {"protocol": "ACTION", "construct": _construct(tokens, stop)}, error=True
+            )
+            return self._settle(calls)
+        self.block.span = (self.opener[0], shapes.end)
+        where = "the end of the text" if not self.text[shapes.end : self.limit].strip() else "the last complete call"
+        if nested is None and not self.options.complete:
+            self.block.state = "truncated"
+            self.findings.add("TC002", self.opener, {"close": _CLOSER, "where": where}, error=True)
+            return self._settle(calls)
+        edit = Edit(shapes.end, shapes.end, _CLOSER)
+        self.findings.add(
+            "TC002", self.opener, {"close": _CLOSER, "where": where}, edits=(edit,), title=f"Insert {_CLOSER}"
+        )
+        return self._settle(calls)
+
+    def _nested(self, match: Match) -> Block:
+        """An opener inside a block: the outer one ends before it, or is given up for it (TC006)."""
+        token = match.tokens.list[match.nested or 0]
+        return self._unclosed(match, token.start, token)
+
+    def _mention(self) -> Block:
+        return Block("action", self.opener, self.opener, state="mention")
+
+    def _is_mention(self, start: int, end: int, close_end: int) -> bool:
+        """``<ACTION>…</ACTION>`` in a sentence, with nothing that could be a call inside (ruling 6)."""
+        body = self.text[start:end]
+        if len(body) > 80 or "\n" in body or "<" in body:
+            return False
+        line_end = self.text.find("\n", close_end, close_end + 200)
+        after = self.text[close_end : line_end if line_end >= 0 else close_end + 200]
+        return self.inline or bool(after.strip())
+
+    def _closes_any(self, match: Match, stop: int) -> bool:
+        return any(token.partner >= 0 or token.kind in ("self", "cdata") for token in match.tokens.list[:stop])
+
+    def _shapes(self, match: Match) -> Shapes:
+        for diag in match.diagnostics:
+            self.findings.list.append(diag)
+        return Shapes(self.text, match.tokens.list, match.inner_end, self.findings, self.options)
+
+    def _opener_token(self) -> Token:
+        token = Token("open", *self.opener)
+        raw = self.text[self.opener[0] : self.opener[1]]
+        match = re.search(r"(?i:action)", raw)
+        start = self.opener[0] + (match.end() if match is not None else 0)
+        end = self.opener[1] - 1 if raw.endswith((">", "＞")) else self.opener[1]
+        while start < end and self.text[start] in _INVISIBLE:
+            start += 1
+        token.attributes = (start, end) if self.text[start:end].strip() else None
+        return token
+
+    def _opener_spelling(self) -> None:
+        start, end = self.opener
+        raw = self.text[start:end]
+        if raw == "<ACTION>" or (raw.startswith("<ACTION") and raw[7:8].isspace() and raw.endswith(">")):
+            return
+        attributes = self._opener_token().attributes
+        rest = self.text[attributes[0] : attributes[1]] if attributes is not None else ""
+        edit = Edit(start, end, f"<ACTION{rest}>")
+        self.findings.add(
+            "TC004", self.opener, {"raw": raw, "canonical": "<ACTION>"}, edits=(edit,), title="Write <ACTION>"
+        )
+
+    def _closer_spelling(self, token: Token) -> None:
+        raw = self.text[token.start : token.end]
+        if raw.startswith("</ACTION") and raw.endswith(">") and not raw[8:-1].strip():
+            return
+        edit = Edit(token.start, token.end, _CLOSER)
+        self.findings.add(
+            "TC004",
+            (token.start, token.end),
+            {"raw": raw, "canonical": _CLOSER},
+            edits=(edit,),
+            title=f"Write {_CLOSER}",
+        )
+
+    def _settle(self, calls: list[Call]) -> Block:
+        """Puts findings and calls together and says what may run (ruling 1)."""
+        block, findings = self.block, self.findings
+        self._controls(calls)
+        failed = any(severity(diag) == "error" for diag in findings.list)
+        if failed and block.state == "complete":
+            block.state = "rejected"
+        for call in calls:
+            call.complete = block.state != "truncated"
+            call.executable = not failed
+            start, end = call.span
+            others = [other.span for other in calls if other is not call]
+            for diag in findings.list:
+                if not diag.repair or severity(diag) != "warning":
+                    continue
+                inside = start <= diag.span[0] < end
+                if inside or not any(s <= diag.span[0] < e for s, e in others[:_MAX_SHARED]):
+                    call.repairs.append(diag)
+        block.calls = calls
+        block.diagnostics = sorted(findings.list, key=_place)
+        block.comments = findings.comments
+        return block
+
+    def _controls(self, calls: list[Call]) -> None:
+        for at in control_characters(self.text, *self.block.span):
+            name = next((p.name for call in calls for p in call.params if p.span[0] <= at < p.span[1]), "the block")
+            char = self.text[at]
+            level: Literal["error", "warning"] = "error" if char == "\x00" else "warning"
+            fix = Fix("Remove the character", (Edit(at, at + 1, ""),), "unsafe")
+            args: dict[str, str | int] = {"hex": f"{ord(char):04X}", "param": name}
+            self.findings.list.append(Diag("TC014", (at, at + 1), args, level, fix))
+
+
+_MAX_SHARED = 64
+
+
+def _given_up(text: str, opener: Span) -> Block:
+    """An outer marker without a block of its own: the inner one is taken (TC006)."""
+    block = Block("action", opener, opener, state="mention")
+    if not _inline(text, opener):
+        fix = Fix("Remove the outer marker", (Edit(*opener, ""),))
+        block.diagnostics = [Diag("TC006", opener, fix=fix, repair=True)]
+    return block
+
+
+def _half(calls: list[Call], elements: list[Element]) -> bool:
+    """True when an inputs-shaped call has no inputs yet: what is there may be half of it."""
+    has_inputs = any(element.key in INPUTS_ALIASES for element in elements)
+    return not has_inputs and any(call.shape == "inputs" and not call.params for call in calls)
+
+
+def _construct(tokens: list[Token], stop: int) -> str:
+    open_names = [token.name for token in tokens[:stop] if token.kind == "open" and token.partner < 0 and not token.raw]
+    return f"<{open_names[-1]}>" if open_names else "<ACTION>"
+
+
+def _inline(text: str, opener: Span) -> bool:
+    """True when something else stands before the marker on its line, as in a sentence."""
+    start = max(0, opener[0] - 200)
+    line = max(text.rfind("\n", start, opener[0]), text.rfind("\r", start, opener[0])) + 1
+    before = text[max(line, start) : opener[0]]
+    return bool(before.strip().strip(">*-_#•`"))
+
+
+def _place(diag: Diag) -> Span:
+    return diag.span

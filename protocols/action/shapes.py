@@ -1,0 +1,285 @@
+"""From the elements of an ACTION block to calls, in both shapes (rulings 12 to 18).
+
+The tolerant path: it owns the diagnostics. Every assumption carries the edit that would have made the text canonical. Must
+not know how tags were paired.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tamis.protocols.action.attributes import Attribute, read_attributes
+from tamis.protocols.action.decode import escape, trim_blank
+from tamis.protocols.action.findings import Element
+from tamis.protocols.action.names import (
+    INPUT,
+    INPUT_ALIASES,
+    INPUTS,
+    INPUTS_ALIASES,
+    STRONG_TOOL_ATTRIBUTES,
+    STRONG_TOOL_ID,
+    TOOL_ATTRIBUTES,
+    TOOL_ID,
+    TOOL_ID_ALIASES,
+    WRAPPERS,
+)
+from tamis.protocols.action.params import ParamReader, schema_names
+from tamis.protocols.action.tokens import DECORATION, INVISIBLE, Token, plain_name
+from tamis.protocols.model import (
+    MAX_PARAMS,
+    MAX_STEPS,
+    Call,
+    Edit,
+    Param,
+)
+from tamis.protocols.positions import Span
+
+_EXCERPT = 40
+_NO_TAG = "?"
+"""For ``_alias``: no single other tag would do."""
+_TAG_SAFE = re.compile(r"[A-Za-z_][\w.:\-/]*")
+
+
+class Shapes(ParamReader):
+    """Builds the calls of one block."""
+
+    def calls(self, elements: Sequence[Element], opener: Token) -> list[Call]:
+        """The calls that the elements of a block make."""
+        self.opener_end = opener.end
+        attributes = read_attributes(self.text, opener.attributes)
+        given = next((a for a in attributes if a.name.lower() in TOOL_ATTRIBUTES and a.value is not None), None)
+        if self._has_inputs_shape(elements, given):
+            calls = self._inputs_calls(elements, given)
+            used = given
+        else:
+            calls = list[Call]()
+            used = None
+            for element in elements:
+                call = self._tool_call(element)
+                if call is not None:
+                    calls.append(call)
+                if len(calls) > MAX_STEPS:
+                    self.findings.add(
+                        "TC022", (element.open, element.start), {"limit": MAX_STEPS, "what": "calls"}, error=True
+                    )
+                    break
+            if len(calls) > 1:
+                self.findings.add("AX135", (calls[1].span[0], calls[1].tool_span[1]), {"n": len(calls)}, repair=False)
+        for attribute in attributes:
+            if attribute is not used:
+                self._ignored(attribute, "ACTION")
+        return calls
+
+    def _has_inputs_shape(self, elements: Sequence[Element], given: Attribute | None) -> bool:
+        if given is not None and given.name.lower() in STRONG_TOOL_ATTRIBUTES:
+            return True
+        keys = {element.key for element in elements}
+        if keys & STRONG_TOOL_ID or INPUTS in keys:
+            return True
+        if given is not None and keys & (INPUTS_ALIASES | {INPUT}):
+            return True
+        ids = [element for element in elements if element.key in TOOL_ID_ALIASES]
+        if not ids or any(self._has_elements(element) or element.token.attributes for element in ids):
+            return False
+        return len(elements) == len(ids) or bool(keys & (INPUTS_ALIASES | INPUT_ALIASES))
+
+    def _tool_call(self, element: Element) -> Call | None:
+        token = element.token
+        attributes = read_attributes(self.text, token.attributes)
+        if element.key in WRAPPERS:
+            inner = self._wrapped(element, attributes)
+            if inner is not None:
+                return inner
+        self.values.check_name(token, tool=True)
+        call = Call(
+            "action",
+            token.name,
+            token.name_span,
+            (element.open, element.outer_end),
+            shape="tag",
+        )
+        self._tool_params(call, element, attributes)
+        return call
+
+    def _wrapped(self, element: Element, attributes: list[Attribute]) -> Call | None:
+        """``<invoke name="X">`` and ``<tool_call><tool_id>X</tool_id>…``: the element holds the call (AX154)."""
+        given = next((a for a in attributes if a.name.lower() in ("name", "tool_id", "tool", "id") and a.value), None)
+        if given is not None and given.value is not None:
+            name = given.value.text(self.text)
+            if not name.strip():
+                return None
+            self._alias(element, name.strip(), f"<{name.strip()}>" if len(attributes) == 1 else "")
+            call = Call("action", name.strip(), given.value.span, (element.open, element.outer_end), shape="tag")
+            self._tool_params(call, element, [a for a in attributes if a is not given])
+            return call
+        first = next((self.tokens[k] for k in range(element.a, element.b) if self.tokens[k].kind == "open"), None)
+        if first is None or first.key not in STRONG_TOOL_ID | {"name", "tool_name"}:
+            return None
+        inner = self.elements(element.a, element.b, element.start, element.end, "tool")
+        self._alias(element, TOOL_ID, _NO_TAG)
+        if first.key not in STRONG_TOOL_ID:
+            inner[0].key = TOOL_ID
+        calls = self._inputs_calls(inner, None)
+        return calls[0] if calls else None
+
+    def _tool_params(self, call: Call, element: Element, attributes: list[Attribute]) -> None:
+        text = self.text
+        schema = self._schema(call.tool_id)
+        params: dict[str, Param] = {}
+        elements: list[Element] = []
+        inner_text = text[element.start : element.end]
+        if inner_text and not self._has_elements(element):
+            # A tool without elements: nothing, a JSON object, or text that says nothing about its parameter.
+            stripped = inner_text.strip()
+            found = self._json(element)
+            if found is not None:
+                params = found
+            else:
+                before = len(self.findings.list)
+                self.elements(element.a, element.b, element.start, element.end, "tool")
+                noise = any(diag.code == "TC011" for diag in self.findings.list[before:])
+                if noise and stripped:
+                    start, end = trim_blank(text, element.start, element.end)
+                    del self.findings.list[before:]
+                    self.findings.add("TC011", (start, end), {"excerpt": stripped[:_EXCERPT]}, error=True)
+        else:
+            elements = self.elements(element.a, element.b, element.start, element.end, "tool")
+        if len(elements) == 1 and elements[0].key == INPUTS and INPUTS not in schema_names(schema):
+            self._alias(elements[0], "its children", _NO_TAG)
+            self._inputs(params, elements[0], schema)
+        else:
+            for child in elements:
+                self._child(params, child, schema)
+                if len(params) > MAX_PARAMS:
+                    break
+        self._attribute_params(params, call, element, attributes, schema)
+        self._finish(call, params)
+
+    def _inputs_calls(self, elements: Sequence[Element], given: Attribute | None) -> list[Call]:
+        """``<tool_id>`` with ``<inputs>``, once or several times (AX162)."""
+        ids: list[Element] = []
+        calls: list[Call] = []
+        groups: list[tuple[Element | None, list[Element]]] = []
+        current: list[Element] = []
+        head: Element | None = None
+        strong = any(element.key in STRONG_TOOL_ID for element in elements)
+        for element in elements:
+            if element.key in STRONG_TOOL_ID or (not strong and element.key in TOOL_ID_ALIASES):
+                ids.append(element)
+                if head is not None and current:
+                    groups.append((head, current))
+                    head, current = element, []
+                elif head is not None:
+                    if not self._same_id(head, element):
+                        return []
+                else:
+                    head = element
+            else:
+                current.append(element)
+        if head is not None and not current and groups:
+            # <tool_id>a</tool_id><inputs/><tool_id>b</tool_id>: the second id has nothing of its own.
+            if not self._same_id(groups[-1][0] or head, head):
+                return []
+        elif head is not None or current:
+            groups.append((head, current))
+        for head, parts in groups:
+            call = self._inputs_call(head, parts, given)
+            if call is not None:
+                calls.append(call)
+        if len(calls) > 1:
+            self.findings.add("AX162", (calls[1].span[0], calls[1].tool_span[1]), {"n": len(calls)}, repair=False)
+        return calls
+
+    def _same_id(self, first: Element, second: Element) -> bool:
+        a = self.text[first.start : first.end].strip()
+        b = self.text[second.start : second.end].strip()
+        span = (second.open, second.outer_end)
+        if a == b:
+            self.findings.add(
+                "TC060", span, {"name": TOOL_ID, "n": 2, "policy": "they are the same"}, edits=(Edit(*span, ""),)
+            )
+            return True
+        self.findings.add("AX152", span, {"a": a, "b": b}, error=True)
+        return False
+
+    def _inputs_call(self, head: Element | None, parts: list[Element], given: Attribute | None) -> Call | None:
+        text = self.text
+        if head is not None:
+            if head.name != TOOL_ID:
+                self._alias(head, TOOL_ID)
+            for attribute in read_attributes(text, head.token.attributes):
+                self._ignored(attribute, head.name)
+            value = self.values.read(head, {"type": "string"}, TOOL_ID)
+            raw, span = value.text(text), value.span
+            start = head.open
+            end = head.outer_end
+        elif given is not None and given.value is not None:
+            edits: tuple[Edit, ...] = ()
+            if text[given.span[1] : self.opener_end].strip() == ">":
+                body = escape(given.value.text(text).strip())
+                edits = (Edit(given.span[0], self.opener_end, f"><{TOOL_ID}>{body}</{TOOL_ID}>"),)
+            self.findings.add("AX138", given.span, {"name": TOOL_ID}, edits=edits, title="Write <tool_id>")
+            raw, span = given.value.text(text), given.value.span
+            start, end = given.span
+        else:
+            at = parts[0]
+            self.findings.add("AX150", (at.open, at.start), error=True)
+            return None
+        tool_id, span = self._clean_id(raw, span)
+        if not tool_id:
+            self.findings.add("AX151", (start, end), error=True)
+            return None
+        if "<" in tool_id or "\n" in tool_id:
+            self.findings.add(
+                "AX110", span, {"char": "<" if "<" in tool_id else "line break", "param": TOOL_ID}, error=True
+            )
+        call = Call("action", tool_id, span, (start, end), shape="inputs")
+        schema = self._schema(tool_id)
+        params: dict[str, Param] = {}
+        loose: list[Element] = []
+        for part in parts:
+            call.span = (min(call.span[0], part.open), max(call.span[1], part.outer_end))
+            if part.key == INPUTS or (part.key in INPUTS_ALIASES and part.name not in schema_names(schema)):
+                if part.name != INPUTS:
+                    self._alias(part, INPUTS)
+                self._inputs(params, part, schema)
+                continue
+            loose.append(part)
+            if part.key not in INPUT_ALIASES and self._has_elements(part) and part.name not in schema_names(schema):
+                # A tool by its tag beside a tool by its id.
+                self.findings.add("AX152", (part.open, part.start), {"a": tool_id, "b": part.name}, error=True)
+            self._input(params, part, schema)
+        if loose:
+            first, last = loose[0], loose[-1]
+            together = len(loose) == len(parts) and all(part.closed for part in loose)
+            edits = (
+                Edit(first.open, first.open, f"<{INPUTS}>"),
+                Edit(last.outer_end, last.outer_end, f"</{INPUTS}>"),
+            )
+            args_span = (first.open, first.start)
+            self.findings.add("AX155", args_span, edits=edits if together else (), title="Wrap in <inputs>")
+        self._finish(call, params)
+        return call
+
+    def _clean_id(self, raw: str, span: Span) -> tuple[str, Span]:
+        """The id without blanks, quotes, backticks and invisible characters around it (ruling 13)."""
+        text = self.text
+        start, end = trim_blank(text, *span)
+        if text[start:end] != raw.strip():
+            return raw.strip(), (start, end)
+        before = (start, end)
+        while end > start and (text[end - 1] in DECORATION or text[end - 1] in INVISIBLE):
+            end -= 1
+        while start < end and (text[start] in DECORATION or text[start] in INVISIBLE):
+            start += 1
+        tool_id = plain_name(text[start:end])
+        if tool_id != text[slice(*before)]:
+            edits = (Edit(*before, tool_id),)
+            invisible = next((char for char in text[slice(*before)] if char in INVISIBLE), None)
+            if invisible is None:
+                self.findings.add("AX153", before, edits=edits, title="Remove the quotes")
+            else:
+                args: dict[str, str | int] = {"hex": f"{ord(invisible):04X}", "where": "the tool id"}
+                self.findings.add("TC013", before, args, edits=edits, title="Remove the character")
+        return tool_id, (start, end)

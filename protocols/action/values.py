@@ -1,0 +1,514 @@
+"""Values of ACTION parameters: from the tokens inside an element to text, lists and objects.
+
+The order of questions: does the tool's schema say text, do only elements stand here (rulings 2 and 15), or is this text
+that happens to hold markup? Every assumption is reported with the edit that makes it unnecessary. Must not know calls.
+"""
+
+from __future__ import annotations
+
+from html.entities import html5
+
+from tamis.protocols.action.attributes import read_attributes
+from tamis.protocols.action.decode import Decoded, as_cdata, clip, trim_blank, trim_cdata, trim_layout, trim_tail
+from tamis.protocols.action.findings import Element, Findings
+from tamis.protocols.action.tokens import DECORATION, INVISIBLE, MARKER_KEY, Token
+from tamis.protocols.model import MAX_DEPTH, MAX_NAME_CHARS, Comment, Edit, Json, Value
+from tamis.protocols.patterns import lazy
+from tamis.protocols.positions import Span
+
+_MAX_FIX = 1 << 20
+"""Characters of a value up to which a fix writes it out again."""
+_MAX_ESCAPES = 16
+_XML_NAME = lazy(r"[^\W\d][\w.\-]*")
+_IDENTIFIER = lazy(r"[A-Za-z_][\w.\-]*")
+_MIXED_SCRIPT = lazy(r"(?=.*[A-Za-z])(?=.*[\u0370-\u03ff\u0400-\u04ff])")
+HTML = frozenset(  # a string that splits reads better than fifty quoted words
+    [
+        "a",
+        "abbr",
+        "b",
+        "big",
+        "blockquote",
+        "body",
+        "br",
+        "center",
+        "dd",
+        "del",
+        "div",
+        "dl",
+        "dt",
+        "em",
+        "font",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "head",
+        "hr",
+        "html",
+        "i",
+        "iframe",
+        "img",
+        "ins",
+        "kbd",
+        "li",
+        "nav",
+        "ol",
+        "p",
+        "pre",
+        "q",
+        "s",
+        "samp",
+        "small",
+        "span",
+        "strike",
+        "strong",
+        "sub",
+        "sup",
+        "svg",
+        "table",
+        "tbody",
+        "td",
+        "tfoot",
+        "th",
+        "thead",
+        "tr",
+        "tt",
+        "u",
+        "ul",
+        "var",
+        "wbr",
+    ]
+)
+"""Tags that stand in texts and often are not closed there."""
+
+
+def wants_text(schema: Json) -> bool:
+    """True when a schema takes nothing but text (so that markup in it is text, AX115)."""
+    if not isinstance(schema, dict):
+        return False
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return bool(kind) and "string" in kind and all(k in ("string", "null") for k in kind)
+    if kind is None and isinstance(schema.get("enum"), list):
+        options = schema["enum"]
+        return isinstance(options, list) and bool(options) and all(isinstance(o, str) for o in options)
+    return kind == "string"
+
+
+def takes(schema: Json, kind: str) -> bool:
+    """True when a schema names ``kind`` as its type or one of its types."""
+    if not isinstance(schema, dict):
+        return False
+    declared = schema.get("type")
+    return declared == kind or (isinstance(declared, list) and kind in declared)
+
+
+def property_schema(schema: Json, name: str) -> Json:
+    """The schema of a property, or None."""
+    if not isinstance(schema, dict):
+        return None
+    properties = schema.get("properties")
+    return properties.get(name) if isinstance(properties, dict) else None
+
+
+def item_schema(schema: Json) -> Json:
+    """The schema of a list's items, or None."""
+    return schema.get("items") if isinstance(schema, dict) else None
+
+
+class _MixedError(Exception):
+    """Text beside elements somewhere inside: the whole parameter is text (AX114)."""
+
+
+class ValueReader:
+    """Reads the values of one block."""
+
+    def __init__(self, text: str, tokens: list[Token], findings: Findings) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.findings = findings
+
+    def read(self, element: Element, schema: Json, name: str) -> Value:
+        """The value of a parameter's element."""
+        if wants_text(schema):
+            return self._text(element, name, declared=True)
+        kept = len(self.findings.list)
+        kept_comments = len(self.findings.comments)
+        try:
+            return self._value(element, schema, name, 0)
+        except _MixedError:
+            errors = [diag for diag in self.findings.list[kept:] if diag.severity == "error"]
+            self.findings.list[kept:] = errors
+            del self.findings.comments[kept_comments:]
+            return self._text(element, name, mixed=True)
+
+    def _value(self, element: Element, schema: Json, name: str, depth: int) -> Value:
+        if depth and wants_text(schema):
+            return self._text(element, name, declared=True)
+        children = self._children(element)
+        if children and not (takes(schema, "object") or takes(schema, "array")):
+            # An attribute has no place in lists and objects: markup with attributes is text.
+            if any(child.token.attributes is not None for child in children):
+                raise _MixedError
+        else:
+            for child in children:
+                self._ignore_attributes(child)
+        if not children:
+            return self._text(element, name)
+        if depth > MAX_DEPTH:
+            self.findings.add("TC020", (element.open, element.start), {"limit": MAX_DEPTH}, error=True)
+            return Value("text", (element.start, element.end))
+        is_list = all(child.name == "item" for child in children)
+        if is_list and takes(schema, "object") and not takes(schema, "array"):
+            is_list = False
+        span = trim_blank(self.text, element.start, element.end)
+        if is_list:
+            inner = item_schema(schema)
+            items = [self._value(child, inner, name, depth + 1) for child in children]
+            return Value("list", span, items=items, item_list=True)
+        entries: dict[str, Value] = {}
+        single = takes(schema, "array") and isinstance(item_schema(schema), dict)
+        inner_schema = item_schema(schema) if single else schema
+        for child in children:
+            self.check_name(child.token, tool=False)
+            part = property_schema(inner_schema, child.name)
+            listed = takes(part, "array") and not takes(part, "object")
+            value = self._value(child, part, name, depth + 1)
+            before = entries.get(child.name)
+            if before is None and listed and value.kind == "object":
+                value = Value("list", value.span, items=[value], repeated=True)
+            entries[child.name] = value if before is None else join(before, value)
+        value = Value("object", span, entries=entries)
+        if single and isinstance(inner_schema, dict) and set(entries) <= set(_names(inner_schema)):
+            return Value("list", span, items=[value], repeated=True)
+        return value
+
+    def _ignore_attributes(self, child: Element) -> None:
+        for attribute in read_attributes(self.text, child.token.attributes):
+            args: dict[str, str | int] = {"name": attribute.name, "tag": child.name}
+            edits = (Edit(*attribute.span, ""),)
+            self.findings.add("AX136", attribute.span, args, edits=edits, title="Remove the attribute")
+
+    def _children(self, element: Element) -> list[Element]:
+        """The child elements when nothing but elements stands inside; none when it is text."""
+        children: list[Element] = []
+        comments: list[Comment] = []
+        other = False
+        at = element.start
+        i = element.a
+        while i < element.b:
+            token = self.tokens[i]
+            closed = token.kind == "self" or (token.kind == "open" and i < token.partner < element.b)
+            other = other or bool(self.text[at : token.start].strip())
+            if closed and token.key != MARKER_KEY and not token.raw:
+                child, i = self.element(i)
+                children.append(child)
+                at = child.outer_end
+                continue
+            if token.kind == "comment" and not token.flag:
+                comments.append(_comment(self.text, token))
+                at = token.end
+                i += 1
+                continue
+            if token.kind == "open" and not other and self._unclear(element, i):
+                self.findings.add(
+                    "AX102", (token.start, token.end), {"name": token.name, "where": f"</{element.name}>"}, error=True
+                )
+            other = True
+            at = token.end
+            i += 1
+        other = other or bool(self.text[at : element.end].strip())
+        if not children:
+            return []
+        if other:
+            raise _MixedError
+        self.findings.comments.extend(comments)
+        return children
+
+    def _unclear(self, element: Element, i: int) -> bool:
+        """An element that begins a value and is never closed: structure that lost a tag, or text with a tag in it?"""
+        token = self.tokens[i]
+        if token.partner >= 0 or token.flag or token.key in HTML or _IDENTIFIER.fullmatch(token.name) is None:
+            return False
+        return bool(self.text[token.end : element.end].strip())
+
+    def element(self, i: int) -> tuple[Element, int]:
+        """The closed element that token ``i`` opens, and the index behind it; odd spellings of its tags are reported."""
+        token = self.tokens[i]
+        self.check_tag(token)
+        if token.kind == "self":
+            return Element(token, i + 1, i + 1, token.end, token.end, token.end, closed=True), i + 1
+        close = self.tokens[token.partner]
+        self.check_tag(close)
+        return Element(token, i + 1, token.partner, token.end, close.start, close.end, closed=True), token.partner + 1
+
+    def check_tag(self, token: Token) -> None:
+        """Reports a tag whose brackets or blanks are off."""
+        if token.flag == "space" and token.kind != "self":
+            start, end = token.name_span
+            slash = "/" if token.kind == "close" else ""
+            edit = Edit(token.start, start, f"<{slash}")
+            raw = self.text[token.start : min(token.end, end + 1)]
+            self.findings.add("AX131", (token.start, token.end), {"raw": raw}, edits=(edit,), title="Remove the space")
+        elif token.flag == "junk":
+            start, end = token.name_span[1], token.end - 1
+            name = self.text[start:end].strip()
+            args: dict[str, str | int] = {"name": name, "tag": f"/{token.name}"}
+            self.findings.add("AX136", (start, end), args, edits=(Edit(start, end, ""),), title="Remove the attribute")
+        elif token.flag in ("bracket", "bracket-value"):
+            end = token.name_span[1]
+            edit = Edit(end, token.end if token.flag == "bracket-value" else end, ">")
+            self.findings.add("AX130", (token.start, end), {"name": token.name}, edits=(edit,), title="Insert >")
+
+    def forget_junk(self, element: Element) -> None:
+        """Takes back the finding about words behind the name in a closing tag: they belong to the name (AX134)."""
+        found = self.findings.list
+        at = next((k for k in range(len(found) - 1, -1, -1) if found[k].code == "AX136"), None)
+        if at is not None and element.end <= found[at].span[0] < element.outer_end:
+            del found[at]
+
+    def check_name(self, token: Token, *, tool: bool) -> None:
+        """Reports what had to be dropped from a name, and names that XML would not take (ruling 13)."""
+        start, end = token.name_span
+        self.check_raw_name(token.name, start, end)
+
+    def check_raw_name(self, name: str, start: int, end: int) -> None:
+        """As ``check_name``, for a name that stands at ``start:end``."""
+        raw = self.text[start:end]
+        if len(name) > MAX_NAME_CHARS:
+            self.findings.add(
+                "TC022", (start, end), {"limit": MAX_NAME_CHARS, "what": "characters in a name"}, error=True
+            )
+            return
+        if raw == name and _XML_NAME.fullmatch(name) is not None and name.isascii():
+            return
+        invisible = next((at for at in range(start, end) if self.text[at] in INVISIBLE), None)
+        edits = (Edit(start, end, name),)
+        if invisible is not None:
+            code = f"{ord(self.text[invisible]):04X}"
+            self.findings.add(
+                "TC013", (start, end), {"hex": code, "where": "a name"}, edits=edits, title="Remove the character"
+            )
+        if any(char in DECORATION for char in raw):
+            self.findings.add("AX153", (start, end), edits=() if invisible else edits, title="Remove the quotes")
+        if not name.isascii() and _MIXED_SCRIPT.match(name) is not None:
+            self.findings.add("TC016", (start, end), {"raw": name, "script": "Cyrillic or Greek"}, repair=False)
+        if _XML_NAME.fullmatch(name) is None:
+            self.findings.add("AX133", (start, end), {"name": name}, repair=False)
+
+    # Text
+
+    def _text(self, element: Element, name: str, *, declared: bool = False, mixed: bool = False) -> Value:
+        """The content as text: entities decoded once, CDATA as it stands."""
+        text = self.text
+        decoded = Decoded()
+        literal = Decoded()
+        sections: list[Token] = []
+        raw: Token | None = None
+        own: Token | None = None
+        balanced = 0
+        plain_gap = False
+        comments: list[Token] = []
+        at = element.start
+        inner = [self.tokens[k] for k in range(element.a, element.b) if self.tokens[k].start >= element.start]
+        for token in inner:
+            if token.start < at or token.start >= element.end:
+                continue
+            if token.kind == "cdata":
+                plain_gap = plain_gap or bool(text[at : token.start].strip())
+                decoded.text(text, at, token.start)
+                decoded.literal(*token.content)
+                literal.literal(*token.content)
+                sections.append(token)
+                at = token.end
+            elif token.kind == "comment" and not token.flag:
+                comments.append(token)
+            elif token.flag in ("own", "own-unclear") and token.raw:
+                own = own or token
+            elif token.kind == "self" or (token.partner >= 0 and not token.raw):
+                balanced += 1
+            elif raw is None:
+                raw = token
+        markup = raw is not None or own is not None or balanced > 0
+        plain_gap = plain_gap or bool(text[at : element.end].strip())
+        decoded.text(text, at, element.end)
+        if not markup and comments:
+            return self._text_without_comments(element, name, comments, sections)
+        if sections and not plain_gap and not markup:
+            for section in sections:
+                self._check_section(section, name)
+            start, end = self._section_edges(sections)
+            return Value("text", (start, end), tuple(clip(literal.pieces, start, end)), cdata=True)
+        if element.closed:
+            start, end = trim_layout(text, element.start, element.end)
+        else:
+            start, end = trim_blank(text, element.start, element.end)
+        value = Value("text", (start, end), tuple(clip(decoded.pieces, start, end)))
+        self._report_text(element, value, decoded, name, raw, own, sections, balanced, declared=declared, mixed=mixed)
+        return value
+
+    def _text_without_comments(
+        self, element: Element, name: str, comments: list[Token], sections: list[Token]
+    ) -> Value:
+        """Comments between or after a value's text are no part of it (ruling 17); blanks beside one at an edge go with it."""
+        text = self.text
+        decoded = Decoded()
+        literal = Decoded()
+        edges: list[Span] = []
+        plain = False
+        at = element.start
+        for token in sorted([*comments, *sections], key=_start):
+            edges.append((at, token.start))
+            plain = plain or bool(text[at : token.start].strip())
+            decoded.text(text, at, token.start)
+            if token.kind == "cdata":
+                decoded.literal(*token.content)
+                literal.literal(*token.content)
+                edges.append(token.content)
+            else:
+                self.findings.comments.append(_comment(text, token))
+                if f"</{element.key}" in text[token.start : token.end].lower():
+                    self.findings.add("AX123", (token.start, token.end), error=True)
+            at = token.end
+        edges.append((at, element.end))
+        decoded.text(text, at, element.end)
+        if sections and not plain and not text[at : element.end].strip():
+            for section in sections:
+                self._check_section(section, name)
+            start, end = self._section_edges(sections)
+            return Value("text", (start, end), tuple(clip(literal.pieces, start, end)), cdata=True)
+        full = [edge for edge in edges if text[edge[0] : edge[1]].strip()]
+        if not full:
+            return Value("text", (element.start, element.start))
+        if edges[0] == full[0]:
+            start = trim_layout(text, element.start, full[0][1])[0]
+        else:
+            start = trim_blank(text, *full[0])[0]
+        if edges[-1] == full[-1]:
+            end = trim_layout(text, full[-1][0], element.end)[1]
+        else:
+            end = trim_blank(text, *full[-1])[1]
+        value = Value("text", (start, end), tuple(clip(decoded.pieces, start, end)))
+        self._report_text(element, value, decoded, name, None, None, sections, 0, declared=False, mixed=False)
+        return value
+
+    def _section_edges(self, sections: list[Token]) -> Span:
+        first, last = sections[0].content, sections[-1].content
+        if len(sections) == 1:
+            return trim_cdata(self.text, *first)
+        start = trim_cdata(self.text, *first)[0]
+        return start, trim_tail(self.text, *last)
+
+    def _check_section(self, token: Token, name: str, wrap: tuple[Edit, ...] | None = None) -> bool:
+        """Reports a CDATA section whose marks are off, with ``wrap`` as its fix if given; True when it was reported."""
+        start, end = token.content
+        span, edit, title = (token.start, start), Edit(end, end, ""), "Write the value as one CDATA section"
+        args: dict[str, str | int] = {"param": name}
+        if token.flag == "unterminated":
+            code, edit, title = "AX120", Edit(end, token.end, "]]>"), "Insert ]]>"
+        elif token.flag == "early":
+            body = self.text[start:end].replace("]]>", "]]]]><![CDATA[>")
+            code, edit, title = "AX121", Edit(start, end, body), "Split the section"
+        elif token.flag == "spelling":
+            args = {"raw": self.text[token.start : start]}
+            code, edit, title = "AX122", Edit(token.start, start, "<![CDATA["), "Write <![CDATA["
+        else:
+            return False
+        self.findings.add(code, span, args, edits=(edit,) if wrap is None else wrap, title=title)
+        return True
+
+    def _report_text(
+        self,
+        element: Element,
+        value: Value,
+        decoded: Decoded,
+        name: str,
+        raw: Token | None,
+        own: Token | None,
+        sections: list[Token],
+        balanced: int,
+        *,
+        declared: bool,
+        mixed: bool,
+    ) -> None:
+        text, add = self.text, self.findings.add
+        start, end = value.span
+        stray = self._stray_bracket(element, sections)
+        if raw is not None or own is not None or balanced:
+            self.findings.forget_pairing(element.start, element.end)
+        wrap: tuple[Edit, ...] = ()
+        if end - start <= _MAX_FIX:
+            wrap = (Edit(start, end, as_cdata(value.text(text))),)
+        title = "Wrap the value in CDATA"
+        for section in sections:
+            if self._check_section(section, name, wrap):
+                wrap = ()
+        if own is not None:
+            span = (own.start, own.end)
+            if own.flag == "own":
+                add("AX112", span, {"name": own.name}, edits=wrap, title=title)
+            else:
+                add("AX112", span, {"name": own.name}, error=True)
+            wrap = ()
+        if raw is not None or stray >= 0:
+            at = min(x for x in (raw.start if raw is not None else end, stray if stray >= 0 else end))
+            add("AX110", (at, at + 1), {"char": "<", "param": name}, edits=wrap, title=title)
+            wrap = ()
+        elif balanced and declared:
+            add("AX115", (start, end), {"param": name}, edits=wrap, title=title, repair=False)
+            wrap = ()
+        elif balanced and mixed:
+            add("AX114", (start, end), {"param": name}, edits=wrap, title=title)
+            wrap = ()
+        inside = [at for at in decoded.raw_ampersands if start <= at < end]
+        if inside:
+            if wrap and len(inside) <= _MAX_ESCAPES:
+                wrap = tuple(Edit(at, at + 1, "&amp;") for at in inside)
+            add("AX111", (inside[0], inside[0] + 1), {"param": name}, edits=wrap, title="Escape &")
+        seen: set[str] = set()
+        for span, entity in decoded.undefined:
+            if entity in seen or not start <= span[0] < end:
+                continue
+            seen.add(entity)
+            char = html5.get(f"{entity};")
+            edits = (Edit(span[0], span[1], char),) if char is not None and "<" not in char else ()
+            add("AX113", span, {"name": entity}, edits=edits, title="Write the character", unsafe=True)
+
+    def _stray_bracket(self, element: Element, sections: list[Token]) -> int:
+        """Offset of the first ``<`` that begins no tag, or -1."""
+        at = element.start
+        for k in range(element.a, element.b):
+            token = self.tokens[k]
+            if token.start < at:
+                continue
+            found = self.text.find("<", at, min(token.start, element.end))
+            if found >= 0:
+                return found
+            at = token.end
+        return self.text.find("<", at, element.end) if at < element.end else -1
+
+
+def join(before: Value, value: Value) -> Value:
+    """Two values of one name: a list (ruling 15)."""
+    span = (before.span[0], max(before.span[1], value.span[1]))
+    if before.kind == "list" and before.repeated:
+        before.items.append(value)
+        before.span = span
+        return before
+    return Value("list", span, items=[before, value], repeated=True)
+
+
+def _names(schema: dict[str, Json]) -> list[str]:
+    properties = schema.get("properties")
+    return list(properties) if isinstance(properties, dict) else []
+
+
+def _start(token: Token) -> int:
+    return token.start
+
+
+def _comment(text: str, token: Token) -> Comment:
+    return Comment((token.start, token.end), text[token.content[0] : token.content[1]].strip())

@@ -1,0 +1,1 @@
+"""Tolerant JSON with the place of everything in it."""

@@ -1,0 +1,1 @@
+"""Tool manifests and agent profiles as they are read, with located findings."""

@@ -1,0 +1,203 @@
+"""Typed access to the tree of a JSON file, with located findings: the shared part of manifest and profile reading.
+
+Each method reads one kind of value, reports at the exact key or value when it is another, and gives None. Must not know which
+fields a manifest has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from tamis.protocols.jsontext.tree import JsonNode, Member
+from tamis.protocols.model import Diag, Edit, Fix, Json
+from tamis.protocols.positions import Span
+from tamis.protocols.schema.words import excerpt, type_of, types_in_words
+from tamis.protocols.suggest import best, hint, same_name
+
+MAX_FINDINGS = 200
+Family = Literal["MF", "PF"]
+# The same kind of finding has one code in manifests and one in profiles.
+_CODES: dict[str, dict[Family, str]] = {
+    "type": {"MF": "MF502", "PF": "PF601"},
+    "value": {"MF": "MF503", "PF": "PF602"},
+    "range": {"MF": "MF531", "PF": "PF603"},
+    "unknown": {"MF": "MF504", "PF": "PF604"},
+}
+
+
+class Findings:
+    """Collects the diagnostics of one file."""
+
+    __slots__ = ("_family", "diags")
+
+    def __init__(self, family: Family) -> None:
+        self._family: Family = family
+        self.diags: list[Diag] = []
+
+    def add(
+        self,
+        code: str,
+        span: Span,
+        args: Mapping[str, str | int] | None = None,
+        *,
+        fix: Fix | None = None,
+        data: dict[str, Json] | None = None,
+    ) -> None:
+        """One finding; past the cap nothing is added."""
+        if len(self.diags) < MAX_FINDINGS:
+            self.diags.append(Diag(code, span, dict(args or {}), fix=fix, data=data or {}))
+
+    def wrong_type(self, node: JsonNode, label: str, expected: str) -> None:
+        """The value is of another type than wanted."""
+        received = excerpt(node.value) if node.kind not in ("object", "array", "error") else "an object"
+        if node.kind == "array":
+            received = "a list"
+        if node.kind != "error":
+            self.add(_CODES["type"][self._family], node.span, {"p": label, "expected": expected, "received": received})
+
+    def out_of_range(self, node: JsonNode, label: str, expected: str) -> None:
+        """The value is of the right type and outside its range."""
+        args = {"p": label, "expected": expected, "received": excerpt(node.value)}
+        self.add(_CODES["range"][self._family], node.span, args)
+
+    def text(self, node: JsonNode | None, label: str, *, empty: bool = True) -> str | None:
+        """A text; ``empty=False`` refuses a blank one."""
+        if node is None:
+            return None
+        if node.kind != "string" or not isinstance(node.value, str):
+            self.wrong_type(node, label, "a text")
+            return None
+        if not empty and not node.value.strip():
+            self.add("MF505", node.span, {"p": label})
+            return None
+        return node.value
+
+    def flag(self, node: JsonNode | None, label: str) -> bool | None:
+        """A boolean."""
+        if node is None:
+            return None
+        if node.kind != "boolean":
+            self.wrong_type(node, label, "true or false")
+            return None
+        return node.value is True
+
+    def whole(self, node: JsonNode | None, label: str, least: int = 0, most: int | None = None) -> int | None:
+        """A whole number in a range."""
+        if node is None:
+            return None
+        value = node.value
+        if node.kind != "number" or not isinstance(value, (int, float)) or not float(value).is_integer():
+            self.wrong_type(node, label, "a whole number")
+            return None
+        if value < least or (most is not None and value > most):
+            words = f"from {least}" if most is None else f"from {least} to {most}"
+            self.out_of_range(node, label, f"a whole number {words}")
+            return None
+        return int(value)
+
+    def choice(
+        self, node: JsonNode | None, label: str, allowed: Iterable[str], also: Mapping[str, str] | None = None
+    ) -> str | None:
+        """One of some words; ``also`` maps words people write instead to the right ones, for the suggestion only."""
+        value = self.text(node, label)
+        if value is None or node is None:
+            return None
+        words = list(allowed)
+        if value in words:
+            return value
+        found = (also or {}).get(value.lower()) or best(value, words)
+        fix = None
+        if found is not None:
+            sure = "safe" if same_name(found, value) else "unsafe"
+            fix = Fix(f"Replace by '{found}'", (Edit(node.start, node.end, f'"{found}"'),), sure)
+        args = {"p": label, "v": value, "list": ", ".join(words), "hint": hint(found)}
+        data: dict[str, Json] = {"suggestion": found} if found else {}
+        self.add(_CODES["value"][self._family], node.span, args, fix=fix, data=data)
+        return None
+
+    def texts(self, node: JsonNode | None, label: str) -> list[tuple[str, JsonNode]] | None:
+        """A list of texts with their nodes; entries of another type are reported and left out."""
+        if node is None:
+            return None
+        if node.kind != "array":
+            self.wrong_type(node, label, "a list of texts")
+            return None
+        found: list[tuple[str, JsonNode]] = []
+        for i, item in enumerate(node.items):
+            value = self.text(item, f"{label}[{i}]")
+            if value is not None:
+                found.append((value, item))
+        return found
+
+    def object(
+        self, node: JsonNode | None, label: str, fields: Iterable[str], required: Iterable[str] = ()
+    ) -> dict[str, Member]:
+        """The members of an object by name, the last of each; members that are no fields are reported.
+
+        A misspelled ``required`` field is an error at its key, and not reported as missing too.
+        """
+        if node is None:
+            return {}
+        if node.kind != "object":
+            self.wrong_type(node, label, "an object")
+            return {}
+        known = list(fields)
+        found: dict[str, Member] = {}
+        written = {member.key for member in node.members}
+        for member in node.members:
+            if member.key in known:
+                found[member.key] = member
+            elif not member.key.startswith("x-") and member.key != "$schema" and member.colon >= 0:
+                self.unknown_field(member, [name for name in known if name not in written], required)
+        return found
+
+    def unknown_field(self, member: Member, known: list[str], required: Iterable[str] = ()) -> None:
+        """A member that is no field."""
+        found = best(member.key, known)
+        fix = None
+        if found is not None:
+            sure = "safe" if same_name(found, member.key) else "unsafe"
+            fix = Fix(f"Rename to '{found}'", (Edit(member.key_start, member.key_end, f'"{found}"'),), sure)
+        args = {"k": member.key, "hint": hint(found)}
+        data: dict[str, Json] = {"suggestion": found} if found else {}
+        level = "error" if found is not None and found in required else None
+        code = _CODES["unknown"][self._family]
+        if len(self.diags) < MAX_FINDINGS:
+            self.diags.append(Diag(code, member.key_span, dict(args), severity=level, fix=fix, data=data))
+
+    def missing(self, node: JsonNode, name: str, why: str = "") -> None:
+        """A required field that is not there; reported at the object's opening bracket."""
+        if not node.closed:
+            return  # the text is cut off, which is said elsewhere
+        if any(
+            diag.severity == "error" and diag.data.get("suggestion") == name
+            for diag in self.diags
+            if _within(diag.span, node)
+        ):
+            return  # a misspelled field stands for it
+        self.add("MF501", (node.start, node.start + 1), {"k": name, "why": why}, data={"field": name})
+
+
+def _within(span: Span, node: JsonNode) -> bool:
+    return node.start <= span[0] and span[1] <= node.end
+
+
+def value_of(members: dict[str, Member], name: str) -> JsonNode | None:
+    """The value of a field, or None where the field is missing or has none."""
+    member = members.get(name)
+    if member is None or member.value is None or member.value.kind == "error":
+        return None
+    return member.value
+
+
+def in_words(value: Json) -> str:
+    """The type of a value in words."""
+    return types_in_words([type_of(value)])
+
+
+def quoted(text: str) -> str:
+    """A text as JSON."""
+    return msgspec.json.encode(text).decode()

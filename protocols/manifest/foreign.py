@@ -1,0 +1,61 @@
+"""Files that carry the suffix of a manifest and have another project's shape (ruling 32). Must not convert them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tamis.protocols.jsontext.tree import JsonNode
+
+Shape = Literal["mcp", "openai", "anthropic", "vcp", "implementation", "openapi", "mcpb", "mcpServers", "list"]
+SHAPES: dict[Shape, str] = {
+    "mcp": "an MCP tool (name, inputSchema)",
+    "openai": "an OpenAI function (name, description, parameters)",
+    "anthropic": "an Anthropic tool (name, input_schema)",
+    "vcp": "a VCP plugin manifest",
+    "implementation": "a tool definition with id and implementation",
+    "openapi": "an OpenAPI document",
+    "mcpb": "an MCP bundle manifest",
+    "mcpServers": "an MCP server configuration",
+    "list": "a list of tools",
+}
+
+
+def foreign_shape(root: JsonNode) -> tuple[Shape, JsonNode] | None:
+    """Which other shape a file has, and the node that shows it; None for one that may be a manifest."""
+    if root.kind == "array":
+        first = root.items[0] if root.items else None
+        if first is not None and first.kind == "object" and foreign_shape(first) is not None:
+            return "list", root
+        return None
+    if root.kind != "object" or root.member("toolId") is not None or root.member("handler") is not None:
+        return None
+    names = {member.key for member in root.members}
+
+    def shown(name: str) -> JsonNode:
+        return root.get(name) or root
+
+    if "openapi" in names or "swagger" in names:
+        return "openapi", shown("openapi")
+    if "mcpServers" in names:
+        return "mcpServers", shown("mcpServers")
+    if "pluginType" in names or ("communication" in names and "entryPoint" in names):
+        return "vcp", shown("pluginType")
+    capabilities = root.get("capabilities")
+    if capabilities is not None and capabilities.kind == "object" and capabilities.member("invocationCommands"):
+        return "vcp", capabilities
+    if "server" in names and ({"manifest_version", "dxt_version"} & names):
+        return "mcpb", shown("server")
+    if "function" in names and shown("function").kind == "object":
+        return "openai", shown("function")
+    if "name" in names and "inputSchema" in names:
+        return "mcp", shown("inputSchema")
+    if "name" in names and "input_schema" in names:
+        return "anthropic", shown("input_schema")
+    if "implementation" in names and ({"id", "name"} & names):
+        return "implementation", shown("implementation")
+    if "name" in names and "parameters" in names:
+        return "openai", shown("name")
+    tools = root.get("tools") or root.get("functions")
+    if tools is not None and tools.kind == "array":
+        return "list", tools
+    return None

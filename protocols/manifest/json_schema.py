@@ -1,0 +1,173 @@
+"""The JSON Schema of a manifest, for editors that know only JSON Schema and for completion and hover in ours.
+
+A draft-07 compatible subset with ``if``/``then`` on ``handler.type``: editors word those exactly, ``oneOf`` they do not. A test
+holds it against ``read_manifest``. Must not be used to validate where ``read_manifest`` can be.
+"""
+
+from __future__ import annotations
+
+from tamis.protocols.manifest.reading import HANDLER_TYPES, LANGUAGES, LIMITS, REQUIRED
+from tamis.protocols.manifest.security import CAPABILITIES
+from tamis.protocols.model import Json
+
+SCHEMA_ID = "tamis:tool/v1.json"
+DRAFT_07 = "http://json-schema.org/draft-07/schema#"
+_TEXT: dict[str, Json] = {"type": "string", "minLength": 1}
+
+
+def _text(description: str, **more: Json) -> dict[str, Json]:
+    return {**_TEXT, "description": description, **more}
+
+
+def _flag(description: str, default: bool) -> dict[str, Json]:
+    return {"type": "boolean", "default": default, "description": description}
+
+
+def _texts(description: str, **more: Json) -> dict[str, Json]:
+    items: dict[str, Json] = {"type": "string", **more}
+    return {"type": "array", "items": items, "description": description}
+
+
+def _object(description: str, properties: dict[str, Json], **more: Json) -> dict[str, Json]:
+    extra: dict[str, Json] = {"^x-": {}}
+    return {
+        "type": "object",
+        "description": description,
+        "properties": properties,
+        "patternProperties": extra,
+        "additionalProperties": False,
+        **more,
+    }
+
+
+def manifest_schema() -> dict[str, Json]:
+    """The schema as fresh data; unknown root fields are refused here and warned of by ``read_manifest`` (ruling 33)."""
+    required: list[Json] = [*REQUIRED]
+    properties: dict[str, Json] = {
+        "$schema": {"type": "string", "description": "Where the schema of this file is."},
+        "toolId": _text(
+            "The tool's unique id, by convention namespace:tool-name, as in custom:my-data-processor.",
+            examples=["core:execute-python-script", "custom:my-data-processor"],
+        ),
+        "displayName": _text("The name that people see."),
+        "description": _text(
+            "What the tool does, when to use it, what it takes and what it gives. Models choose tools by this text."
+        ),
+        "version": _text("The tool's version, by convention semantic: 1.0.0.", examples=["1.0.0"]),
+        "handler": _handler(),
+        "parameters": {
+            "type": "object",
+            "description": "JSON Schema (2020-12) of the arguments; type is object. x-secret: true masks a value in logs.",
+            "default": {"type": "object", "properties": {}},
+        },
+        "output": {"type": ["object", "boolean"], "description": "JSON Schema (2020-12) of what the tool gives."},
+        "securityContext": _security(),
+        "examples": _examples(),
+        "tags": _texts("Words to find and group tools by."),
+        "aliases": _texts("Other names that calls may use for this tool.", minLength=1),
+        "agentCallable": {
+            "type": "boolean",
+            "description": "Whether agents may call the tool. Default: true in a configured tool folder, false for a host's services.",
+        },
+        "protocolConfig": _object(
+            "Names of the tool in single protocols.",
+            {"vcpCommand": _text("The name by which VCP calls reach the tool.")},
+        ),
+        "execution": _execution(),
+        "dependencies": {
+            "type": "object",
+            "description": "Other tools that this one needs: tool id to version range.",
+            "additionalProperties": {"type": "string", "minLength": 1},
+        },
+    }
+    root = _object("A tool that agents can call (seed 003 §2.2).", properties, required=required)
+    return {"$schema": DRAFT_07, "$id": SCHEMA_ID, "title": "Tamis tool manifest", **root}
+
+
+def _handler() -> dict[str, Json]:
+    script: list[Json] = ["scriptPath", "language"]
+    service: list[Json] = ["serviceName", "methodName"]
+
+    def when(kind: str, needed: list[Json]) -> dict[str, Json]:
+        chosen: dict[str, Json] = {"type": {"const": kind}}
+        return {"if": {"properties": chosen, "required": ["type"]}, "then": {"required": needed}}
+
+    kinds: list[Json] = [*HANDLER_TYPES]
+    languages: list[Json] = [*LANGUAGES]
+    properties: dict[str, Json] = {
+        "type": {
+            "enum": kinds,
+            "description": "external-script runs a file; service-method calls a method that the host registered.",
+        },
+        "scriptPath": _text("Path of the script, relative to this file's folder; .. and absolute paths are refused."),
+        "language": {"enum": languages, "description": "What runs the script."},
+        "entryPoint": _text("A function or export in the script, where the runtime needs one."),
+        "serviceName": _text("The service that the host registered."),
+        "methodName": _text("The method of that service."),
+    }
+    return _object(
+        "How the tool is run.",
+        properties,
+        required=["type"],
+        allOf=[when(HANDLER_TYPES[0], script), when(HANDLER_TYPES[1], service)],
+    )
+
+
+def _security() -> dict[str, Json]:
+    names: list[Json] = [*CAPABILITIES]
+    files = _object(
+        "Files beside the tool's own folder, which it may always read.",
+        {
+            "allowRead": _texts(
+                'Path patterns: "self", "./*", ".cache/**", or absolute paths below the operator\'s roots.'
+            ),
+            "allowWrite": _texts("Folders to write to: a plain path, or one with /** behind it."),
+        },
+    )
+    hosts = _texts("Host names or addresses, *.example.com for its sub-domains, with :port or :* if wished.")
+    capabilities: dict[str, Json] = {
+        "type": "array",
+        "items": {"type": "string", "examples": names},
+        "description": f"What else the tool needs: {', '.join(CAPABILITIES)}. Others are refused.",
+    }
+    return _object(
+        "What the tool asks for. The grant is what the operator's policy allows of it.",
+        {
+            "fileAccess": files,
+            "networkAccess": _object("The network is off unless hosts are named.", {"allowHosts": hosts}),
+            "requiredCapabilities": capabilities,
+        },
+    )
+
+
+def _examples() -> dict[str, Json]:
+    item = _object(
+        "One worked call.",
+        {
+            "description": {"type": "string", "description": "What the example shows."},
+            "input": {"type": "object", "description": "Arguments that satisfy parameters."},
+            "expectedOutput": {"description": "What the tool gives for them."},
+        },
+        required=["input"],
+    )
+    return {"type": "array", "items": item, "description": "Worked calls: shown to models, and run by tamis test."}
+
+
+def _execution() -> dict[str, Json]:
+    whole: dict[str, Json] = {"type": "integer", "minimum": 1}
+    return _object(
+        "How the tool is run.",
+        {
+            "mode": {"enum": ["sync", "async"], "default": "sync", "description": "async calls answer with a task id."},
+            "timeoutMs": {**whole, "description": "Wall time in milliseconds; only lowers the operator's."},
+            "idempotent": _flag("Running it twice does no more than running it once.", False),
+            "requireConfirmation": _flag("Every call asks first.", False),
+            "allowBuild": _flag("Its dependencies may run build steps.", False),
+            "integrity": {
+                "type": "string",
+                "pattern": "^sha256-[A-Za-z0-9+/]{43}=$",
+                "description": "sha256-… of the script; another script is not run.",
+            },
+            "limits": _object("Limits lower than the operator's.", {name: dict(whole) for name in LIMITS}),
+        },
+    )

@@ -1,0 +1,187 @@
+"""Agent profiles (``agent_profile.json``): which tools an agent has, and how calls are handled.
+
+``tool_ids_inventory`` (seed 004 §2.1) names the tools of every kind; ``toolCallConfig`` (seed 001 §3.1) sets the rules, with the
+seed's defaults. A missing config means that tool calls are off (V17). Must not know the registry: known ids are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from tamis.protocols.catalogue import severity
+from tamis.protocols.jsontext.parse import parse_json
+from tamis.protocols.jsontext.tree import JsonNode, JsonTree
+from tamis.protocols.manifest.fields import Findings, value_of
+from tamis.protocols.manifest.reading import tool_id_fault
+from tamis.protocols.model import Diag, Edit, Fix, Json
+from tamis.protocols.suggest import best, hint
+
+PREFIXES = ("workflow", "system", "kb", "core", "vendor", "custom")
+"""Namespaces that the seeds give a meaning to; a registered tool's namespace is as good."""
+PROTOCOLS = ("vcp", "action", "tam")
+_CONFIG = (
+    *("enabled", "mode", "toolToggles", "defaultToolEnabled", "maxIterations"),
+    *("timeout", "requireConfirmation", "parallelExecution", "protocol"),
+)
+MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000
+
+
+class ToolCallConfig(msgspec.Struct, frozen=True, rename="camel"):
+    """How an agent's calls are handled; the defaults are the seed's (V08 to V16). ``timeout`` is in milliseconds."""
+
+    enabled: bool = False
+    mode: Literal["auto", "manual"] = "auto"
+    tool_toggles: dict[str, bool] = {}
+    default_tool_enabled: bool = True
+    max_iterations: int = 5
+    timeout: int = 30_000
+    require_confirmation: bool = False
+    parallel_execution: bool = False
+    protocol: Literal["vcp", "action", "tam"] = "vcp"
+
+    def allows(self, tool_id: str) -> bool:
+        """Whether a tool is switched on: its own toggle wins, else the default (V10, V11)."""
+        return self.enabled and self.tool_toggles.get(tool_id, self.default_tool_enabled)
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """An agent's profile. ``inventory`` is None where the file has no ``tool_ids_inventory``; ``raw`` is the file's JSON."""
+
+    inventory: tuple[str, ...] | None = None
+    config: ToolCallConfig = ToolCallConfig()
+    has_config: bool = False
+    raw: dict[str, Json] = {}
+
+    def lists(self, tool_id: str) -> bool:
+        """Whether the inventory holds a tool; without an inventory every tool counts as held."""
+        return self.inventory is None or tool_id in self.inventory
+
+
+class ProfileReading(msgspec.Struct):
+    """A profile as it was read; ``profile`` is None exactly when a diagnostic has error level.
+
+    ``entries`` are the inventory's ids with their nodes, for completion, links and renaming.
+    """
+
+    profile: Profile | None
+    tree: JsonTree
+    diagnostics: list[Diag]
+    entries: list[tuple[str, JsonNode]] = []
+
+
+def read_profile(text: str, known_ids: Iterable[str] | None = None, *, strict: bool = False) -> ProfileReading:
+    """Reads a profile. With ``known_ids``, ids that are not among them are reported. Never raises."""
+    tree = parse_json(text, comments=not strict)
+    found = Findings("PF")
+    known = None if known_ids is None else list(known_ids)
+    profile = None
+    entries: list[tuple[str, JsonNode]] = []
+    root = tree.root
+    if root is not None and root.kind != "object":
+        found.wrong_type(root, "the profile", "an object")
+    elif root is not None:
+        members = {member.key: member for member in root.members}
+        inventory = value_of(members, "tool_ids_inventory")
+        entries = _inventory(inventory, known, found)
+        config_node = value_of(members, "toolCallConfig")
+        listed = None if inventory is None else {tool_id for tool_id, _ in entries}
+        config = _config(config_node, listed, found)
+        if config_node is None and "toolCallConfig" not in members:
+            _misspelled(root, found)
+            found.add("PF608", (root.start, root.start + 1))
+        ids = None if inventory is None else tuple(dict.fromkeys(tool_id for tool_id, _ in entries))
+        raw = root.to_python()
+        profile = Profile(ids, config, config_node is not None, raw if isinstance(raw, dict) else {})
+    diagnostics = sorted([*tree.diagnostics, *found.diags], key=lambda diag: diag.span)
+    if any(severity(diag) == "error" for diag in diagnostics):
+        profile = None
+    return ProfileReading(profile, tree, diagnostics, entries)
+
+
+def _misspelled(root: JsonNode, found: Findings) -> None:
+    """A profile has other fields of its host; only near misses of the two that count here are reported."""
+    wanted = [name for name in ("tool_ids_inventory", "toolCallConfig") if root.member(name) is None]
+    for member in root.members:
+        if best(member.key, wanted) is not None:
+            found.unknown_field(member, wanted)
+
+
+def _inventory(node: JsonNode | None, known: list[str] | None, found: Findings) -> list[tuple[str, JsonNode]]:
+    entries = found.texts(node, "tool_ids_inventory") or []
+    seen: set[str] = set()
+    prefixes = {*PREFIXES, *(tool_id.partition(":")[0] for tool_id in known or () if ":" in tool_id)}
+    known_set = set(known or ())
+    for tool_id, item in entries:
+        fault = tool_id_fault(tool_id)
+        if fault is not None:
+            found.add("PF610", item.span, {"id": tool_id, "reason": fault})
+            continue
+        if tool_id in seen:
+            found.add("PF607", item.span, {"id": tool_id})
+            continue
+        seen.add(tool_id)
+        prefix, colon, _ = tool_id.partition(":")
+        if tool_id in known_set:
+            continue
+        if colon and prefix not in prefixes:
+            near = best(prefix, sorted(prefixes))
+            renamed = f"{near}:{tool_id.partition(':')[2]}" if near else None
+            args = {"prefix": prefix, "id": tool_id, "hint": hint(near)}
+            found.add("PF605", item.span, args, fix=_replacing(item, renamed))
+        elif known is not None:
+            near = best(tool_id, known)
+            found.add("PF606", item.span, {"id": tool_id, "hint": hint(near)}, fix=_replacing(item, near))
+    return entries
+
+
+def _replacing(node: JsonNode, text: str | None) -> Fix | None:
+    if text is None:
+        return None
+    quoted = msgspec.json.encode(text).decode()
+    return Fix(f"Replace by '{text}'", (Edit(node.start, node.end, quoted),), "unsafe")
+
+
+def _config(node: JsonNode | None, listed: set[str] | None, found: Findings) -> ToolCallConfig:
+    if node is None:
+        return ToolCallConfig()
+    fields = found.object(node, "toolCallConfig", _CONFIG)
+
+    def flag(name: str, default: bool) -> bool:
+        value = found.flag(value_of(fields, name), name)
+        return default if value is None else value
+
+    mode = found.choice(value_of(fields, "mode"), "mode", ("auto", "manual"))
+    protocol = found.choice(value_of(fields, "protocol"), "protocol", PROTOCOLS)
+    rounds = found.whole(value_of(fields, "maxIterations"), "maxIterations", 1, 1000)
+    timeout = found.whole(value_of(fields, "timeout"), "timeout", 1, MAX_TIMEOUT_MS)
+    return ToolCallConfig(
+        enabled=flag("enabled", False),
+        mode="manual" if mode == "manual" else "auto",
+        tool_toggles=_toggles(value_of(fields, "toolToggles"), listed, found),
+        default_tool_enabled=flag("defaultToolEnabled", True),
+        max_iterations=5 if rounds is None else rounds,
+        timeout=30_000 if timeout is None else timeout,
+        require_confirmation=flag("requireConfirmation", False),
+        parallel_execution=flag("parallelExecution", False),
+        protocol="action" if protocol == "action" else "tam" if protocol == "tam" else "vcp",
+    )
+
+
+def _toggles(node: JsonNode | None, listed: set[str] | None, found: Findings) -> dict[str, bool]:
+    if node is None:
+        return {}
+    if node.kind != "object":
+        found.wrong_type(node, "toolToggles", "an object of tool ids with true or false")
+        return {}
+    toggles: dict[str, bool] = {}
+    for member in node.members:
+        value = found.flag(member.value, f"toolToggles.{member.key}")
+        if listed is not None and member.key not in listed:
+            near = best(member.key, sorted(listed))
+            found.add("PF609", member.key_span, {"id": member.key, "hint": hint(near)})
+        if value is not None:
+            toggles[member.key] = value
+    return toggles

@@ -1,0 +1,465 @@
+"""Tool manifests (``*.tool.json``, seed 003 §2.2): the model, and its reading with located findings.
+
+A manifest is read into frozen structs; every fault is a diagnostic at the exact key or value. Facts about the disk (does the
+script exist), other manifests (is the id taken) and the operator's policy are not judged here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, cast
+
+import msgspec
+
+from tamis.protocols.catalogue import severity
+from tamis.protocols.jsontext.parse import parse_json
+from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member
+from tamis.protocols.manifest.embedded import check_examples, check_schema_field
+from tamis.protocols.manifest.fields import Findings, value_of
+from tamis.protocols.manifest.foreign import SHAPES, foreign_shape
+from tamis.protocols.manifest.security import CAPABILITIES, host_pattern_fault, path_pattern_fault
+from tamis.protocols.model import MAX_NAME_CHARS, Diag, Edit, Fix, Json
+from tamis.protocols.suggest import best, hint
+
+Language = Literal["python", "nodejs", "bun"]
+LANGUAGES: tuple[Language, ...] = ("python", "nodejs", "bun")
+HANDLER_TYPES = ("external-script", "service-method")
+REQUIRED = ("toolId", "displayName", "description", "version", "handler")
+FIELDS = (
+    *REQUIRED,
+    *("parameters", "output", "securityContext", "examples", "tags"),
+    *("aliases", "agentCallable", "protocolConfig", "execution", "dependencies"),
+)
+LIMITS = (
+    *("wallMs", "cpuSeconds", "memoryBytes", "processes", "openFiles"),
+    *("fileBytes", "tmpBytes", "stdinBytes", "stdoutBytes", "stderrBytes"),
+)
+
+
+class ExternalScript(msgspec.Struct, frozen=True):
+    """A script that is run with the arguments as JSON on standard input."""
+
+    script_path: str
+    language: Language
+    entry_point: str | None = None
+
+
+class ServiceMethod(msgspec.Struct, frozen=True):
+    """A method of a service that the host registers."""
+
+    service_name: str
+    method_name: str
+
+
+Handler = ExternalScript | ServiceMethod
+
+
+class FileAccess(msgspec.Struct, frozen=True):
+    """Path patterns that a tool asks to read and write."""
+
+    allow_read: tuple[str, ...] = ()
+    allow_write: tuple[str, ...] = ()
+
+
+class NetworkAccess(msgspec.Struct, frozen=True):
+    """Host patterns that a tool asks to reach."""
+
+    allow_hosts: tuple[str, ...] = ()
+
+
+class SecurityContext(msgspec.Struct, frozen=True):
+    """What a tool asks for; a request, never a grant (ruling 38)."""
+
+    file_access: FileAccess = FileAccess()
+    network: NetworkAccess = NetworkAccess()
+    required_capabilities: tuple[str, ...] = ()
+
+    @property
+    def unknown_capabilities(self) -> tuple[str, ...]:
+        """Required capabilities that no host has; a tool with any is refused (D41)."""
+        return tuple(name for name in self.required_capabilities if name not in CAPABILITIES)
+
+
+class Example(msgspec.Struct, frozen=True):
+    """A worked call; ``expected_output`` is UNSET where none is given (null is a value)."""
+
+    input: dict[str, Json]
+    description: str = ""
+    expected_output: Json | msgspec.UnsetType = msgspec.UNSET
+
+
+class Execution(msgspec.Struct, frozen=True):
+    """How a tool wants to be run; ``limits`` only lower the operator's. Times in milliseconds."""
+
+    mode: Literal["sync", "async"] = "sync"
+    timeout_ms: int | None = None
+    idempotent: bool = False
+    require_confirmation: bool = False
+    allow_build: bool = False
+    integrity: str | None = None
+    limits: dict[str, int] = {}
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """One tool. ``raw`` is the file's JSON; ``parameters`` and ``output`` are JSON Schemas, None where not given.
+
+    ``agent_callable`` is None where the file does not say (ruling 34: what that means depends on where the tool comes from).
+    """
+
+    tool_id: str
+    display_name: str
+    description: str
+    version: str
+    handler: Handler
+    parameters: dict[str, Json] | None = None
+    output: Json = None
+    security_context: SecurityContext = SecurityContext()
+    examples: tuple[Example, ...] = ()
+    tags: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    agent_callable: bool | None = None
+    protocol_config: dict[str, str] = {}
+    execution: Execution = Execution()
+    dependencies: dict[str, str] = {}
+    raw: dict[str, Json] = {}
+
+    @property
+    def namespace(self) -> str:
+        """What stands before the first colon of the id; empty without one."""
+        head, colon, _ = self.tool_id.partition(":")
+        return head if colon else ""
+
+    @property
+    def vcp_command(self) -> str | None:
+        """The name under which VCP calls may reach the tool (seed 001 §3.2)."""
+        return self.protocol_config.get("vcpCommand")
+
+
+class ManifestReading(msgspec.Struct):
+    """A manifest file as it was read; ``manifest`` is None exactly when a diagnostic has error level."""
+
+    manifest: Manifest | None
+    tree: JsonTree
+    diagnostics: list[Diag]
+
+
+def read_manifest(text: str, *, strict: bool = False) -> ManifestReading:
+    """Reads a manifest. ``strict`` refuses comments and trailing commas (``strictJson``). Never raises."""
+    tree = parse_json(text, comments=not strict)
+    found = Findings("MF")
+    manifest = None
+    root = tree.root
+    if root is not None:
+        foreign = foreign_shape(root)
+        if foreign is not None:
+            shape, node = foreign
+            span = (node.start, min(node.end, node.start + 1)) if node.kind in ("object", "array") else node.span
+            found.add("MF516", span, {"shape": SHAPES[shape]}, data={"shape": shape})
+        elif root.kind != "object":
+            found.wrong_type(root, "the manifest", "an object")
+        else:
+            manifest = _read(tree, root, found)
+    diagnostics = sorted([*tree.diagnostics, *found.diags], key=lambda diag: diag.span)
+    if any(severity(diag) == "error" for diag in diagnostics):
+        manifest = None
+    return ManifestReading(manifest, tree, diagnostics)
+
+
+def _read(tree: JsonTree, root: JsonNode, found: Findings) -> Manifest | None:
+    fields = found.object(root, "the manifest", FIELDS, REQUIRED)
+    for name in REQUIRED:
+        if name not in fields:
+            found.missing(root, name)
+    tool_id = _tool_id(value_of(fields, "toolId"), found)
+    display_name = found.text(value_of(fields, "displayName"), "displayName", empty=False)
+    description = _description(value_of(fields, "description"), found)
+    version = _version(value_of(fields, "version"), found)
+    handler = _handler(value_of(fields, "handler"), found)
+    plan = check_schema_field(tree, value_of(fields, "parameters"), "parameters", found)
+    output_plan = check_schema_field(tree, value_of(fields, "output"), "output", found)
+    raw = root.to_python()
+    examples = check_examples(tree, value_of(fields, "examples"), plan, output_plan, found)
+    made = {
+        "security_context": _security_context(value_of(fields, "securityContext"), found),
+        "tags": _words(value_of(fields, "tags"), "tags", found),
+        "aliases": _aliases(value_of(fields, "aliases"), found),
+        "agent_callable": found.flag(value_of(fields, "agentCallable"), "agentCallable"),
+        "protocol_config": _protocol_config(value_of(fields, "protocolConfig"), found),
+        "execution": _execution(value_of(fields, "execution"), found),
+        "dependencies": _dependencies(value_of(fields, "dependencies"), found),
+    }
+    if tool_id is None or display_name is None or description is None or version is None or handler is None:
+        return None
+    if not isinstance(raw, dict):
+        return None
+    parameters = raw.get("parameters")
+    return msgspec.structs.replace(
+        Manifest(
+            tool_id,
+            display_name,
+            description,
+            version,
+            handler,
+            parameters if isinstance(parameters, dict) else None,
+            raw.get("output"),
+            examples=tuple(Example(*example) for example in examples),
+            raw=raw,
+        ),
+        **made,
+    )
+
+
+# The shape of ids and versions
+
+_ID_FAULTS = (
+    (re.compile(r"\s"), "blanks are not allowed"),
+    (re.compile(r"[\x00-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"), "it holds an invisible character"),
+    (re.compile(r"[<>\"'`&=「」«»]"), "it holds a character that calls use as markup"),
+    (re.compile(r"@"), "@ sets off a version in calls"),
+    (re.compile(r"[,;|{}\\]"), "it holds a separator"),
+    (re.compile(r"^[/!?:-]|[:/]$"), "it begins or ends with punctuation"),
+)
+
+
+def tool_id_fault(tool_id: str) -> str | None:
+    """Why a text cannot be a tool id, or None."""
+    if not tool_id:
+        return "it is empty"
+    if len(tool_id) > MAX_NAME_CHARS:
+        return f"it has more than {MAX_NAME_CHARS} characters"
+    return next((reason for pattern, reason in _ID_FAULTS if pattern.search(tool_id)), None)
+
+
+def _tool_id(node: JsonNode | None, found: Findings) -> str | None:
+    tool_id = found.text(node, "toolId", empty=False)
+    if tool_id is None or node is None:
+        return None
+    fault = tool_id_fault(tool_id)
+    if fault is not None:
+        found.add("MF506", node.span, {"v": tool_id, "reason": fault})
+        return None
+    if ":" not in tool_id:
+        found.add("MF507", node.span, {"v": tool_id})
+    return tool_id
+
+
+_SEMVER = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?",
+    re.ASCII,
+)
+_RANGE_PART = re.compile(
+    r"(?:[~^]|[<>]=?|=)?\s*v?(?:\*|[xX]|\d+(?:\.(?:\d+|[xX*])){0,2}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?)", re.ASCII
+)
+
+
+def is_semver(version: str) -> bool:
+    """Whether a version follows SemVer 2.0."""
+    return len(version) <= 256 and _SEMVER.fullmatch(version) is not None
+
+
+def is_version_range(text: str) -> bool:
+    """Whether a text is a version range: comparators, ``^``, ``~``, ``x``, hyphen ranges and ``||`` between them."""
+    if not text.strip() or len(text) > 256:
+        return False
+    for alternative in text.split("||"):
+        bare = alternative.replace(" - ", " ").strip()
+        bare = re.sub(r"([~^<>=])\s+", r"\1", bare)
+        if not bare or not all(_RANGE_PART.fullmatch(part) for part in re.split(r"[\s,]+", bare)):
+            return False
+    return True
+
+
+def _version(node: JsonNode | None, found: Findings) -> str | None:
+    version = found.text(node, "version", empty=False)
+    if version is not None and node is not None and not is_semver(version):
+        found.add("MF508", node.span, {"v": version})
+    return version
+
+
+def _description(node: JsonNode | None, found: Findings) -> str | None:
+    description = found.text(node, "description", empty=False)
+    # A Chinese sentence says in ten characters what an English one says in thirty.
+    if description is not None and node is not None and len(description.encode()) < 30:
+        found.add("MF509", node.span)
+    return description
+
+
+# The parts
+
+_SCRIPT_FIELDS = ("scriptPath", "language", "entryPoint")
+_SERVICE_FIELDS = ("serviceName", "methodName")
+_LANGUAGE_WORDS = {
+    **dict.fromkeys(("py", "python3", "python2", "cpython", "uv"), "python"),
+    **dict.fromkeys(("node", "js", "javascript", "ts", "typescript", "node.js", "deno"), "nodejs"),
+}
+_HANDLER_WORDS = {
+    **dict.fromkeys(("script", "external", "python", "command", "stdio", "process"), "external-script"),
+    **dict.fromkeys(("service", "method", "function", "builtin"), "service-method"),
+}
+
+
+def _handler(node: JsonNode | None, found: Findings) -> Handler | None:
+    if node is None:
+        return None
+    kinds = (value_of({member.key: member for member in node.members}, "type") or node).value
+    needed = (
+        "type",
+        *(_SCRIPT_FIELDS[:2] if kinds == HANDLER_TYPES[0] else ()),
+        *(_SERVICE_FIELDS if kinds == HANDLER_TYPES[1] else ()),
+    )
+    fields = found.object(node, "handler", ("type", *_SCRIPT_FIELDS, *_SERVICE_FIELDS), needed)
+    if node.kind != "object":
+        return None
+    if "type" not in fields:
+        found.missing(node, "type", f" of handler: {' or '.join(HANDLER_TYPES)}")
+        return None
+    kind = found.choice(value_of(fields, "type"), "handler.type", HANDLER_TYPES, _HANDLER_WORDS)
+    if kind is None:
+        return None
+    wanted, unused = (
+        (_SCRIPT_FIELDS, _SERVICE_FIELDS) if kind == "external-script" else (_SERVICE_FIELDS, _SCRIPT_FIELDS)
+    )
+    for name in unused:
+        if name in fields:
+            found.add("MF510", fields[name].key_span, {"k": name, "type": kind})
+    for name in wanted:
+        if name not in fields and name != "entryPoint":
+            found.missing(node, name, f" of a handler of type {kind}")
+    if kind == "external-script":
+        return _external_script(fields, found)
+    service = found.text(value_of(fields, "serviceName"), "handler.serviceName", empty=False)
+    method = found.text(value_of(fields, "methodName"), "handler.methodName", empty=False)
+    return ServiceMethod(service, method) if service is not None and method is not None else None
+
+
+def _external_script(fields: dict[str, Member], found: Findings) -> ExternalScript | None:
+    node = value_of(fields, "scriptPath")
+    path = found.text(node, "handler.scriptPath", empty=False)
+    if path is not None and node is not None:
+        fault = script_path_fault(path)
+        if fault is not None:
+            found.add("MF511", node.span, {"v": path, "reason": fault})
+            path = None
+    language = found.choice(value_of(fields, "language"), "handler.language", LANGUAGES, _LANGUAGE_WORDS)
+    entry = found.text(value_of(fields, "entryPoint"), "handler.entryPoint", empty=False)
+    if path is None or language is None:
+        return None
+    return ExternalScript(path, cast("Language", language), entry)
+
+
+def script_path_fault(path: str) -> str | None:
+    """Why a path cannot be a script's, or None: it is relative and stays below its folder (seed 003 §2.1.2-4)."""
+    if path.startswith("/") or re.match(r"[A-Za-z]:", path):
+        return "it must be relative to the tool's folder"
+    if "\\" in path:
+        return "write / between folders"
+    if ".." in path.split("/"):
+        return "'..' leads out of the tool's folder"
+    if any(ord(char) < 32 for char in path):
+        return "it has a control character"
+    if path.endswith("/") or path in (".", "./"):
+        return "it names a folder"
+    return None
+
+
+def _words(node: JsonNode | None, label: str, found: Findings) -> tuple[str, ...]:
+    seen: dict[str, None] = {}
+    for value, item in found.texts(node, label) or []:
+        if value in seen:
+            found.add("MF518", item.span, {"v": value, "p": label})
+        seen[value] = None
+    return tuple(seen)
+
+
+def _aliases(node: JsonNode | None, found: Findings) -> tuple[str, ...]:
+    if node is not None and node.kind == "array":
+        for item in node.items:
+            if item.kind == "string" and isinstance(item.value, str):
+                fault = tool_id_fault(item.value)
+                if fault is not None:
+                    found.add("MF506", item.span, {"v": item.value, "reason": fault})
+    return _words(node, "aliases", found)
+
+
+def _security_context(node: JsonNode | None, found: Findings) -> SecurityContext:
+    fields = found.object(node, "securityContext", ("fileAccess", "networkAccess", "requiredCapabilities"))
+    access = found.object(value_of(fields, "fileAccess"), "fileAccess", ("allowRead", "allowWrite"))
+    network = found.object(value_of(fields, "networkAccess"), "networkAccess", ("allowHosts",))
+    read = _patterns(value_of(access, "allowRead"), "allowRead", found)
+    write = _patterns(value_of(access, "allowWrite"), "allowWrite", found)
+    hosts: list[str] = []
+    for value, item in found.texts(value_of(network, "allowHosts"), "allowHosts") or []:
+        fault = host_pattern_fault(value)
+        if fault is not None:
+            found.add("MF513", item.span, {"v": value, "reason": fault})
+        hosts.append(value)
+    needed: list[str] = []
+    for value, item in found.texts(value_of(fields, "requiredCapabilities"), "requiredCapabilities") or []:
+        if value not in CAPABILITIES:
+            near = best(value, CAPABILITIES)
+            fix = Fix(f"Replace by '{near}'", (Edit(item.start, item.end, f'"{near}"'),), "unsafe") if near else None
+            found.add("MF514", item.span, {"v": value, "hint": hint(near)}, fix=fix)
+        needed.append(value)
+    return SecurityContext(FileAccess(read, write), NetworkAccess(tuple(hosts)), tuple(needed))
+
+
+def _patterns(node: JsonNode | None, label: str, found: Findings) -> tuple[str, ...]:
+    patterns: list[str] = []
+    for value, item in found.texts(node, label) or []:
+        fault = path_pattern_fault(value, write=label == "allowWrite")
+        if fault is not None:
+            found.add("MF512", item.span, {"v": value, "reason": fault})
+        patterns.append(value)
+    return tuple(patterns)
+
+
+def _protocol_config(node: JsonNode | None, found: Findings) -> dict[str, str]:
+    fields = found.object(node, "protocolConfig", ("vcpCommand",))
+    command = found.text(value_of(fields, "vcpCommand"), "protocolConfig.vcpCommand", empty=False)
+    return {} if command is None else {"vcpCommand": command}
+
+
+_INTEGRITY = re.compile(r"sha256-[A-Za-z0-9+/]{43}=")
+_EXECUTION = ("mode", "timeoutMs", "idempotent", "requireConfirmation", "allowBuild", "integrity", "limits")
+
+
+def _execution(node: JsonNode | None, found: Findings) -> Execution:
+    fields = found.object(node, "execution", _EXECUTION)
+    mode = found.choice(value_of(fields, "mode"), "execution.mode", ("sync", "async"))
+    timeout = found.whole(value_of(fields, "timeoutMs"), "execution.timeoutMs", 1)
+    flags = {name: found.flag(value_of(fields, name), f"execution.{name}") or False for name in _EXECUTION[2:5]}
+    where = value_of(fields, "integrity")
+    integrity = found.text(where, "execution.integrity")
+    if integrity is not None and where is not None and not _INTEGRITY.fullmatch(integrity):
+        found.add("MF533", where.span, {"v": integrity})
+    given = found.object(value_of(fields, "limits"), "execution.limits", LIMITS)
+    limits = {name: found.whole(value_of(given, name), f"execution.limits.{name}", 1) for name in given}
+    return Execution(
+        mode="async" if mode == "async" else "sync",
+        timeout_ms=timeout,
+        idempotent=flags["idempotent"],
+        require_confirmation=flags["requireConfirmation"],
+        allow_build=flags["allowBuild"],
+        integrity=integrity,
+        limits={name: value for name, value in limits.items() if value is not None},
+    )
+
+
+def _dependencies(node: JsonNode | None, found: Findings) -> dict[str, str]:
+    if node is None:
+        return {}
+    if node.kind != "object":
+        found.wrong_type(node, "dependencies", "an object of tool ids and version ranges")
+        return {}
+    made: dict[str, str] = {}
+    for member in node.members:
+        fault = tool_id_fault(member.key)
+        if fault is not None:
+            found.add("MF506", member.key_span, {"v": member.key, "reason": fault})
+        value = found.text(member.value, f"dependencies.{member.key}")
+        if value is None or member.value is None:
+            continue
+        if not is_version_range(value):
+            found.add("MF534", member.value.span, {"v": value})
+        made[member.key] = value
+    return made

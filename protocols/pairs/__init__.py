@@ -1,0 +1,1 @@
+"""What TAM and VCP share: blocks of keys and delimited values, read tolerantly."""

@@ -1,0 +1,193 @@
+"""Where things end inside a block: markers, lines, and values whose closing delimiter is missing or doubtful.
+
+Every question is answered from token arrays or within one line, so that no stretch of text is searched twice.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+
+from tamis.protocols.base import Source
+from tamis.protocols.pairs.walk import BLANK, FENCE_LINE, LEADING, LINE_END, TRAILING, Dialect, Family, Findings, Lexed
+from tamis.protocols.patterns import lazy
+from tamis.protocols.positions import Span
+
+_INLINE_BLANK = lazy(r"[ \t]*+")
+_NEWLINE = lazy(r"\r\n|[\r\n]")
+_KEY_WINDOW = 400
+
+
+def past(pattern: re.Pattern[str], text: str, at: int, bound: int) -> int:
+    """The end of a match at ``at``, or ``at`` itself."""
+    m = pattern.match(text, at, bound)
+    return m.end() if m else at
+
+
+class Bounds:
+    """One walk over a block: its text, the next markers, and the questions about ends."""
+
+    def __init__(self, source: Source, start: int, limit: int, dialect: Dialect, *, complete: bool) -> None:
+        self.source = source
+        self.text = source.text
+        self.start = start
+        self.limit = limit
+        self.d = dialect
+        self.complete = complete
+        self.close: Span | None = None
+        self.open: Span | None = None
+        self.line = (-1, -1, -1)
+        # By identity: the patterns are the dialect's, and hashing them each time would cost more than the lookup.
+        self.arrays: dict[int, tuple[list[int], list[int]]] = {}
+        self.out = Lexed([], [], Findings(), None, "end", start)
+        self.found = self.out.findings
+
+    def token(self, pattern: re.Pattern[str], at: int, limit: int) -> Span | None:
+        """The first match that starts at or after ``at`` and ends at or before ``limit``; see ``Source.next_token``."""
+        arrays = self.arrays.get(id(pattern))
+        if arrays is None:
+            arrays = self.arrays[id(pattern)] = self.source.tokens(pattern)
+        starts, ends = arrays
+        i = bisect_left(starts, at)
+        if i < len(starts) and ends[i] <= limit:
+            return starts[i], ends[i]
+        return None
+
+    def seek(self, at: int) -> int:
+        """Looks up the next markers from ``at`` and returns the bound that they set."""
+        if self.close is None or self.close[0] < at:
+            self.close = self.token(self.d.closes, at, self.limit)
+        if self.open is None or self.open[0] < at:
+            self.open = self.token(self.d.opens, at, self.limit)
+        return min(self.limit, self.close[0] if self.close else self.limit, self.open[0] if self.open else self.limit)
+
+    def skip(self, at: int) -> int:
+        """Past the rest of a block that is rejected for its size: its last closing marker before the next opening one."""
+        self.open = self.token(self.d.opens, at, self.limit)
+        bound = self.open[0] if self.open else self.limit
+        starts, ends = self.source.tokens(self.d.closes)
+        i = bisect_left(starts, bound) - 1
+        if i < 0 or starts[i] < at or ends[i] > bound:
+            return bound
+        self.close = (starts[i], ends[i])
+        return starts[i]
+
+    def line_end(self, at: int, bound: int) -> int:
+        """The end of the line; remembered, because many short pairs may stand on one long line."""
+        if self.line[0] <= at <= self.line[1] and self.line[2] == bound:
+            return self.line[1]
+        m = LINE_END.search(self.text, at, bound)
+        self.line = (at, m.start() if m else bound, bound)
+        return self.line[1]
+
+    def closing(self, at: int, family: Family) -> Span | None:
+        """The closing delimiter of a value, or None when evidence says that it has none."""
+        tail = self.token(family.closes, at, self.limit)
+        if tail is None or self.next_key(family.heads, at, tail[0]) is not None:
+            return None
+        self.seek(at)
+        if self.close is None or self.close[0] >= tail[0]:
+            return tail
+        # A closing marker stands before the delimiter: it is part of the value only if the block closes again later.
+        later = self.token(self.d.closes, tail[1], self.limit)
+        opened = self.token(self.d.opens, tail[1], self.limit)
+        return tail if later is not None and (opened is None or later[0] < opened[0]) else None
+
+    def next_key(self, heads: re.Pattern[str], at: int, end: int) -> tuple[int, str] | None:
+        """The first line inside ``[at, end)`` that starts a pair of its own: its offset and its key."""
+        head = self.token(heads, at, end)
+        while head is not None:
+            found = self.key_before(at, head[0])
+            if found is not None:
+                return found
+            head = self.token(heads, head[1], end)
+        return None
+
+    def key_before(self, low: int, head: int) -> tuple[int, str] | None:
+        """The key that stands on the line before a delimiter at ``head``, if there is one behind ``low``."""
+        text, d = self.text, self.d
+        low = max(low, head - _KEY_WINDOW)
+        before = text[low:head].rstrip(" \t")
+        width = next((n for n in (2, 1) if d.separator.fullmatch(before[-n:])), 0)
+        if not width:
+            return None
+        before = before[:-width]
+        line = max(before.rfind("\n"), before.rfind("\r"), *(before.rfind(char) for char in d.between + ">"))
+        if line < 0:
+            return None
+        key = before[line + 1 :].strip()
+        first = LEADING.match(key)
+        bare = key[first.end() if first else 0 :].rstrip(TRAILING)
+        if not d.next_key.fullmatch(bare):
+            return None
+        start = line + 1 if before[line] in "\r\n" or before[line] == ">" else line
+        return low + start, bare
+
+    def value_end(self, at: int, stop: int) -> tuple[int, Span | None]:
+        """The end of a value without a proper closing delimiter: less trailing trivia, and a misspelt delimiter there."""
+        text, d = self.text, self.d
+        end = at + len(text[at:stop].rstrip())
+        if d.comment is not None:
+            while True:
+                line = max(text.rfind("\n", at, end), text.rfind("\r", at, end)) + 1
+                if line == 0 or not d.comment.match(text, past(BLANK, text, line, end), end):
+                    break
+                end = at + len(text[at:line].rstrip())
+        trimmed = end
+        while trimmed > at and text[trimmed - 1] in d.between + " \t\r\n":
+            trimmed -= 1
+        m = d.ending_tail.search(text, max(at, trimmed - 40), trimmed)
+        if m is not None:
+            return m.start(), m.span()
+        if d.protocol == "vcp" and text.endswith("末」", at, trimmed):
+            # Half a mark, unless a bracket in the value opens it (「年末」).
+            part = text[at:trimmed]
+            if part.count("」") > part.count("「"):
+                return trimmed - 2, (trimmed - 2, trimmed)
+        return (trimmed if d.protocol == "vcp" else end), None
+
+    def whole_block_inside(self, at: int, family: Family) -> Span | None:
+        """A block quoted whole inside an unclosed value: its closing marker, then this value's own tail and marker."""
+        opened = self.open
+        if opened is None or not self.complete:
+            return None
+        inner = self.token(self.d.closes, opened[1], self.limit)
+        if inner is None:
+            return None
+        tail = self.token(family.closes, inner[1], self.limit)
+        outer = self.token(self.d.closes, inner[1], self.limit)
+        after = self.token(self.d.opens, inner[1], self.limit)
+        head = self.token(self.d.any_head, inner[1], self.limit)
+        if tail is None or outer is None or outer[0] < tail[0] or (after is not None and after[0] < outer[0]):
+            return None
+        if head is not None and head[0] < tail[0]:
+            return None
+        return at, outer[1]
+
+    def bare_end(self, line: int, bound: int) -> int:
+        """The end of a bare value: its line and those after it, up to a blank line, a comment or another pair."""
+        text, d = self.text, self.d
+        end = line
+        while end < bound:
+            newline = _NEWLINE.match(text, end, bound)
+            start = newline.end() if newline else end
+            first = past(_INLINE_BLANK, text, start, bound)
+            if first >= bound or text[first] in "\r\n":
+                break
+            if (d.comment and d.comment.match(text, first, bound)) or FENCE_LINE.match(text, first, bound):
+                break
+            if d.bare_line.match(text, first, bound) or d.strong_head.search(text, first, self.line_end(first, bound)):
+                break
+            if d.foreign_closes is not None and d.foreign_closes.match(text, first, bound):
+                break
+            end = self.line_end(first, bound)
+        return end - (len(text[line:end]) - len(text[line:end].rstrip()))
+
+    def after_block(self, start: int) -> bool:
+        """Prose under a block without a closing marker: a blank line follows pairs that were all closed."""
+        pairs = self.out.pairs
+        if not pairs or not pairs[-1].delimited or (self.close is not None and not self.open):
+            return False
+        if self.close is not None and self.open is not None and self.close[0] < self.open[0]:
+            return False
+        return len(LINE_END.findall(self.text[pairs[-1].end : start].replace("\r\n", "\n"))) > 1

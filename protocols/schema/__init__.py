@@ -1,0 +1,1 @@
+"""A parameter schema compiled into a plan: coercion, validity, findings, secrets."""

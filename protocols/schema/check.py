@@ -1,0 +1,401 @@
+"""Is a JSON a valid JSON Schema? The schema of schemas, walked by hand.
+
+Load-time check of every ``parameters`` and ``output``: the standard validator takes 100 ms to import and names no place in a
+keyword, so the walk is ours; tests hold it against the meta-schemas. Must not know manifests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from tamis.protocols.model import Json, Severity
+from tamis.protocols.schema.regex import PatternError, compile_pattern
+from tamis.protocols.schema.words import JSON_TYPES, Where, excerpt, has_type, is_list, is_object, pointer
+from tamis.protocols.suggest import best, hint
+
+MAX_SCHEMA_DEPTH = 100
+MAX_SCHEMA_NODES = 50_000
+Draft = Literal["2020-12", "2019-09", "draft-07", "draft-06", "draft-04"]
+_DRAFTS: dict[str, Draft] = {
+    "https://json-schema.org/draft/2020-12/schema": "2020-12",
+    "https://json-schema.org/draft/2019-09/schema": "2019-09",
+    "http://json-schema.org/draft-07/schema": "draft-07",
+    "http://json-schema.org/draft-06/schema": "draft-06",
+    "http://json-schema.org/draft-04/schema": "draft-04",
+}
+
+# What each keyword's value must be.
+_Shape = Literal["schema", "schemas", "named", "items", "count", "number", "positive", "text", "flag", "names"]
+_SHAPES: dict[str, _Shape] = {
+    **dict.fromkeys(("additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"), "schema"),
+    **dict.fromkeys(("unevaluatedItems", "unevaluatedProperties", "contentSchema", "additionalItems"), "schema"),
+    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), "schemas"),
+    **dict.fromkeys(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"), "named"),
+    **dict.fromkeys(("maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties"), "count"),
+    **dict.fromkeys(("maxContains", "minContains"), "count"),
+    **dict.fromkeys(("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum"), "number"),
+    **dict.fromkeys(("title", "description", "$comment", "format", "contentMediaType", "contentEncoding"), "text"),
+    **dict.fromkeys(("$schema", "$id", "$ref", "$anchor", "$dynamicRef", "$dynamicAnchor", "pattern"), "text"),
+    **dict.fromkeys(("uniqueItems", "deprecated", "readOnly", "writeOnly"), "flag"),
+    "multipleOf": "positive",
+    "items": "items",
+    "required": "names",
+}
+_FREE = frozenset(("const", "default", "enum", "type", "examples", "dependencies", "dependentRequired", "$vocabulary"))
+KEYWORDS = frozenset(_SHAPES) | _FREE
+# Words that editors and generators use in schemas; none of them is a misspelling of a keyword.
+_KNOWN_EXTRAS = frozenset(
+    (
+        "nullable",
+        "example",
+        "markdownDescription",
+        "enumDescriptions",
+        "markdownEnumDescriptions",
+        "defaultSnippets",
+        "errorMessage",
+        "deprecationMessage",
+        "discriminator",
+        "xml",
+        "externalDocs",
+        "id",
+        "optional",
+        "options",
+        "$recursiveRef",
+        "$recursiveAnchor",
+        "enumNames",
+        "displayName",
+        "label",
+        "name",
+        "value",
+        "order",
+        "group",
+    )
+)
+
+
+class SchemaIssue(msgspec.Struct, frozen=True):
+    """One fault of a schema: code, JSON Pointer into the schema, and whether it lies in the key itself."""
+
+    code: str
+    path: str
+    args: dict[str, str | int]
+    severity: Severity
+    on_key: bool = False
+    suggestion: str | None = None
+
+
+def draft_of(schema: Json) -> Draft:
+    """The draft that a schema names; 2020-12 when it names none that is known."""
+    if is_object(schema):
+        named = schema.get("$schema")
+        if isinstance(named, str):
+            return _DRAFTS.get(named.rstrip("#"), "2020-12")
+    return "2020-12"
+
+
+def is_known_metaschema(ref: str) -> bool:
+    """Whether a reference leads to a meta-schema, which is at hand without any network."""
+    return ref.partition("#")[0] in _DRAFTS
+
+
+def check_schema(schema: Json) -> list[SchemaIssue]:
+    """All faults of a schema, in document order; no error among them means that it can be compiled."""
+    return list(_Walk(schema).walk())
+
+
+class _Walk:
+    def __init__(self, root: Json) -> None:
+        self.root = root
+        self.draft = draft_of(root)
+        self.nodes = 0
+
+    def walk(self) -> Iterator[SchemaIssue]:
+        yield from self.schema(self.root, None, 0)
+        if self.nodes > MAX_SCHEMA_NODES:
+            return
+        if _is_endless(self.root):
+            yield _bad(None, "a $ref leads back to itself without going into a part of the value")
+        if has_ids(self.root):
+            for where, ref in _outside_references(self.root):
+                yield SchemaIssue("VA451", pointer(where), {"ref": ref}, "error")
+
+    def schema(self, schema: Json, where: Where, depth: int) -> Iterator[SchemaIssue]:
+        self.nodes += 1
+        if depth > MAX_SCHEMA_DEPTH or self.nodes > MAX_SCHEMA_NODES:
+            if self.nodes <= MAX_SCHEMA_NODES + 1:
+                yield _bad(where, f"more than {MAX_SCHEMA_DEPTH} levels or {MAX_SCHEMA_NODES} subschemas")
+            return
+        if isinstance(schema, bool):
+            return
+        if not is_object(schema):
+            yield _bad(where, f"a schema is an object, true or false, not {excerpt(schema)}")
+            return
+        for key, value in schema.items():
+            yield from self.keyword(schema, key, value, (where, key), depth)
+        if self.draft == "draft-04":
+            return
+        required, properties = schema.get("required"), schema.get("properties")
+        if is_list(required) and is_object(properties) and not _more_properties(schema):
+            for i, name in enumerate(required):
+                if isinstance(name, str) and name not in properties:
+                    found = best(name, properties)
+                    args: dict[str, str | int] = {"k": name, "hint": hint(found)}
+                    at = pointer(((where, "required"), i))
+                    yield SchemaIssue("MF515", at, args, "warning", suggestion=found)
+
+    def keyword(self, schema: dict[str, Json], key: str, value: Json, here: Where, depth: int) -> Iterator[SchemaIssue]:
+        shape = _SHAPES.get(key)
+        if shape == "schema":
+            yield from self.schema(value, here, depth + 1)
+        elif shape == "schemas":
+            if not is_list(value) or not value:
+                yield _bad(here, f"{key} is a list of schemas that is not empty, not {excerpt(value)}")
+                return
+            for i, part in enumerate(value):
+                yield from self.schema(part, (here, i), depth + 1)
+        elif shape == "items":
+            if is_list(value) and self.draft != "2020-12":
+                if not value:
+                    yield _bad(here, "items is a schema or a list of schemas that is not empty")
+                for i, part in enumerate(value):
+                    yield from self.schema(part, (here, i), depth + 1)
+            else:
+                yield from self.schema(value, here, depth + 1)
+        elif shape == "named":
+            yield from self.named(key, value, here, depth)
+        elif shape is not None:
+            yield from self.scalar(key, shape, value, here)
+        elif key in _FREE:
+            yield from self.free(key, value, here, depth)
+        elif not key.startswith(("x-", "$")) and key not in _KNOWN_EXTRAS:
+            found = best(key, sorted(KEYWORDS))
+            if found is not None and found not in schema:
+                args: dict[str, str | int] = {"k": key, "hint": hint(found)}
+                yield SchemaIssue("VA452", pointer(here), args, "warning", on_key=True, suggestion=found)
+
+    def named(self, key: str, value: Json, here: Where, depth: int) -> Iterator[SchemaIssue]:
+        if not is_object(value):
+            yield _bad(here, f"{key} is an object of schemas, not {excerpt(value)}")
+            return
+        for name, part in value.items():
+            if key == "patternProperties":
+                yield from _pattern(name, (here, name), on_key=True)
+            yield from self.schema(part, (here, name), depth + 1)
+
+    def scalar(self, key: str, shape: _Shape, value: Json, here: Where) -> Iterator[SchemaIssue]:
+        number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+        if shape == "count":
+            if number is None or number < 0 or not has_type(number, "integer"):
+                yield _bad(here, f"{key} is a whole number from 0, not {excerpt(value)}")
+        elif shape == "number":
+            if number is None and not (self.draft == "draft-04" and isinstance(value, bool)):
+                yield _bad(here, f"{key} is a number, not {excerpt(value)}")
+        elif shape == "positive":
+            if number is None or number <= 0:
+                yield _bad(here, f"{key} is a number above 0, not {excerpt(value)}")
+        elif shape == "flag":
+            if not isinstance(value, bool):
+                yield _bad(here, f"{key} is true or false, not {excerpt(value)}")
+        elif shape == "names":
+            # Older generators write "required": true on the property itself.
+            if not is_list(value) or not all(isinstance(name, str) for name in value):
+                yield _bad(here, f"{key} is a list of names, not {excerpt(value)}")
+            elif len({str(name) for name in value}) != len(value):
+                yield _bad(here, f"{key} names something twice")
+        elif not isinstance(value, str):
+            yield _bad(here, f"{key} is a text, not {excerpt(value)}")
+        elif key == "pattern":
+            yield from _pattern(value, here, on_key=False)
+        elif key in ("$ref", "$dynamicRef"):
+            yield from self.reference(value, here)
+
+    def reference(self, ref: str, here: Where) -> Iterator[SchemaIssue]:
+        if not ref.startswith("#"):
+            # An absolute reference may name a part of the schema itself.
+            if not is_known_metaschema(ref) and not has_ids(self.root):
+                yield SchemaIssue("VA451", pointer(here), {"ref": ref}, "error")
+        elif (ref == "#" or ref.startswith("#/")) and not has_ids(self.root) and not resolves(self.root, ref):
+            yield _bad(here, f"$ref {ref} leads nowhere")
+
+    def free(self, key: str, value: Json, here: Where, depth: int) -> Iterator[SchemaIssue]:
+        if key == "type":
+            names = value if is_list(value) else [value]
+            if not names or len({str(name) for name in names}) != len(names):
+                yield _bad(here, "type is a type name or a list of different ones")
+                return
+            for i, name in enumerate(names):
+                if name not in JSON_TYPES:
+                    found = best(str(name), JSON_TYPES) if isinstance(name, str) else None
+                    found = found or {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}.get(
+                        str(name), {"list": "array", "dict": "object"}.get(str(name))
+                    )
+                    at = (here, i) if is_list(value) else here
+                    yield _bad(at, f"{excerpt(name)} is not a type{hint(found)}", suggestion=found)
+        elif key == "enum":
+            if not is_list(value):
+                yield _bad(here, f"enum is a list of values, not {excerpt(value)}")
+            elif not value:
+                args: dict[str, str | int] = {"reason": "an empty enum allows nothing"}
+                yield SchemaIssue("VA450", pointer(here), args, "warning")
+        elif key == "examples":
+            if not is_list(value):
+                yield _bad(here, f"examples is a list, not {excerpt(value)}")
+        elif key in ("dependencies", "dependentRequired"):
+            if not is_object(value):
+                yield _bad(here, f"{key} is an object, not {excerpt(value)}")
+                return
+            for name, part in value.items():
+                if is_list(part):
+                    if not all(isinstance(one, str) for one in part) or len({str(one) for one in part}) != len(part):
+                        yield _bad((here, name), "a dependency is a list of different names")
+                elif key == "dependentRequired":
+                    yield _bad((here, name), f"a dependency is a list of names, not {excerpt(part)}")
+                else:
+                    yield from self.schema(part, (here, name), depth + 1)
+
+
+def _bad(where: Where, reason: str, suggestion: str | None = None) -> SchemaIssue:
+    return SchemaIssue("VA450", pointer(where), {"reason": reason}, "error", suggestion=suggestion)
+
+
+def _pattern(pattern: str, here: Where, *, on_key: bool) -> Iterator[SchemaIssue]:
+    try:
+        found = compile_pattern(pattern)
+    except PatternError as error:
+        place = "" if error.at is None else f" at character {error.at}"
+        args: dict[str, str | int] = {
+            "reason": f"the pattern {excerpt(pattern)} is no regular expression: {error}{place}"
+        }
+        yield SchemaIssue("VA450", pointer(here), args, "error", on_key)
+        return
+    if found.risk and found.automaton is None:
+        yield SchemaIssue("MF519", pointer(here), {"reason": found.risk}, "warning", on_key)
+
+
+def _more_properties(schema: dict[str, Json]) -> bool:
+    """Whether properties may be declared elsewhere than in ``properties``."""
+    return any(key in schema for key in ("allOf", "anyOf", "oneOf", "$ref", "patternProperties", "if", "$dynamicRef"))
+
+
+def has_ids(schema: Json) -> bool:
+    """Whether a schema names parts of itself by ``$id`` or anchors, below its root."""
+    stack: list[Json] = [schema]
+    while stack:
+        node = stack.pop()
+        if is_list(node):
+            stack.extend(node)
+        elif is_object(node):
+            if any(isinstance(node.get(key), str) for key in ("$anchor", "$dynamicAnchor", "$id")):
+                return True
+            stack.extend(node.values())
+    return False
+
+
+_IN_PLACE = ("$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
+
+
+def _is_endless(root: Json) -> bool:
+    """Whether judging one value would lead back to judging the same value: no validator comes back from that."""
+    state: dict[int, bool] = {}
+    stack: list[tuple[Json, bool]] = [(node, False) for node in _subschemas(root)]
+    while stack:
+        node, leaving = stack.pop()
+        if leaving:
+            state[id(node)] = True
+            continue
+        if not is_object(node) or state.get(id(node)):
+            continue
+        if id(node) in state:
+            continue
+        state[id(node)] = False
+        stack.append((node, True))
+        for below in _in_place(root, node):
+            if state.get(id(below)) is False:
+                return True
+            stack.append((below, False))
+    return False
+
+
+def _in_place(root: Json, node: dict[str, Json]) -> Iterator[Json]:
+    """The schemas that judge the same value as this one does."""
+    for key in _IN_PLACE:
+        part = node.get(key)
+        if key == "$ref":
+            if isinstance(part, str) and (part == "#" or part.startswith("#/")) and resolves(root, part):
+                yield resolve(root, part)
+        elif is_list(part):
+            yield from part
+        elif is_object(part):
+            yield from part.values() if key == "dependentSchemas" else (part,)
+
+
+def _subschemas(root: Json) -> Iterator[Json]:
+    """Everything in a schema that may be one: where none is, nothing refers to anything."""
+    stack: list[Json] = [root]
+    while stack:
+        node = stack.pop()
+        if is_list(node):
+            stack.extend(node)
+        elif is_object(node):
+            if any(key in node for key in _IN_PLACE):
+                yield node
+            stack.extend(node.values())
+
+
+def _outside_references(root: Json) -> list[tuple[Where, str]]:
+    """References that lead to no resource of a schema which names its parts by ``$id``."""
+    from urllib.parse import urljoin
+
+    resources: set[str] = {""}
+    refs: list[tuple[Where, str, str]] = []
+    stack: list[tuple[Json, Where, str]] = [(root, None, "")]
+    while stack:
+        node, where, base = stack.pop()
+        if is_list(node):
+            stack.extend((part, (where, i), base) for i, part in enumerate(node))
+        elif is_object(node):
+            own = node.get("$id")
+            if isinstance(own, str):
+                base = urljoin(base, own).partition("#")[0]
+                resources.add(base)
+            for key in ("$ref", "$dynamicRef"):
+                ref = node.get(key)
+                if isinstance(ref, str) and not ref.startswith("#"):
+                    target = ref if ref.startswith("urn:") else urljoin(base, ref)
+                    refs.append(((where, key), ref, target.partition("#")[0]))
+            stack.extend((part, (where, key), base) for key, part in node.items() if key not in ("const", "enum"))
+    return [(where, ref) for where, ref, to in refs if to not in resources and not is_known_metaschema(to)]
+
+
+def resolve(root: Json, ref: str) -> Json:
+    """What a local reference (``#`` or ``#/…``) leads to; raises ``KeyError``."""
+    node = root
+    for raw in ref[1:].split("/")[1:]:
+        token = _percent(raw).replace("~1", "/").replace("~0", "~")
+        if is_object(node):
+            node = node[token]
+        elif is_list(node) and token.isascii() and token.isdigit() and int(token) < len(node):
+            node = node[int(token)]
+        else:
+            raise KeyError(ref)
+    return node
+
+
+def resolves(root: Json, ref: str) -> bool:
+    """Whether a local reference leads to a schema."""
+    try:
+        found = resolve(root, ref)
+    except KeyError:
+        return False
+    return isinstance(found, (dict, bool))
+
+
+def _percent(text: str) -> str:
+    if "%" not in text:
+        return text
+    from urllib.parse import unquote
+
+    return unquote(text)

@@ -1,0 +1,212 @@
+"""A tool's parameter schema, compiled once: coercion, validity, findings.
+
+``compile_plan`` looks at the schema once; ``Plan.check`` then reads raw arguments, coerces them and says all that is wrong with
+them. The fast predicate and jsonschema agree (a property test shows it); jsonschema is imported only when something failed or
+a schema is outside the predicate's keywords. Nothing is ever fetched. Must not know calls, files or sources.
+
+Defaults of a schema are described to models and never filled in: an argument that is not given is not there (ruling 2, F3).
+"""
+
+from __future__ import annotations
+
+from tamis.protocols.model import Json
+from tamis.protocols.schema.check import SchemaIssue, check_schema
+from tamis.protocols.schema.coerce import Reading, Run
+from tamis.protocols.schema.coerce_plan import compile_nodes
+from tamis.protocols.schema.errors import (
+    TooMuchWorkError,
+    declared_names,
+    explain,
+    fault_of,
+    fits,
+    make_validator,
+    part_of,
+    unknown,
+)
+from tamis.protocols.schema.regex import PatternError, compile_pattern
+from tamis.protocols.schema.valid import Check, compile_valid, compile_valid_at
+from tamis.protocols.schema.words import Finding, Outcome, excerpt, is_list, is_object, type_of
+
+__all__ = ["Finding", "Outcome", "Plan", "Reading", "SchemaIssue", "compile_plan"]
+
+MAX_VALUE_DEPTH = 100
+
+
+_FLAT = frozenset((str, int, float, bool, type(None)))
+
+
+class Plan:
+    """One schema, ready to check arguments.
+
+    ``issues`` are the schema's own faults; with an error among them nothing passes. ``names`` are the declared parameters.
+    """
+
+    __slots__ = (
+        "_known_patterns",
+        "_open",
+        "_root",
+        "_strict_names",
+        "_valid",
+        "_validator",
+        "issues",
+        "names",
+        "schema",
+    )
+
+    def __init__(self, schema: Json) -> None:
+        self.schema = schema
+        self.issues: list[SchemaIssue] = check_schema(schema)
+        self.names: dict[str, None] = {}
+        self._validator = None
+        self._valid: Check | None = None
+        self._strict_names = False
+        self._open = False
+        self._known_patterns: list[str] = []
+        if not self.usable:
+            return
+        self.names = declared_names(schema, schema)
+        self._valid = compile_valid(schema)
+        self._root = compile_nodes(schema, self._valid_of)
+        if is_object(schema):
+            extra = schema.get("additionalProperties")
+            self._open = extra is True or is_object(extra) or schema.get("unevaluatedProperties") is True
+            patterns = schema.get("patternProperties")
+            self._known_patterns = list(patterns) if is_object(patterns) else []
+            # An unknown name is an error (ruling 3) unless the schema opens itself; a schema that declares nothing is open.
+            declares = "properties" in schema or bool(self.names)
+            self._strict_names = declares and not self._open and not self._refers_outside()
+
+    def _refers_outside(self) -> bool:
+        schema = self.schema
+        return is_object(schema) and any(key in schema for key in ("$dynamicRef", "propertyNames"))
+
+    def _valid_of(self, part: Json) -> Check:
+        """The verdict on one alternative; jsonschema's, where its schema is outside the compiled keywords."""
+        compiled = compile_valid_at(self.schema, part)
+        if compiled is not None:
+            return compiled
+
+        def check(value: Json) -> bool:
+            try:
+                return fits(part_of(self.validator, part), value)
+            except TooMuchWorkError:
+                return False
+
+        return check
+
+    @property
+    def usable(self) -> bool:
+        """Whether the schema itself is sound."""
+        return not any(issue.severity == "error" for issue in self.issues)
+
+    def is_valid(self, value: Json) -> bool:
+        """Whether typed JSON fits the schema as JSON Schema means it: no coercion, no view on unknown names."""
+        if not self.usable:
+            return False
+        try:
+            return self._fits(value)
+        except BaseException as error:
+            if fault_of(error) is None:
+                raise
+            return False
+
+    def _fits(self, value: Json) -> bool:
+        if self._valid is not None:
+            return self._valid(value)
+        return fits(self.validator, value)
+
+    @property
+    def validator(self):
+        """jsonschema's validator of this schema."""
+        if self._validator is None:
+            self._validator = make_validator(self.schema)
+        return self._validator
+
+    def check(self, args: Json, reading: Reading = "any") -> Outcome:
+        """Reads raw arguments: the typed ones, or everything that is wrong with them.
+
+        Never raises. ``errors`` and ``warnings`` are in the order of the arguments, unknown and missing ones last.
+        """
+        if not self.usable:
+            issues = [issue for issue in self.issues if issue.severity == "error"]
+            return Outcome(False, None, [Finding(issue.code, "", "error", issue.args) for issue in issues])
+        flat = type(args) is dict and _FLAT.issuperset(map(type, args.values()))
+        if not flat and _too_deep(args):
+            what: dict[str, str | int] = {"p": "arguments", "what": f"more than {MAX_VALUE_DEPTH} levels of nesting"}
+            return Outcome(False, None, [Finding("VA424", "", "error", what)])
+        try:
+            return self._check(args, reading)
+        except BaseException as error:
+            finding = fault_of(error)
+            if finding is None:
+                raise
+            return Outcome(False, None, [finding])
+
+    def _check(self, args: Json, reading: Reading) -> Outcome:
+        run = Run(reading)
+        coerced = self._root.coerce(args, None, run)
+        names: list[Finding] = []
+        if type(coerced) is dict and not coerced.keys() <= self.names.keys() and (self.names or self._strict_names):
+            for name in coerced:
+                if name not in self.names:
+                    self._unknown_name(name, names, run)
+        if not run.errors and not names and self._fits(coerced):
+            return Outcome(True, coerced, [], run.warnings)
+        found = explain(self.validator, coerced, [*run.errors, *names])
+        meant = {finding.suggestion for finding in [*names, *found] if finding.code == "VA403"}
+        # The parameter that a misspelled one meant is not missing as well (seed 000 §5.5).
+        found = [finding for finding in found if not (finding.code == "VA404" and finding.args["p"] in meant)]
+        errors = _in_order([*run.errors, *names, *found], coerced)
+        if not errors:
+            kind: dict[str, str | int] = {"p": "arguments", "list": "the schema", "excerpt": excerpt(coerced)}
+            errors = [Finding("VA440", "", "error", kind, received=type_of(coerced))]
+        return Outcome(False, None, errors, run.warnings)
+
+    def _unknown_name(self, name: str, names: list[Finding], run: Run) -> None:
+        if any(_matches(pattern, name) for pattern in self._known_patterns):
+            return
+        if self._strict_names:
+            names.append(unknown("", name, self.names))
+            return
+        finding = unknown("", name, self.names, "VA441")
+        if finding.suggestion is not None:
+            run.warnings.append(finding)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    try:
+        return compile_pattern(pattern).test(name)
+    except PatternError:
+        return False
+
+
+def _in_order(findings: list[Finding], args: Json) -> list[Finding]:
+    """Findings in the order of the arguments; those of arguments that are not there come last."""
+    order = {name: i for i, name in enumerate(args)} if is_object(args) else {}
+
+    def place(finding: Finding) -> int:
+        token = finding.path[1:].partition("/")[0].replace("~1", "/").replace("~0", "~")
+        return order.get(token, len(order)) if finding.path else -1
+
+    return sorted(findings, key=place)
+
+
+def _too_deep(value: Json) -> bool:
+    """Whether a value is nested deeper than the limit; costs nothing for flat arguments."""
+    level: list[Json] = [value]
+    for _ in range(MAX_VALUE_DEPTH):
+        below: list[Json] = []
+        for part in level:
+            if is_object(part):
+                below.extend(one for one in part.values() if isinstance(one, (dict, list)))
+            elif is_list(part):
+                below.extend(one for one in part if isinstance(one, (dict, list)))
+        if not below:
+            return False
+        level = below
+    return True
+
+
+def compile_plan(schema: Json) -> Plan:
+    """Compiles a schema. Never raises: the schema's faults are in ``Plan.issues``."""
+    return Plan(schema)

@@ -1,0 +1,119 @@
+"""Masking of secret arguments: what ``"x-secret": true`` marks in a schema is never shown in logs, records or observations.
+
+Must not know where the masked values go.
+"""
+
+from __future__ import annotations
+
+from tamis.protocols.model import Json
+from tamis.protocols.schema.check import resolve
+from tamis.protocols.schema.words import is_list, is_object
+
+MASK = "***"
+_MAX_DEPTH = 64
+
+
+def mask(args: Json, schema: Json) -> Json:
+    """A copy of raw or coerced arguments with every secret value replaced by ``***``.
+
+    A text that stands for an object or list with secrets inside (JSON text) is masked whole, as is what lies too deep to look at.
+    """
+    return _Mask(schema).value(args, [schema], 0)
+
+
+class _Mask:
+    def __init__(self, root: Json) -> None:
+        self.root = root
+        self.secretive: dict[int, bool] = {}
+
+    def value(self, value: Json, schemas: list[Json], depth: int) -> Json:
+        parts = self.expanded(schemas)
+        if any(part.get("x-secret") is True for part in parts):
+            return MASK
+        if not any(self.has_secret(part) for part in parts):
+            return value
+        if depth > _MAX_DEPTH or isinstance(value, str):
+            return MASK
+        if is_object(value):
+            return {name: self.value(inner, _below(parts, name), depth + 1) for name, inner in value.items()}
+        if is_list(value):
+            return [self.value(inner, _items(parts, i), depth + 1) for i, inner in enumerate(value)]
+        return value
+
+    def expanded(self, schemas: list[Json]) -> list[dict[str, Json]]:
+        """The schemas with all that apply at the same place."""
+        parts: list[dict[str, Json]] = []
+        seen: set[int] = set()
+        stack = list(schemas)
+        while stack and len(parts) < 1_000:
+            node = stack.pop()
+            if not is_object(node) or id(node) in seen:
+                continue
+            seen.add(id(node))
+            parts.append(node)
+            for key in ("allOf", "anyOf", "oneOf"):
+                below = node.get(key)
+                if is_list(below):
+                    stack.extend(below)
+            stack.extend(node[key] for key in ("if", "then", "else") if key in node)
+            ref = node.get("$ref")
+            if isinstance(ref, str) and (ref == "#" or ref.startswith("#/")):
+                try:
+                    stack.append(resolve(self.root, ref))
+                except KeyError:
+                    continue
+        return parts
+
+    def has_secret(self, schema: dict[str, Json]) -> bool:
+        """Whether a secret is marked anywhere below a schema, through references too."""
+        known = self.secretive.get(id(schema))
+        if known is not None:
+            return known
+        found = False
+        stack: list[Json] = [schema]
+        seen: set[int] = set()
+        while stack and not found:
+            node = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if is_list(node):
+                stack.extend(node)
+            elif is_object(node):
+                found = node.get("x-secret") is True
+                stack.extend(node.values())
+                ref = node.get("$ref")
+                if isinstance(ref, str) and ref.startswith("#"):
+                    try:
+                        stack.append(resolve(self.root, ref))
+                    except KeyError:
+                        continue
+        self.secretive[id(schema)] = found
+        return found
+
+
+def _below(parts: list[dict[str, Json]], name: str) -> list[Json]:
+    found: list[Json] = []
+    for part in parts:
+        properties = part.get("properties")
+        if is_object(properties) and name in properties:
+            found.append(properties[name])
+        else:
+            found += [part[key] for key in ("additionalProperties", "unevaluatedProperties") if key in part]
+        patterns = part.get("patternProperties")
+        if is_object(patterns):
+            found += list(patterns.values())
+    return found
+
+
+def _items(parts: list[dict[str, Json]], index: int) -> list[Json]:
+    found: list[Json] = []
+    for part in parts:
+        for key in ("prefixItems", "items"):
+            below = part.get(key)
+            if is_list(below):
+                found += below[index : index + 1]
+            elif below is not None:
+                found.append(below)
+        found += [part[key] for key in ("additionalItems", "contains", "unevaluatedItems") if key in part]
+    return found

@@ -1,0 +1,1 @@
+"""TAM: numbered steps of delimited values (seed 002)."""

@@ -1,0 +1,1 @@
+"""VCP: request blocks of marked values (seed 001)."""
