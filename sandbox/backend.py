@@ -251,6 +251,7 @@ def _job(
         interpreter=interpreter,
         script=script,
         args=request.args,
+        boot=request.boot.encode("utf-8"),
         env=tuple(request.env.items()),
         limits=request.limits,
         grants=tuple(opening.grants),

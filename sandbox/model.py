@@ -60,6 +60,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     script: str
     language: Language
     args: tuple[str, ...] = ()
+    boot: str = ""
+    """A program of the same language that is run in the script's place, with the script's path as its first argument."""
     stdin: bytes = b""
     limits: Limits = Limits()
     read: tuple[Mount, ...] = ()

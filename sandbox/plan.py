@@ -79,6 +79,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     interpreter: Interpreter
     script: str
     args: tuple[str, ...] = ()
+    boot: bytes = b""
+    """A program that is run in the script's place, with the script's path as its first argument."""
     env: tuple[tuple[str, str], ...] = ()
     limits: Limits = Limits()
     grants: tuple[Grant, ...] = ()
@@ -281,6 +283,9 @@ def _options(job: Job, staged: dict[str, str]) -> tuple[Arg, ...]:
         args.extend(("--ro-bind", staged.get(host, host), inside))
     if job.egress is not None:
         args.extend(("--perms", "0444", "--ro-bind-data", Fd("listener"), "/run/listener.py"))
+    if job.boot:
+        # a copy in our own tmpfs, not a bound file: bun looks up the file's name, and a bound one has none left
+        args.extend(("--perms", "0444", "--file", Fd("boot"), _boot_path(job)))
     args.extend(_grants(job.grants, staged))
     if sized:
         args.extend(("--remount-ro", "/dev"))
@@ -332,19 +337,24 @@ def environment(job: Job) -> list[tuple[str, str]]:
 def _command(job: Job) -> tuple[Arg, ...]:
     if job.command is not None:
         return job.command
-    path = f"/tool/{job.script}"
+    script = f"/tool/{job.script}"
+    path, rest = (_boot_path(job), (script, *job.args)) if job.boot else (script, job.args)
     program = job.interpreter.path
     if job.interpreter.language == "python":
         # not -I: a script's siblings are importable (trap 19)
-        command: tuple[Arg, ...] = (program, "-s", "-B", path, *job.args)
+        command: tuple[Arg, ...] = (program, "-s", "-B", path, *rest)
     elif job.interpreter.language == "nodejs":
         heap = max(16, job.limits.memory_bytes * 3 // 4 // MIB)
-        command = (program, f"--max-old-space-size={heap}", path, *job.args)
+        command = (program, f"--max-old-space-size={heap}", path, *rest)
     else:
-        command = (program, "run", path, *job.args)
+        command = (program, "run", path, *rest)
     if job.egress is None:
         return command
     return (job.egress.path, "-I", "-S", "/run/listener.py", Fd("handoff"), *command)
+
+
+def _boot_path(job: Job) -> str:
+    return "/run/boot.py" if job.interpreter.language == "python" else "/run/boot.mjs"
 
 
 def _data(job: Job) -> dict[str, bytes]:
@@ -356,6 +366,8 @@ def _data(job: Job) -> dict[str, bytes]:
     }
     if job.egress is not None:
         data["listener"] = job.listener
+    if job.boot:
+        data["boot"] = job.boot
     return data
 
 

@@ -37,6 +37,7 @@ from tamis.protocols.schema.secrets import MASK, mask
 from tamis.sandbox import model as sandbox
 from tamis.server.runtime.checking import Checked, check_arguments, check_parsed, check_wire_call
 from tamis.server.runtime.config import Settings
+from tamis.server.runtime.entry_points import boot_program
 from tamis.server.runtime.folders import make_below
 from tamis.server.runtime.interpreters import interpreters_of, missing_runtime
 from tamis.server.runtime.output import OutputError, read_output
@@ -294,6 +295,8 @@ async def _run(
             folder=tool.folder,
             script=handler.script_path,
             language=handler.language,
+            args=(handler.entry_point,) if handler.entry_point else (),
+            boot=boot_program(handler.language) if handler.entry_point else "",
             stdin=msgspec.json.encode(args),
             limits=limits,
             read=tuple(sandbox.Mount(path) for path in rights.read),
