@@ -51,7 +51,7 @@ async def _run(arguments: argparse.Namespace, root: str, args: dict[str, Any]) -
     from tamis.protocols.observation import value_text
     from tamis.server.cli.answering import always, exit_code, terminal_ask
     from tamis.server.cli.interrupts import cancel_on_interrupt
-    from tamis.server.runtime.execute import CallRequest, Surroundings, execute
+    from tamis.server.runtime.execute import CallRequest, execute
     from tamis.server.runtime.runtime import Runtime
 
     runtime = Runtime(Path(root))
@@ -65,12 +65,7 @@ async def _run(arguments: argparse.Namespace, root: str, args: dict[str, Any]) -
             timeout_ms=arguments.timeout_ms,
             dry_run=arguments.dry_run,
         ),
-        Surroundings(
-            registry=runtime.registry,
-            settings=runtime.settings,
-            ask=always if arguments.yes else terminal_ask(),
-            cancelled=cancel_on_interrupt(),
-        ),
+        runtime.surroundings(ask=always if arguments.yes else terminal_ask(), cancelled=cancel_on_interrupt()),
     )
     if arguments.json:
         print_json(result)

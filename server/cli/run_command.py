@@ -42,7 +42,6 @@ async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
     from tamis.server.cli.answering import always, exit_code, terminal_ask
     from tamis.server.cli.findings import print_findings
     from tamis.server.cli.interrupts import cancel_on_interrupt
-    from tamis.server.runtime.execute import Surroundings
     from tamis.server.runtime.runtime import Runtime
     from tamis.server.runtime.text import TextOptions, execute_text, has_unread, plan_text, unread_observations
 
@@ -71,12 +70,7 @@ async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
 
     executed = await execute_text(
         document,
-        Surroundings(
-            registry=runtime.registry,
-            settings=runtime.settings,
-            ask=always if arguments.yes else terminal_ask(),
-            cancelled=cancel_on_interrupt(),
-        ),
+        runtime.surroundings(ask=always if arguments.yes else terminal_ask(), cancelled=cancel_on_interrupt()),
         TextOptions(
             mode=arguments.mode,
             on_error=arguments.on_error,

@@ -70,6 +70,7 @@ class _Context(_Params, kw_only=True):
 
 class _Running(_Params, kw_only=True):
     timeout_ms: int | None = None
+    idempotency_key: str = ""
     dry_run: bool = False
     output: Literal["stream", "buffer"] | None = None
     context: _Context | None = None
@@ -239,6 +240,7 @@ class RpcServer:
                     args=params.args,
                     wire_call=params.call,
                     timeout_ms=params.timeout_ms,
+                    idempotency_key=params.idempotency_key,
                     dry_run=params.dry_run,
                 ),
                 self._around(request, call_id, params.output),
@@ -287,9 +289,7 @@ class RpcServer:
 
     def _around(self, request: Request, call_id: str, output: Literal["stream", "buffer"] | None) -> Surroundings:
         streams = output == "stream" or (output is None and self._streams)
-        return Surroundings(
-            registry=self.runtime.registry,
-            settings=self.runtime.settings,
+        return self.runtime.surroundings(
             ask=self._asker() if self._approval == "request" else None,
             on_output=self._shower(call_id) if streams else None,
             cancelled=request.cancelled,

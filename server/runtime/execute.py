@@ -9,44 +9,39 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, cast
+from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET
 
-from tamis.protocols.check import to_problem
 from tamis.protocols.contract import (
-    ErrorDetails,
-    ErrorType,
     ExecutionError,
     ExecutionResult,
     Granted,
     Permissions,
     Problem,
-    SandboxInfo,
     Status,
     Usage,
 )
 from tamis.protocols.manifest.reading import ExternalScript, Manifest
-from tamis.protocols.model import Call, Json
+from tamis.protocols.model import Call, Param, Piece, Value
 from tamis.protocols.observation import Style, observation, plain, unknown_tool
 from tamis.protocols.positions import PositionEncoding
-from tamis.protocols.schema.secrets import MASK, mask
 from tamis.sandbox import model as sandbox
+from tamis.server.runtime.agents import AgentRules
 from tamis.server.runtime.checking import Checked, check_arguments, check_parsed, check_wire_call
 from tamis.server.runtime.config import Settings
 from tamis.server.runtime.entry_points import boot_program
 from tamis.server.runtime.folders import make_below
 from tamis.server.runtime.interpreters import interpreters_of, missing_runtime
-from tamis.server.runtime.output import OutputError, read_output
+from tamis.server.runtime.judge import failure, judge, masked, secret_texts, without
 from tamis.server.runtime.permissions import Grant, grant
+from tamis.server.runtime.rates import CallRate
 from tamis.server.runtime.registry import Registry, Tool
-
-MAX_LOG_LINES = 500
-MAX_LOG_LINE_CHARS = 2_000
-MAX_DETAIL_CHARS = 4_000
+from tamis.server.runtime.replays import KeyReused, Replays
+from tamis.server.runtime.resources import ResourceError, resolve_resource
 
 
 class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +58,7 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A call as ``tool/parse`` gave it, instead of ``args``."""
     timeout_ms: int | None = None
     dry_run: bool = False
+    idempotency_key: str = ""
     ask: bool = False
     """Ask before running whatever the policy says (the command line does)."""
     style: Style = "action"
@@ -93,6 +89,10 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
     registry: Registry
     settings: Settings
+    root: Path = Path()
+    agent: AgentRules = AgentRules()
+    rate: CallRate | None = None
+    replays: Replays | None = None
     ask: Ask | None = None
     on_output: OnOutput | None = None
     cancelled: asyncio.Event | None = None
@@ -108,9 +108,56 @@ class _Stopped(Exception):  # noqa: N818 (an outcome, not a fault)
 
 
 async def execute(request: CallRequest, around: Surroundings, attempts: int = 1) -> ExecutionResult:
-    """Runs one call, up to ``attempts`` times while it fails (seed 002 ``retry_N``); always returns a result."""
-    started = time.perf_counter()
-    result = ExecutionResult(
+    """Runs one call, up to ``attempts`` times while it fails (seed 002 ``retry_N``); always returns a result.
+
+    With an idempotency key the call is run once: the same key and content give the stored result again (ruling 26).
+    """
+    key, replays = request.idempotency_key, around.replays
+    if not key or replays is None or request.dry_run:
+        return await _execute(request, around, attempts)
+    content = [request.name, request.version, _content(request)]
+    try:
+        stored = await replays.stored(key, content)
+    except KeyReused:
+        text = f"the request id '{plain(key)}' was used before with other content; use a new one"
+        error = failure("ParameterValidationError", text, code="idempotencyMismatch")
+        return _observed(_blank(request, error), request, problems=True)
+    if stored is not None:
+        return msgspec.structs.replace(stored, call_id=request.call_id, replayed=True)
+    try:
+        result = await _execute(request, around, attempts)
+    except BaseException:
+        replays.drop(key)
+        raise
+    if result.attempts and result.status != "cancelled":
+        replays.keep(key, result)
+    else:
+        replays.drop(key)
+    return result
+
+
+def _content(request: CallRequest) -> object:
+    if request.call is not None:
+        call = request.call
+        return [call.args(request.source), call.uris, call.type_hints]
+    return request.wire_call or request.args
+
+
+def _blank(request: CallRequest, error: ExecutionError) -> ExecutionResult:
+    result = _new_result(request)
+    result.error = error
+    return result
+
+
+def _observed(result: ExecutionResult, request: CallRequest, *, problems: bool) -> ExecutionResult:
+    result.observation = observation(
+        result, request.style, step=request.step, problems=problems and result.attempts == 0
+    )
+    return result
+
+
+def _new_result(request: CallRequest) -> ExecutionResult:
+    return ExecutionResult(
         call_id=request.call_id,
         tool_id=request.name,
         version="",
@@ -118,15 +165,24 @@ async def execute(request: CallRequest, around: Surroundings, attempts: int = 1)
         usage=Usage(cpu_ms=0.0, max_rss_bytes=0),
         permissions=Permissions(requested={}, granted=Granted(), denied=[]),
     )
+
+
+async def _execute(request: CallRequest, around: Surroundings, attempts: int) -> ExecutionResult:
+    started = time.perf_counter()
+    result = _new_result(request)
     problems = False
     try:
         tool = _resolve(request, around.registry)
         result.tool_id, result.version = tool.tool_id, tool.manifest.version
-        args, problems = _arguments(request, tool)
+        _listed(tool, around)
+        request, resources = _with_resources(request, around)
+        args = _arguments(request, tool)
         rights = grant(tool.manifest, around.settings.policy)
+        rights = msgspec.structs.replace(rights, read=(*rights.read, *resources))
         result.permissions = rights.permissions
-        _allowed(tool, rights)
-        await _approved(request, tool, args, around)
+        _allowed(tool, rights, around)
+        await _approved(request, tool, args, rights, around)
+        _within_rate(around)
         if request.dry_run:
             result.status, result.output = "success", {"dryRun": True, "args": masked(args, tool)}
         else:
@@ -141,16 +197,7 @@ async def execute(request: CallRequest, around: Surroundings, attempts: int = 1)
             result.error = stop.error
             problems = stop.error.type in ("UnknownTool", "ParameterValidationError")
     result.duration_ms = round((time.perf_counter() - started) * 1000, 3)
-    result.observation = observation(
-        result, request.style, step=request.step, problems=problems and result.attempts == 0
-    )
-    return result
-
-
-def failure(error_type: ErrorType, message: str, **details: Any) -> ExecutionError:
-    """An error with details, leaving out what is empty."""
-    given = {name: value for name, value in details.items() if value not in (None, "", [], ())}
-    return ExecutionError(type=error_type, message=message, details=ErrorDetails(**given) if given else UNSET)
+    return _observed(result, request, problems=problems)
 
 
 def _resolve(request: CallRequest, registry: Registry) -> Tool:
@@ -169,10 +216,49 @@ def _resolve(request: CallRequest, registry: Registry) -> Tool:
     raise _Stopped("error", failure("UnknownTool", text, errors=[problem], code="toolNotFound"))
 
 
-def _arguments(request: CallRequest, tool: Tool) -> tuple[dict[str, Any], bool]:
+def _listed(tool: Tool, around: Surroundings) -> None:
+    # An id that is not in the agent's inventory does not exist for the agent (A23).
+    if not around.agent.lists(tool.tool_id):
+        text = f"Unknown tool ID '{plain(tool.tool_id)}': it is not in the agent's inventory"
+        problem = Problem(code="VA402", slug="tool-not-allowed", path="", message=text)
+        raise _Stopped("error", failure("UnknownTool", text, errors=[problem], code="toolNotAllowed"))
+
+
+def _with_resources(request: CallRequest, around: Surroundings) -> tuple[CallRequest, tuple[str, ...]]:
+    """The request with each parameter that was given by URI as the path of its resource, and these paths."""
+    uris = request.call.uris if request.call is not None else (request.wire_call or {}).get("uris") or {}
+    if not uris:
+        return request, ()
+    paths: dict[str, str] = {}
+    for name, uri in uris.items():
+        try:
+            paths[name] = resolve_resource(str(uri), around.settings.resources, around.root)
+        except ResourceError as error:
+            raise _Stopped("error", failure("SecurityError", f"parameter '{name}': {error}")) from None
+    if request.call is not None:
+        added = [
+            Param(name, Value("text", request.call.span, (Piece(0, 0, path),)), request.call.span, request.call.span)
+            for name, path in paths.items()
+        ]
+        call = msgspec.structs.replace(request.call, params=[*request.call.params, *added])
+        return msgspec.structs.replace(request, call=call), tuple(paths.values())
+    wire = dict(request.wire_call or {})
+    wire["args"] = {**wire.get("args", {}), **paths}
+    return msgspec.structs.replace(request, wire_call=wire), tuple(paths.values())
+
+
+def _within_rate(around: Surroundings) -> None:
+    wait = around.rate.take() if around.rate is not None else 0.0
+    if wait > 0:
+        limit = around.settings.policy.calls_per_minute
+        text = f"more than {limit} calls a minute (policy.callsPerMinute); try again in {wait:.0f} s"
+        raise _Stopped("error", failure("RateLimited", text))
+
+
+def _arguments(request: CallRequest, tool: Tool) -> dict[str, Any]:
     check = check_request(request, tool)
     if check.valid:
-        return check.coerced, False
+        return check.coerced
     text = "; ".join(problem.message for problem in check.errors)
     raise _Stopped("error", failure("ParameterValidationError", text, errors=check.errors))
 
@@ -186,7 +272,10 @@ def check_request(request: CallRequest, tool: Tool) -> Checked:
     return check_arguments(request.args, tool)
 
 
-def _allowed(tool: Tool, rights: Grant) -> None:
+def _allowed(tool: Tool, rights: Grant, around: Surroundings) -> None:
+    refused = around.agent.refusal(tool.tool_id)
+    if refused:
+        raise _Stopped("blocked", failure("SecurityError", refused))
     if not tool.callable:
         raise _Stopped("blocked", failure("SecurityError", "the manifest says agentCallable: false"))
     if rights.blocked:
@@ -205,9 +294,11 @@ def needs_approval(manifest: Manifest, rights: Grant, policy: str) -> bool:
     return policy == "writes" and bool(rights.write or rights.own_write or rights.hosts)
 
 
-async def _approved(request: CallRequest, tool: Tool, args: dict[str, Any], around: Surroundings) -> None:
-    rights = grant(tool.manifest, around.settings.policy)
-    if not request.ask and not needs_approval(tool.manifest, rights, around.settings.policy.require_confirmation):
+async def _approved(
+    request: CallRequest, tool: Tool, args: dict[str, Any], rights: Grant, around: Surroundings
+) -> None:
+    by_policy = needs_approval(tool.manifest, rights, around.settings.policy.require_confirmation)
+    if not request.ask and not around.agent.asks and not by_policy:
         return
     if around.cancelled is not None and around.cancelled.is_set():
         raise _Stopped("cancelled")
@@ -277,13 +368,14 @@ async def _run(
     if missing:
         result.attempts = 0
         raise _Stopped("error", failure("DependencyError", missing))
-    limits = limits_of(around.settings, tool.manifest, request.timeout_ms)
+    asked = [ms for ms in (request.timeout_ms, around.agent.timeout_ms) if ms is not None]
+    limits = limits_of(around.settings, tool.manifest, min(asked, default=None))
     secrets = secret_texts(args, masked(args, tool))
     on_output = around.on_output
 
     def show(stream: str, data: bytes) -> None:
         if on_output is not None:
-            on_output(stream, _without(plain(data.decode("utf-8", "replace")), secrets))
+            on_output(stream, without(plain(data.decode("utf-8", "replace")), secrets))
 
     try:
         own = [make_below(tool.folder, name) for name in rights.own_write]
@@ -308,131 +400,4 @@ async def _run(
         on_output=show if on_output is not None else None,
         cancelled=around.cancelled,
     )
-    _judge(outcome, tool, limits, secrets, around.settings.protocol.stderr_fails, result)
-
-
-def _judge(
-    outcome: sandbox.RunOutcome,
-    tool: Tool,
-    limits: sandbox.Limits,
-    secrets: tuple[str, ...],
-    stderr_fails: bool,
-    result: ExecutionResult,
-) -> None:
-    """Turns an outcome into the result's status, output or error (ruling 37; sandbox spec, Classification)."""
-    info = outcome.sandbox
-    result.sandbox = SandboxInfo(backend=info.backend, version=info.version, layers=list(info.layers), warm=info.warm)
-    result.usage = Usage(cpu_ms=round(outcome.cpu_ms, 3), max_rss_bytes=outcome.max_rss_bytes)
-    result.error, result.output = UNSET, UNSET
-    stderr = _without(plain(outcome.stderr.decode("utf-8", "replace")), secrets)
-    output: Any = UNSET
-    error: ExecutionError | None = None
-    if outcome.kind == "ok":
-        try:
-            output = read_output(outcome.stdout)
-        except OutputError as problem:
-            shown = f"Standard output began with: {plain(problem.excerpt)}" if problem.excerpt else ""
-            error = failure(
-                "OutputFormatError", problem.text, text=_without(_details(shown, stderr), secrets), exit_code=0
-            )
-        else:
-            error = _output_fault(tool, output)
-            if error is None and stderr_fails and stderr.strip():
-                error = failure("ScriptError", "the script wrote to standard error", text=_tail(stderr), exit_code=0)
-    elif outcome.kind == "cancelled":
-        result.status = "cancelled"
-    elif outcome.kind == "timeout":
-        result.status = "timeout"
-        error = failure("TimeoutError", f"no result after {limits.wall_ms} ms", text=_tail(stderr), limit="wall")
-    elif outcome.kind == "unavailable":
-        fix = f"; fix: {outcome.remedy}" if outcome.remedy else ""
-        error = failure("SandboxUnavailable", f"{outcome.message}{fix}")
-        result.sandbox = None
-    else:
-        error_type: ErrorType = outcome.error_type or "ScriptError"
-        # A failed script's remedy is its own standard error, which is in the details.
-        remedy = "" if error_type == "ScriptError" else outcome.remedy
-        text = f"{outcome.message}; {remedy}" if remedy else outcome.message
-        error = failure(
-            error_type,
-            text,
-            text=_tail(stderr),
-            limit=outcome.limit,
-            exit_code=outcome.exit_code,
-            signal=outcome.signal,
-            denied_hosts=list(outcome.denied_hosts),
-        )
-        if outcome.kind == "refused":
-            result.attempts = max(0, result.attempts - 1)
-    result.logs, result.logs_truncated = _logs(outcome, stderr, secrets, with_stdout=output is UNSET)
-    if error is not None:
-        result.status = result.status if outcome.kind == "timeout" else "error"
-        result.error = error
-    elif outcome.kind == "ok":
-        result.status, result.output = "success", output
-
-
-def _output_fault(tool: Tool, output: Any) -> ExecutionError | None:
-    plan = tool.output_plan
-    if plan is None or plan.is_valid(output):
-        return None
-    found = [to_problem(finding) for finding in plan.check(output, "typed").errors]
-    text = "; ".join(problem.message for problem in found[:8])
-    return failure(
-        "OutputValidationError", f"the script's output does not fit the manifest's output schema: {text}", errors=found
-    )
-
-
-def _logs(
-    outcome: sandbox.RunOutcome, stderr: str, secrets: tuple[str, ...], *, with_stdout: bool
-) -> tuple[list[str], bool]:
-    lines: deque[str] = deque(maxlen=MAX_LOG_LINES)
-    cut = outcome.stderr_truncated or (with_stdout and outcome.stdout_truncated)
-    streams = [("stderr", stderr)]
-    if with_stdout:
-        streams.insert(0, ("stdout", _without(plain(outcome.stdout.decode("utf-8", "replace")), secrets)))
-    count = 0
-    for name, text in streams:
-        for line in text.splitlines():
-            if line.strip():
-                count += 1
-                cut = cut or len(line) > MAX_LOG_LINE_CHARS
-                lines.append(f"{name}: {line[:MAX_LOG_LINE_CHARS]}")
-    return list(lines), cut or count > MAX_LOG_LINES
-
-
-def _details(shown: str, stderr: str) -> str:
-    tail = _tail(stderr)
-    return f"{shown}\n{tail}" if shown and tail else shown or tail
-
-
-def _tail(text: str) -> str:
-    """The end of a log, where the cause stands."""
-    text = text.strip()
-    return text if len(text) <= MAX_DETAIL_CHARS else "…" + text[-MAX_DETAIL_CHARS + 1 :]
-
-
-def masked(args: dict[str, Any], tool: Tool) -> dict[str, Any]:
-    """The arguments with what ``x-secret`` marks hidden."""
-    return cast("dict[str, Any]", mask(cast("Json", args), tool.manifest.parameters or {}))
-
-
-def secret_texts(args: object, masked: object) -> tuple[str, ...]:
-    """The texts that ``x-secret`` hides, found where the masked arguments differ (D83); short ones cannot be told apart."""
-    found: set[str] = set()
-    stack: list[tuple[Any, Any]] = [(args, masked)]
-    while stack:
-        real, shown = stack.pop()
-        if isinstance(real, dict) and isinstance(shown, dict):
-            stack.extend((real[key], shown.get(key)) for key in real)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
-        elif isinstance(real, list) and isinstance(shown, list):
-            stack.extend(zip(real, shown, strict=False))  # pyright: ignore[reportUnknownArgumentType]
-        elif real != shown and isinstance(real, str) and len(real) >= 4:
-            found.add(real)
-    return tuple(sorted(found, key=len, reverse=True))
-
-
-def _without(text: str, secrets: tuple[str, ...]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, MASK)
-    return text
+    judge(outcome, tool, limits, secrets, around.settings.protocol.stderr_fails, result)

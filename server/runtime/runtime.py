@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import UNSET
@@ -31,10 +31,18 @@ from tamis.protocols.reader import read_text
 from tamis.protocols.suggest import best
 from tamis.protocols.tokens import estimate_tokens
 from tamis.protocols.wire import parse_result, to_range
+from tamis.server.runtime.agents import AgentRules, load_agent_rules
 from tamis.server.runtime.checking import check_arguments, check_wire_call
 from tamis.server.runtime.config import LoadedSettings, Settings, load_settings
 from tamis.server.runtime.interpreters import missing_runtime
+from tamis.server.runtime.rates import CallRate
 from tamis.server.runtime.registry import Registry, Tool, load_registry
+from tamis.server.runtime.replays import Replays
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from tamis.server.runtime.execute import Ask, OnOutput, Surroundings
 
 ProtocolName = Literal["auto", "action", "tam", "vcp"]
 MAX_TEXT_CHARS = 64 * 1024 * 1024
@@ -66,6 +74,9 @@ class Runtime:
         self.loaded: LoadedSettings = load_settings(root, overlay)
         self.running = 0
         self._registry: Registry | None = None
+        self._agent: AgentRules | None = None
+        self._replays = Replays()
+        self._rate = CallRate(self.settings.policy.calls_per_minute)
 
     @property
     def settings(self) -> Settings:
@@ -79,8 +90,34 @@ class Runtime:
             self._registry = load_registry(self.root, self.settings)
         return self._registry
 
+    @property
+    def agent(self) -> AgentRules:
+        """The agent profile in force."""
+        if self._agent is None:
+            self._agent = load_agent_rules(self.root, self.settings.profile)
+        return self._agent
+
+    def surroundings(
+        self, *, ask: Ask | None = None, on_output: OnOutput | None = None, cancelled: asyncio.Event | None = None
+    ) -> Surroundings:
+        """What a call runs under that comes in now: the same for every face."""
+        from tamis.server.runtime.execute import Surroundings
+
+        return Surroundings(
+            registry=self.registry,
+            settings=self.settings,
+            root=self.root,
+            agent=self.agent,
+            rate=self._rate,
+            replays=self._replays,
+            ask=ask,
+            on_output=on_output,
+            cancelled=cancelled,
+        )
+
     def reload(self) -> Registry:
-        """Reads the tool folders again."""
+        """Reads the tool folders and the agent profile again."""
+        self._agent = None
         self._registry = load_registry(self.root, self.settings)
         return self._registry
 
@@ -214,7 +251,7 @@ class Runtime:
             kind="tool" if isinstance(manifest.handler, ExternalScript) else "service",
             namespace=tool.namespace,
             tags=list(manifest.tags),
-            callable=tool.callable,
+            callable=tool.callable and self.agent.lists(tool.tool_id) and not self.agent.refusal(tool.tool_id),
             available=tool.available and not reason,
             reason=reason or UNSET,
             source=tool.path,

@@ -26,7 +26,8 @@ from tamis.protocols.model import Block, Call, Diag, Document
 from tamis.protocols.observation import Style, malformed, observation
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.protocols.wire import parse_result
-from tamis.server.runtime.execute import CallRequest, Surroundings, execute, failure
+from tamis.server.runtime.execute import CallRequest, Surroundings, execute
+from tamis.server.runtime.judge import failure
 
 Mode = Literal["sequential", "parallel"]
 OnError = Literal["stop", "continue"]
@@ -135,6 +136,8 @@ async def _one(
             timeout_ms=options.timeout_ms,
             dry_run=options.dry_run,
             ask=options.ask,
+            # Each step of a block is an execution of its own under the block's request id.
+            idempotency_key=f"{call.request_id}#{call.step or 1}" if call.request_id else "",
             style=item.style,
             step=step,
         ),

@@ -1,0 +1,157 @@
+"""From the outcome of a sandboxed run to the result of a call: status, output or error, logs without secrets.
+
+Ruling 37 and the sandbox's classification decide. Must not start anything.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, cast
+
+from msgspec import UNSET
+
+from tamis.protocols.check import to_problem
+from tamis.protocols.contract import ErrorDetails, ErrorType, ExecutionError, ExecutionResult, SandboxInfo, Usage
+from tamis.protocols.model import Json
+from tamis.protocols.observation import plain
+from tamis.protocols.schema.secrets import MASK, mask
+from tamis.sandbox import model as sandbox
+from tamis.server.runtime.output import OutputError, read_output
+from tamis.server.runtime.registry import Tool
+
+MAX_LOG_LINES = 500
+MAX_LOG_LINE_CHARS = 2_000
+MAX_DETAIL_CHARS = 4_000
+
+
+def failure(error_type: ErrorType, message: str, **details: Any) -> ExecutionError:
+    """An error with details, leaving out what is empty."""
+    given = {name: value for name, value in details.items() if value not in (None, "", [], ())}
+    return ExecutionError(type=error_type, message=message, details=ErrorDetails(**given) if given else UNSET)
+
+
+def judge(
+    outcome: sandbox.RunOutcome,
+    tool: Tool,
+    limits: sandbox.Limits,
+    secrets: tuple[str, ...],
+    stderr_fails: bool,
+    result: ExecutionResult,
+) -> None:
+    """Turns an outcome into the result's status, output or error (ruling 37; sandbox spec, Classification)."""
+    info = outcome.sandbox
+    result.sandbox = SandboxInfo(backend=info.backend, version=info.version, layers=list(info.layers), warm=info.warm)
+    result.usage = Usage(cpu_ms=round(outcome.cpu_ms, 3), max_rss_bytes=outcome.max_rss_bytes)
+    result.error, result.output = UNSET, UNSET
+    stderr = without(plain(outcome.stderr.decode("utf-8", "replace")), secrets)
+    output: Any = UNSET
+    error: ExecutionError | None = None
+    if outcome.kind == "ok":
+        try:
+            output = read_output(outcome.stdout)
+        except OutputError as problem:
+            shown = f"Standard output began with: {plain(problem.excerpt)}" if problem.excerpt else ""
+            error = failure(
+                "OutputFormatError", problem.text, text=without(_details(shown, stderr), secrets), exit_code=0
+            )
+        else:
+            error = _output_fault(tool, output)
+            if error is None and stderr_fails and stderr.strip():
+                error = failure("ScriptError", "the script wrote to standard error", text=_tail(stderr), exit_code=0)
+    elif outcome.kind == "cancelled":
+        result.status = "cancelled"
+    elif outcome.kind == "timeout":
+        result.status = "timeout"
+        error = failure("TimeoutError", f"no result after {limits.wall_ms} ms", text=_tail(stderr), limit="wall")
+    elif outcome.kind == "unavailable":
+        fix = f"; fix: {outcome.remedy}" if outcome.remedy else ""
+        error = failure("SandboxUnavailable", f"{outcome.message}{fix}")
+        result.sandbox = None
+    else:
+        error_type: ErrorType = outcome.error_type or "ScriptError"
+        # A failed script's remedy is its own standard error, which is in the details.
+        remedy = "" if error_type == "ScriptError" else outcome.remedy
+        text = f"{outcome.message}; {remedy}" if remedy else outcome.message
+        error = failure(
+            error_type,
+            text,
+            text=_tail(stderr),
+            limit=outcome.limit,
+            exit_code=outcome.exit_code,
+            signal=outcome.signal,
+            denied_hosts=list(outcome.denied_hosts),
+        )
+        if outcome.kind == "refused":
+            result.attempts = max(0, result.attempts - 1)
+    result.logs, result.logs_truncated = _logs(outcome, stderr, secrets, with_stdout=output is UNSET)
+    if error is not None:
+        result.status = result.status if outcome.kind == "timeout" else "error"
+        result.error = error
+    elif outcome.kind == "ok":
+        result.status, result.output = "success", output
+
+
+def _output_fault(tool: Tool, output: Any) -> ExecutionError | None:
+    plan = tool.output_plan
+    if plan is None or plan.is_valid(output):
+        return None
+    found = [to_problem(finding) for finding in plan.check(output, "typed").errors]
+    text = "; ".join(problem.message for problem in found[:8])
+    return failure(
+        "OutputValidationError", f"the script's output does not fit the manifest's output schema: {text}", errors=found
+    )
+
+
+def _logs(
+    outcome: sandbox.RunOutcome, stderr: str, secrets: tuple[str, ...], *, with_stdout: bool
+) -> tuple[list[str], bool]:
+    lines: deque[str] = deque(maxlen=MAX_LOG_LINES)
+    cut = outcome.stderr_truncated or (with_stdout and outcome.stdout_truncated)
+    streams = [("stderr", stderr)]
+    if with_stdout:
+        streams.insert(0, ("stdout", without(plain(outcome.stdout.decode("utf-8", "replace")), secrets)))
+    count = 0
+    for name, text in streams:
+        for line in text.splitlines():
+            if line.strip():
+                count += 1
+                cut = cut or len(line) > MAX_LOG_LINE_CHARS
+                lines.append(f"{name}: {line[:MAX_LOG_LINE_CHARS]}")
+    return list(lines), cut or count > MAX_LOG_LINES
+
+
+def _details(shown: str, stderr: str) -> str:
+    tail = _tail(stderr)
+    return f"{shown}\n{tail}" if shown and tail else shown or tail
+
+
+def _tail(text: str) -> str:
+    """The end of a log, where the cause stands."""
+    text = text.strip()
+    return text if len(text) <= MAX_DETAIL_CHARS else "…" + text[-MAX_DETAIL_CHARS + 1 :]
+
+
+def masked(args: dict[str, Any], tool: Tool) -> dict[str, Any]:
+    """The arguments with what ``x-secret`` marks hidden."""
+    return cast("dict[str, Any]", mask(cast("Json", args), tool.manifest.parameters or {}))
+
+
+def secret_texts(args: object, masked: object) -> tuple[str, ...]:
+    """The texts that ``x-secret`` hides, found where the masked arguments differ (D83); short ones cannot be told apart."""
+    found: set[str] = set()
+    stack: list[tuple[Any, Any]] = [(args, masked)]
+    while stack:
+        real, shown = stack.pop()
+        if isinstance(real, dict) and isinstance(shown, dict):
+            stack.extend((real[key], shown.get(key)) for key in real)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
+        elif isinstance(real, list) and isinstance(shown, list):
+            stack.extend(zip(real, shown, strict=False))  # pyright: ignore[reportUnknownArgumentType]
+        elif real != shown and isinstance(real, str) and len(real) >= 4:
+            found.add(real)
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def without(text: str, secrets: tuple[str, ...]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, MASK)
+    return text
