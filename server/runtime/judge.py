@@ -152,6 +152,7 @@ def secret_texts(args: object, masked: object) -> tuple[str, ...]:
 
 
 def without(text: str, secrets: tuple[str, ...]) -> str:
+    """A text with every secret masked."""
     for secret in secrets:
         text = text.replace(secret, MASK)
     return text
