@@ -22,6 +22,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+# -P: what lies in the host's working folder is never imported by the daemon.
+_PYTHON = (sys.executable, "-P", "-m", "tamis.server.cli.main")
+
 __all__ = ["Client", "RpcFailure"]
 
 
@@ -51,7 +54,7 @@ class Client:
         ``command`` defaults to this Python's ``tamis rpc``. ``on_notification(method, params)`` and ``on_request(method,
         params) -> result`` (approvals) are called in the reader's thread; without ``on_request`` such requests are refused.
         """
-        words = [*command] if command is not None else [sys.executable, "-m", "tamis.server.cli.main", "rpc"]
+        words = [*command] if command is not None else [*_PYTHON, "rpc"]
         if root is not None:
             words += ["--root", str(root)]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -133,7 +136,11 @@ class Client:
             left = list(self._waiting.values())
             self._waiting.clear()
         for future in left:
-            future.set_exception(ConnectionError("the daemon ended before it answered"))
+            future.set_exception(
+                ConnectionError(
+                    f"the daemon ended before it answered (exit code {self.process.poll()}; see its stderr)"
+                )
+            )
 
     def _received(self, message: dict[str, Any]) -> None:
         method = message.get("method")

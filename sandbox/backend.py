@@ -27,6 +27,7 @@ from tamis.sandbox.model import (
     RunRequest,
     SandboxInfo,
     Unavailable,
+    size,
 )
 from tamis.sandbox.plan import LAYERS, Job, build
 from tamis.sandbox.walk import resolve_script
@@ -135,8 +136,8 @@ def _check_request(request: RunRequest) -> RunOutcome | None:
             kind="limit",
             error_type="ResourceError",
             limit="stdin",
-            message=f"the input has {len(request.stdin)} bytes; the limit is {request.limits.stdin_bytes}",
-            remedy="raise limits.stdinBytes or send less",
+            message=f"the input has {size(len(request.stdin))}; the limit is {size(request.limits.stdin_bytes)}",
+            remedy="raise sandbox.stdinBytes or send less",
         )
     for name, value in request.env.items():
         if not _ENV_NAME.fullmatch(name):

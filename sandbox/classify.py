@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from tamis.sandbox.model import ErrorType, Kind, Language, LimitName, Limits
+from tamis.sandbox.model import ErrorType, Kind, Language, LimitName, Limits, size
 
 Ending = Literal["exit", "wall", "stdout", "stderr", "memory", "files", "cancelled"]
 
@@ -45,7 +45,7 @@ def _limit(
 
 
 def _killed(ending: Ending, limits: Limits) -> Verdict | None:
-    raise_it = "raise limits.{} or make the script use less"
+    raise_it = "raise sandbox.{} or make the script use less"
     if ending == "cancelled":
         return Verdict("cancelled", message="the run was cancelled")
     if ending == "wall":
@@ -59,14 +59,14 @@ def _killed(ending: Ending, limits: Limits) -> Verdict | None:
     if ending == "stdout":
         return _limit(
             "stdout",
-            f"the script wrote more than {limits.stdout_bytes} bytes to stdout",
+            f"the script wrote more than {size(limits.stdout_bytes)} to stdout",
             raise_it.format("stdoutBytes"),
         )
     if ending == "stderr":
         return _limit("stderr", "the script flooded stderr", "write less to stderr")
     if ending == "memory":
         return _limit(
-            "memory", f"the script used more than {limits.memory_bytes} bytes of memory", raise_it.format("memoryBytes")
+            "memory", f"the script used more than {size(limits.memory_bytes)} of memory", raise_it.format("memoryBytes")
         )
     if ending == "files":
         return _limit("files", "the script made too many files in /tmp", "make fewer files")
@@ -105,7 +105,7 @@ def _last_words(stderr: bytes, language: Language) -> Verdict | None:
             return _limit(
                 name,
                 f"the script ran into its limit: {lines[-1][:200].decode('utf-8', 'replace')}",
-                f"raise limits.{setting} or make the script use less",
+                f"raise sandbox.{setting} or make the script use less",
                 suspected=True,
             )
     return None
@@ -144,14 +144,14 @@ def classify(
         return _limit(
             "cpu",
             f"the script used more than {limits.cpu_seconds} s of processor time",
-            "raise limits.cpuSeconds or make the script do less",
+            "raise sandbox.cpuSeconds or make the script do less",
             signal=name,
         )
     if signal is signals.SIGXFSZ:
         return _limit(
             "files",
-            f"the script wrote a file larger than {limits.file_bytes} bytes",
-            "raise limits.fileBytes or write less",
+            f"the script wrote a file larger than {size(limits.file_bytes)}",
+            "raise sandbox.fileBytes or write less",
             signal=name,
         )
     if signal is signals.SIGSYS:

@@ -145,3 +145,11 @@ class Unavailable(Exception):  # noqa: N818 - as above
         super().__init__(reason)
         self.reason = reason
         self.remedy = remedy
+
+
+def size(count: int) -> str:
+    """A number of bytes as a person reads it: `256 MiB`, `1000 bytes`."""
+    for unit, step in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= step and count % (step // 16) == 0:
+            return f"{count / step:g} {unit}"
+    return f"{count} bytes"

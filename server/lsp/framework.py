@@ -23,7 +23,8 @@ from pygls.protocol import LanguageServerProtocol
 
 import tamis
 from tamis.server.lsp import code_action, hover
-from tamis.server.lsp.framing import Envelope, ProtocolError, decode_params
+from tamis.server.lsp.envelope import Envelope, decode_params
+from tamis.server.wire.jsonrpc import RpcError
 
 if TYPE_CHECKING:
     from tamis.server.lsp.session import Session
@@ -42,7 +43,7 @@ class TamisProtocol(LanguageServerProtocol):
         raw = message.params
         try:
             params: Any = decode_params(raw, Any) if isinstance(raw, Raw) else None
-        except ProtocolError as error:
+        except RpcError as error:
             if isinstance(message.id, (int, str)):
                 self._send_response(message.id, None, types.ResponseError(error.code, str(error)))
             return

@@ -24,7 +24,7 @@ import tamis
 from tamis.protocols.positions import PositionEncoding
 from tamis.server.lsp import completion, diagnostics
 from tamis.server.lsp.documents import Document, choose_encoding, path_of
-from tamis.server.lsp.framing import Envelope, MessageId, ProtocolError, decode, decode_params
+from tamis.server.lsp.envelope import Envelope, MessageId, decode_envelope, decode_params
 from tamis.server.lsp.structs import (
     CancelParams,
     CompletionParams,
@@ -35,24 +35,25 @@ from tamis.server.lsp.structs import (
     DidOpenParams,
     DocumentDiagnosticParams,
     DocumentParams,
-    ErrorResponse,
     InitializeParams,
-    Notification,
-    Response,
-    ResponseError,
-    ServerRequest,
 )
 from tamis.server.lsp.workspace import Root, Workspace
+from tamis.server.wire.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    REQUEST_CANCELLED,
+    SERVER_NOT_INITIALIZED,
+    RpcError,
+    encode_error,
+    encode_notification,
+    encode_request,
+    encode_result,
+)
 
 if TYPE_CHECKING:
     from tamis.server.lsp.framework import Framework
-
-INVALID_REQUEST = -32600
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
-INTERNAL_ERROR = -32603
-NOT_INITIALIZED = -32002
-CANCELLED = -32800
 
 FRAMEWORK_METHODS = frozenset({"textDocument/hover", "textDocument/codeAction"})
 """Methods of the framework lane; a test holds this against what ``framework.py`` registers."""
@@ -71,7 +72,6 @@ class Session:
         self._send = send
         self._post = post
         self._argv_root = argv_root
-        self._encoder = msgspec.json.Encoder()
         self._framework: Framework | None = None
         self._next_id = 0
         self._shutdown = False
@@ -85,23 +85,23 @@ class Session:
 
     # Messages
 
-    def receive(self, bodies: list[bytes | ProtocolError]) -> None:
+    def receive(self, bodies: list[bytes | RpcError]) -> None:
         """Handles what arrived together; a request whose cancellation is among it is not begun."""
         messages: list[Envelope] = []
         cancelled: set[MessageId] = set()
         for body in bodies:
             try:
-                if isinstance(body, ProtocolError):
+                if isinstance(body, RpcError):
                     raise body
-                message = decode(body)
-            except ProtocolError as error:
-                self.fail(None, error.code, str(error))
+                message = decode_envelope(body)
+            except RpcError as error:
+                self.fail(None, error)
                 continue
             messages.append(message)
             if message.method == "$/cancelRequest":
                 try:
                     cancelled.add(_params(message.params, CancelParams).id)
-                except (msgspec.ValidationError, ProtocolError):
+                except (msgspec.ValidationError, RpcError):
                     continue
         for message in messages:
             if self.exit_code is not None:
@@ -114,7 +114,7 @@ class Session:
             assert message.id is not UNSET
             assert message.method is not UNSET
             if message.id in cancelled:
-                self.fail(message.id, CANCELLED, "Cancelled")
+                self.fail(message.id, RpcError(REQUEST_CANCELLED, "Cancelled"))
             else:
                 self._request(message.id, message.method, message)
         elif kind == "notification":
@@ -124,31 +124,31 @@ class Session:
             if self._framework is not None and isinstance(message.id, str):
                 self._framework.receive(message)
         else:
-            self.fail(None, INVALID_REQUEST, "A message needs a method or an id")
+            self.fail(None, RpcError(INVALID_REQUEST, "A message needs a method or an id"))
 
     def _request(self, request_id: MessageId | None, method: str, message: Envelope) -> None:
         if self._shutdown:
-            self.fail(request_id, INVALID_REQUEST, f"'{method}' after shutdown; only 'exit' may follow")
+            self.fail(request_id, RpcError(INVALID_REQUEST, f"'{method}' after shutdown; only 'exit' may follow"))
         elif self.initialize is None and method != "initialize":
-            self.fail(request_id, NOT_INITIALIZED, f"'{method}' before 'initialize'")
+            self.fail(request_id, RpcError(SERVER_NOT_INITIALIZED, f"'{method}' before 'initialize'"))
         elif method in _REQUESTS:
             params_type, handler = _REQUESTS[method]
             try:
                 params = _params(message.params, params_type)
-                body = self._encoder.encode(Response(request_id, handler(self, params)))
-            except (RefusedError, ProtocolError) as refusal:
-                self.fail(request_id, refusal.code, str(refusal))
+                body = encode_result(request_id, handler(self, params))
+            except RpcError as refusal:
+                self.fail(request_id, refusal)
             except msgspec.ValidationError as error:
-                self.fail(request_id, INVALID_PARAMS, f"Parameters of '{method}': {error}")
+                self.fail(request_id, RpcError(INVALID_PARAMS, f"Parameters of '{method}': {error}"))
             except Exception as error:  # one bad request never ends the session
-                self.fail(request_id, INTERNAL_ERROR, f"'{method}' failed: {error!r}")
+                self.fail(request_id, RpcError(INTERNAL_ERROR, f"'{method}' failed: {error!r}"))
                 report_failure(method)
             else:
                 self._send(body)
         elif method in FRAMEWORK_METHODS:
             self.framework.receive(message)
         else:
-            self.fail(request_id, METHOD_NOT_FOUND, f"No method '{method}'")
+            self.fail(request_id, RpcError(METHOD_NOT_FOUND, f"No method '{method}'"))
 
     def _notification(self, method: str, message: Envelope) -> None:
         if method == "exit":
@@ -166,23 +166,23 @@ class Session:
         params_type, handler = found
         try:
             handler(self, _params(message.params, params_type))
-        except (msgspec.ValidationError, ProtocolError) as error:
+        except (msgspec.ValidationError, RpcError) as error:
             self.log(f"Parameters of '{method}' were not understood: {error}")
         except Exception:  # a notification has no answer that could carry the error
             report_failure(method)
 
-    def fail(self, request_id: MessageId | None, code: int, message: str) -> None:
+    def fail(self, request_id: MessageId | None, error: RpcError) -> None:
         """Answers a request, or a message that is none (id null), with an error."""
-        self._send(self._encoder.encode(ErrorResponse(request_id, ResponseError(code, message))))
+        self._send(encode_error(request_id, error))
 
     def notify(self, method: str, params: object) -> None:
         """Sends a notification."""
-        self._send(self._encoder.encode(Notification(method, params)))
+        self._send(encode_notification(method, params))
 
     def ask(self, method: str, params: object) -> None:
         """Sends a request whose answer changes nothing here."""
         self._next_id += 1
-        self._send(self._encoder.encode(ServerRequest(self._next_id, method, params)))
+        self._send(encode_request(self._next_id, method, params))
 
     def log(self, message: str) -> None:
         """A line for the client's log, as a warning."""
@@ -215,7 +215,7 @@ class Session:
     def on_initialize(self, params: InitializeParams) -> dict[str, Any]:
         """Takes the client's offer; nothing is read from disk before the answer."""
         if self.initialize is not None:
-            raise RefusedError(INVALID_REQUEST, "'initialize' was already answered")
+            raise RpcError(INVALID_REQUEST, "'initialize' was already answered")
         self.initialize = params
         self.encoding = choose_encoding(self.capability("general.positionEncodings"))
         options: Any = params.initialization_options
@@ -377,14 +377,6 @@ class Session:
         if paths is not None:
             roots = tuple(root for root in roots if any(path and root.contains(path) for path in paths))
         self._load(roots)
-
-
-class RefusedError(Exception):
-    """A request that is answered with an error of a given code."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def report_failure(method: str) -> None:

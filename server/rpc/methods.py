@@ -13,13 +13,14 @@ import msgspec
 from tamis import __version__
 from tamis.protocols.contract import RPC_VERSION, ExecutionResult
 from tamis.protocols.positions import PositionEncoding
-from tamis.server.rpc.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError, named_error
+from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.session import Method, Request, Session
 from tamis.server.runtime.config import find_root
 from tamis.server.runtime.execute import Answer, Ask, CallRequest, Question, Surroundings, execute
 from tamis.server.runtime.health import health, limits, sandbox_state
 from tamis.server.runtime.runtime import MAX_TEXT_CHARS, InlineTool, ProtocolName, Runtime, ToolFilter
 from tamis.server.runtime.text import TextOptions, execute_text
+from tamis.server.wire.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError
 
 PROTOCOLS = ["action", "tam", "vcp"]
 _ENCODINGS: tuple[PositionEncoding, ...] = ("utf-32", "utf-8", "utf-16")

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-from tamis.server.rpc.framing import FrameDecoder, Framing, FramingError, encode_frame
-from tamis.server.rpc.jsonrpc import (
+from tamis.server.rpc.errors import named_error
+from tamis.server.wire.framing import FrameDecoder, Framing, encode_frame
+from tamis.server.wire.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
-    PARSE_ERROR,
     REQUEST_CANCELLED,
     RpcError,
     decode,
-    encode,
     encode_error,
+    encode_notification,
+    encode_request,
     encode_result,
-    named_error,
 )
-from tamis.server.rpc.stdio import Writer, claim_stdout, start_reader
+from tamis.server.wire.process import watch_process
+from tamis.server.wire.stdio import QueuedWriter, claim_stdio, start_reader
 
 MAX_PENDING = 1000
 # Within 0.5 s of the end of stdin (interface): what can still be answered, then what must be killed, then what must be written.
@@ -37,14 +37,38 @@ KILL_S = 0.08
 FLUSH_S = 0.08
 
 
+Answer = Callable[[bytes | None], None]
+"""Takes the reply to one message, or None when it has none; called exactly once."""
+
+
+class Batch:
+    """Collects the replies to a batch and sends them as one array when its last message is dealt with (JSON-RPC 2.0 §6)."""
+
+    __slots__ = ("_left", "_replies", "_send")
+
+    def __init__(self, size: int, send: Callable[[bytes], object]) -> None:
+        self._left = size
+        self._replies: list[bytes] = []
+        self._send = send
+
+    def answer(self, reply: bytes | None) -> None:
+        """Takes the reply to one message of the batch, or None when it has none."""
+        if reply is not None:
+            self._replies.append(reply)
+        self._left -= 1
+        if self._left == 0 and self._replies:
+            self._send(b"[" + b",".join(self._replies) + b"]")
+
+
 class Request:
     """One request while it is answered; ``cancelled`` is set by ``$/cancelRequest`` and at the session's end."""
 
-    __slots__ = ("cancelled", "identity", "session")
+    __slots__ = ("answer", "cancelled", "identity", "session")
 
-    def __init__(self, session: Session, identity: object) -> None:
+    def __init__(self, session: Session, identity: object, answer: Answer) -> None:
         self.session = session
         self.identity = identity
+        self.answer = answer
         self.cancelled = asyncio.Event()
 
 
@@ -77,22 +101,17 @@ class Session:
         self._reverse = 0
         self._ended = asyncio.Event()
         self._exit_code = 0
-        self._writer: Writer | None = None
-        self._pidfd: int | None = None
+        self._writer: QueuedWriter | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def serve(self) -> int:
         """Runs the session; returns the exit code."""
-        loop = asyncio.get_running_loop()
-        self._writer = Writer(claim_stdout())
-
-        def later(call: Callable[..., None], *arguments: object) -> None:
-            # The loop may be closed already while the reader thread still has bytes.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(call, *arguments)
-
+        loop = self._loop = asyncio.get_running_loop()
+        incoming, outgoing = claim_stdio()
+        self._writer = QueuedWriter(outgoing)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.end)
-        start_reader(0, lambda data: later(self._received, data), lambda: later(self._stdin_ended))
+        start_reader(incoming, lambda data: self._later(self._received, data), lambda: self._later(self._stdin_ended))
         await self._ended.wait()
         for request, _ in self.pending.values():
             request.cancelled.set()
@@ -103,6 +122,12 @@ class Session:
                 task.cancel()
             if late:
                 await asyncio.wait(late, timeout=KILL_S)
+                for request, task in self.pending.values():
+                    # What does not even end when it is cancelled must not hold back the rest of its batch.
+                    if not task.done():
+                        request.answer(
+                            encode_error(request.identity, RpcError(REQUEST_CANCELLED, "the daemon is ending"))
+                        )
         self._writer.close(FLUSH_S)
         return self._exit_code
 
@@ -113,20 +138,12 @@ class Session:
 
     def watch_parent(self, process_id: int) -> None:
         """Ends the session when that process ends (interface: within 2 s of the parent's death)."""
-        if self._pidfd is not None:
-            return
-        try:
-            self._pidfd = os.pidfd_open(process_id)
-        except ProcessLookupError:
+        if not watch_process(process_id, lambda: self._later(self.end)):
             self.end()
-            return
-        except OSError:
-            return
-        asyncio.get_running_loop().add_reader(self._pidfd, self.end)
 
     def notify(self, method: str, params: object, *, droppable: bool = False) -> bool:
         """Sends a notification; False when it was dropped."""
-        return self._send(encode({"jsonrpc": "2.0", "method": method, "params": params}), droppable=droppable)
+        return self._send(encode_notification(method, params), droppable=droppable)
 
     async def ask(self, method: str, params: object) -> Any:
         """Sends a request to the client and waits for its result; raises ``RpcError`` for an error reply."""
@@ -134,11 +151,17 @@ class Session:
         identity = f"tamis-{self._reverse}"
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[identity] = future
-        self._send(encode({"jsonrpc": "2.0", "id": identity, "method": method, "params": params}))
+        self._send(encode_request(identity, method, params))
         try:
             return await future
         finally:
             self._waiting.pop(identity, None)
+
+    def _later(self, call: Callable[..., None], *arguments: object) -> None:
+        # The loop may be closed already while another thread still has something to say.
+        with contextlib.suppress(RuntimeError):
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(call, *arguments)
 
     def _send(self, body: bytes, *, droppable: bool = False) -> bool:
         writer = self._writer
@@ -162,11 +185,12 @@ class Session:
             await asyncio.wait(tasks, timeout=LAST_ANSWERS_S)
         self.end()
 
-    def _body(self, body: bytes | FramingError) -> None:
-        if isinstance(body, FramingError):
-            self._send(encode_error(None, RpcError(PARSE_ERROR, str(body))))
+    def _body(self, body: bytes | RpcError) -> None:
+        if isinstance(body, bytes) and (not body or body.isspace()):
             return
         try:
+            if isinstance(body, RpcError):
+                raise body
             message, replaced = decode(body)
         except RpcError as error:
             self._send(encode_error(None, error))
@@ -174,32 +198,41 @@ class Session:
         if replaced and not self.warned_surrogates:
             self.warned_surrogates = True
             sys.stderr.write("tamis: a message held a lone surrogate escape; it is read as U+FFFD\n")
-        if isinstance(message, list):
-            items = cast("list[object]", message)
-            if not items:
-                self._send(encode_error(None, RpcError(INVALID_REQUEST, "an empty batch")))
-            for item in items[:MAX_PENDING]:
-                self._message(item)
+        if not isinstance(message, list):
+            self._message(message, self._answer_alone)
             return
-        self._message(message)
+        items = cast("list[object]", message)
+        if not 0 < len(items) <= MAX_PENDING:
+            text = f"a batch holds from 1 to {MAX_PENDING} messages, this one {len(items)}"
+            self._send(encode_error(None, RpcError(INVALID_REQUEST, text)))
+            return
+        batch = Batch(len(items), self._send)
+        for item in items:
+            self._message(item, batch.answer)
 
-    def _message(self, message: object) -> None:
+    def _answer_alone(self, reply: bytes | None) -> None:
+        if reply is not None:
+            self._send(reply)
+
+    def _message(self, message: object, answer: Answer) -> None:
         if not isinstance(message, dict):
-            self._send(encode_error(None, RpcError(INVALID_REQUEST, "a message must be an object")))
+            answer(encode_error(None, RpcError(INVALID_REQUEST, "a message must be an object")))
             return
         content = cast("dict[str, Any]", message)
         method = content.get("method")
         identity = content.get("id")
         if "method" not in content and ("result" in content or "error" in content):
             self._reply(identity, content)
+            answer(None)
         elif not isinstance(method, str):
-            self._send(encode_error(_plain_id(identity), RpcError(INVALID_REQUEST, "a request needs a method name")))
+            answer(encode_error(_plain_id(identity), RpcError(INVALID_REQUEST, "a request needs a method name")))
         elif "id" not in content:
             self._notification(method, content.get("params"))
+            answer(None)
         elif identity is None or isinstance(identity, bool) or not isinstance(identity, str | int | float):
-            self._send(encode_error(None, RpcError(INVALID_REQUEST, "an id must be a string or a number")))
+            answer(encode_error(None, RpcError(INVALID_REQUEST, "an id must be a string or a number")))
         else:
-            self._request(identity, method, content.get("params"))
+            self._request(identity, method, content.get("params"), answer)
 
     def _reply(self, identity: object, content: dict[str, Any]) -> None:
         future = self._waiting.get(identity) if isinstance(identity, str) else None
@@ -227,20 +260,20 @@ class Session:
         request, _ = found
         request.cancelled.set()
 
-    def _request(self, identity: object, method: str, params: object) -> None:
+    def _request(self, identity: object, method: str, params: object, answer: Answer) -> None:
         found = self.methods.get(method)
         if found is None:
-            self._send(encode_error(identity, RpcError(METHOD_NOT_FOUND, f"no method '{method}'")))
+            answer(encode_error(identity, RpcError(METHOD_NOT_FOUND, f"no method '{method}'")))
             return
         if len(self.pending) >= MAX_PENDING:
             hint = f"at most {MAX_PENDING} requests are answered at once; send it again later"
-            self._send(encode_error(identity, named_error("overloaded", "too many requests", hint, retryable=True)))
+            answer(encode_error(identity, named_error("overloaded", "too many requests", hint, retryable=True)))
             return
         key = _key(identity)
         if key in self.pending:
-            self._send(encode_error(identity, RpcError(INVALID_REQUEST, "a request with this id is still answered")))
+            answer(encode_error(identity, RpcError(INVALID_REQUEST, "a request with this id is still answered")))
             return
-        request = Request(self, identity)
+        request = Request(self, identity, answer)
         task = asyncio.get_running_loop().create_task(self._answer(request, found, params))
         self.pending[key] = (request, task)
         task.add_done_callback(lambda _: self.pending.pop(key, None))
@@ -252,17 +285,17 @@ class Session:
             result = method.handler(request, params)
             if isinstance(result, Awaitable):
                 result = await self._awaited(request, method, cast("Awaitable[object]", result))
-            self._send(encode_result(request.identity, result))
+            request.answer(encode_result(request.identity, result))
         except RpcError as error:
-            self._send(encode_error(request.identity, error))
+            request.answer(encode_error(request.identity, error))
         except asyncio.CancelledError:
-            self._send(encode_error(request.identity, RpcError(REQUEST_CANCELLED, "the daemon is ending")))
+            request.answer(encode_error(request.identity, RpcError(REQUEST_CANCELLED, "the daemon is ending")))
         except Exception as error:  # one bad request never ends the daemon
             import traceback
 
             traceback.print_exc(file=sys.stderr)
             text = f"internal error: {type(error).__name__}: {error}"
-            self._send(encode_error(request.identity, RpcError(INTERNAL_ERROR, text)))
+            request.answer(encode_error(request.identity, RpcError(INTERNAL_ERROR, text)))
 
     async def _awaited(self, request: Request, method: Method, work: Awaitable[object]) -> object:
         if method.finishes:

@@ -7,10 +7,10 @@ tools or faces.
 
 from __future__ import annotations
 
-import tomllib
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args, get_origin
 
 import msgspec
 
@@ -18,6 +18,13 @@ from tamis.protocols.suggest import best, hint
 
 FILE_NAME = "tamis.toml"
 MAX_FILE_BYTES = 1024 * 1024
+
+# A mistake in one of these must not open what was meant to be closed; an unknown name there may be a misspelled bound.
+_BINDING = tuple(
+    f"{FILE_NAME}: {what}'{name}"
+    for what in ("", "unknown setting ")
+    for name in ("policy", "sandbox", "profile", "tools", "onConflict")
+)
 
 
 class Policy(msgspec.Struct, rename="camel", frozen=True):
@@ -92,13 +99,16 @@ class LoadedSettings(msgspec.Struct, frozen=True):
     root: Path
     settings: Settings
     problems: tuple[str, ...] = ()
+    closed: str = ""
+    """Why nothing may run: the file, or a part of it that bounds what tools may do, cannot be read."""
 
 
 def find_root(start: Path) -> Path:
     """The nearest folder upwards from ``start`` that holds a ``tamis.toml``, else ``start`` itself."""
     start = start.resolve()
     for folder in (start, *start.parents):
-        if (folder / FILE_NAME).is_file():
+        # A file that is there but cannot be read still marks the root: what it wanted must not be passed over.
+        if os.path.lexists(folder / FILE_NAME):
             return folder
     return start
 
@@ -106,26 +116,49 @@ def find_root(start: Path) -> Path:
 def load_settings(root: Path, overlay: Mapping[str, Any] | None = None) -> LoadedSettings:
     """Reads the root's settings and lays ``overlay`` (same names) over them; never raises."""
     problems: list[str] = []
-    raw: dict[str, Any] = {}
     path = root / FILE_NAME
-    try:
-        if path.is_file():
-            with path.open("rb") as stream:
-                data = stream.read(MAX_FILE_BYTES + 1)
-            if len(data) > MAX_FILE_BYTES:
-                problems.append(f"{path}: larger than {MAX_FILE_BYTES} bytes; the defaults are used")
-            else:
-                raw = tomllib.loads(data.decode("utf-8-sig"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        problems.append(f"{path}: {error}; the defaults are used")
+    raw = _read_file(path, problems) if os.path.lexists(path) else {}
+    unreadable = bool(problems)
     for name, value in (overlay or {}).items():
         here = raw.get(name)
         if isinstance(value, dict) and isinstance(here, dict):
             raw[name] = {**cast("dict[str, Any]", here), **cast("dict[str, Any]", value)}
         else:
             raw[name] = value
+    if unreadable:
+        # What the operator wanted is not known: no tools, rather than the ones below the whole root.
+        raw = {"tools": []}
     settings = cast("Settings", _read(Settings, raw, "", problems))
-    return LoadedSettings(root, settings, tuple(problems))
+    binding = [problem for problem in problems if unreadable or problem.startswith(_BINDING)]
+    closed = f"the configuration cannot be trusted: {binding[0]}" if binding else ""
+    return LoadedSettings(root, settings, tuple(problems), closed)
+
+
+def _read_file(path: Path, problems: list[str]) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_FILE_BYTES + 1)
+        if len(data) <= MAX_FILE_BYTES:
+            return tomllib.loads(data.decode("utf-8-sig"))
+        cause = f"is larger than {MAX_FILE_BYTES} bytes"
+    except OSError as error:
+        cause = f"cannot be read: {error.strerror}"
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        cause = f"is no TOML: {error}"
+    problems.append(f"{path} {cause}; no tool is run until it is mended")
+    return {}
+
+
+def _wanted(kind: Any) -> str:
+    """What a setting takes, in words."""
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(f'"{value}"' for value in get_args(kind))
+    names = {str: "a text", int: "a whole number", bool: "true or false"}
+    if get_origin(kind) is tuple:
+        return "a list of texts"
+    return names.get(kind, "a table")
 
 
 def _read(kind: type[msgspec.Struct], raw: Mapping[str, Any], prefix: str, problems: list[str]) -> msgspec.Struct:
@@ -143,15 +176,16 @@ def _read(kind: type[msgspec.Struct], raw: Mapping[str, Any], prefix: str, probl
             if isinstance(value, dict):
                 values[field.name] = _read(field.type, cast("dict[str, Any]", value), f"{prefix}{name}.", problems)
             else:
-                problems.append(f"{FILE_NAME}: '{prefix}{name}' must be a table; the default is used")
+                problems.append(f"{FILE_NAME}: '{prefix}{name}' must be a table")
             continue
         try:
             converted: object = msgspec.convert(value, cast("Any", field).type)
-        except (msgspec.ValidationError, RecursionError) as error:
-            problems.append(f"{FILE_NAME}: '{prefix}{name}': {error}; the default is used")
+        except (msgspec.ValidationError, RecursionError):
+            shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:59] + "…"
+            problems.append(f"{FILE_NAME}: '{prefix}{name}' must be {_wanted(cast('Any', field).type)}, not {shown}")
             continue
         if isinstance(converted, int) and not isinstance(converted, bool) and converted < 0:
-            problems.append(f"{FILE_NAME}: '{prefix}{name}' must not be negative; the default is used")
+            problems.append(f"{FILE_NAME}: '{prefix}{name}' must not be negative")
             continue
         values[field.name] = converted
     return kind(**values)

@@ -90,6 +90,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     registry: Registry
     settings: Settings
     root: Path = Path()
+    closed: str = ""
+    """Why nothing may run here, whatever it is; empty when calls may."""
     agent: AgentRules = AgentRules()
     rate: CallRate | None = None
     replays: Replays | None = None
@@ -172,6 +174,8 @@ async def _execute(request: CallRequest, around: Surroundings, attempts: int) ->
     result = _new_result(request)
     problems = False
     try:
+        if around.closed:
+            raise _Stopped("blocked", failure("SecurityError", around.closed))
         tool = _resolve(request, around.registry)
         result.tool_id, result.version = tool.tool_id, tool.manifest.version
         _listed(tool, around)
@@ -181,6 +185,9 @@ async def _execute(request: CallRequest, around: Surroundings, attempts: int) ->
         rights = msgspec.structs.replace(rights, read=(*rights.read, *resources))
         result.permissions = rights.permissions
         _allowed(tool, rights, around)
+        missing = missing_runtime(tool.manifest, around.settings)
+        if missing:
+            raise _Stopped("error", failure("DependencyError", missing))
         await _approved(request, tool, args, rights, around)
         _within_rate(around)
         if request.dry_run:
@@ -364,10 +371,6 @@ async def _run(
 
     handler = tool.manifest.handler
     assert isinstance(handler, ExternalScript)
-    missing = missing_runtime(tool.manifest, around.settings)
-    if missing:
-        result.attempts = 0
-        raise _Stopped("error", failure("DependencyError", missing))
     asked = [ms for ms in (request.timeout_ms, around.agent.timeout_ms) if ms is not None]
     limits = limits_of(around.settings, tool.manifest, min(asked, default=None))
     secrets = secret_texts(args, masked(args, tool))

@@ -55,8 +55,8 @@ def scan(root: Path, folders: tuple[str, ...]) -> Scan:
     problems: list[LoadProblem] = []
     for name in folders:
         folder = Path(os.path.realpath(root / name))
-        if not folder.is_dir():
-            what = "is not a folder" if folder.exists() else "does not exist"
+        if not os.path.isdir(folder):
+            what = "is not a folder" if os.path.exists(folder) else "does not exist"
             problems.append(LoadProblem(str(folder), f"the tool folder {what}; mend `tools` in tamis.toml"))
             continue
         paths, more = walk_files(folder, _is_manifest)
@@ -152,10 +152,10 @@ def _outer_rules(top: Path) -> tuple[tuple[str, _IgnoreRules], ...]:
     """Ignore rules above the folder, up to the repository's root: a tool folder is often part of a larger project."""
     found: list[tuple[str, _IgnoreRules]] = []
     for parent in top.parents:
-        if (top / ".git").exists():
+        if os.path.exists(top / ".git"):
             break
         found[:0] = _rules_of(parent)
-        if (parent / ".git").exists():
+        if os.path.exists(parent / ".git"):
             return tuple(found)
     return ()
 
@@ -164,7 +164,7 @@ def _rules_of(folder: Path) -> tuple[tuple[str, _IgnoreRules], ...]:
     found: list[tuple[str, _IgnoreRules]] = []
     for name in IGNORE_FILES:
         path = folder / name
-        if not path.is_file():
+        if not os.path.isfile(path):
             continue
         # Imported only where an ignore file stands: most tool folders have none, and start-up counts.
         from pathspec import GitIgnoreSpec

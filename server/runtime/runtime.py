@@ -37,12 +37,12 @@ from tamis.server.runtime.config import LoadedSettings, Settings, load_settings
 from tamis.server.runtime.interpreters import missing_runtime
 from tamis.server.runtime.rates import CallRate
 from tamis.server.runtime.registry import Registry, Tool, load_registry
-from tamis.server.runtime.replays import Replays
 
 if TYPE_CHECKING:
     import asyncio
 
     from tamis.server.runtime.execute import Ask, OnOutput, Surroundings
+    from tamis.server.runtime.replays import Replays
 
 ProtocolName = Literal["auto", "action", "tam", "vcp"]
 MAX_TEXT_CHARS = 64 * 1024 * 1024
@@ -75,7 +75,7 @@ class Runtime:
         self.running = 0
         self._registry: Registry | None = None
         self._agent: AgentRules | None = None
-        self._replays = Replays()
+        self._replays: Replays | None = None
         self._rate = CallRate(self.settings.policy.calls_per_minute)
 
     @property
@@ -101,12 +101,17 @@ class Runtime:
         self, *, ask: Ask | None = None, on_output: OnOutput | None = None, cancelled: asyncio.Event | None = None
     ) -> Surroundings:
         """What a call runs under that comes in now: the same for every face."""
+        # Only what runs calls needs an event loop; reading and listing start without one.
         from tamis.server.runtime.execute import Surroundings
+        from tamis.server.runtime.replays import Replays
 
+        if self._replays is None:
+            self._replays = Replays()
         return Surroundings(
             registry=self.registry,
             settings=self.settings,
             root=self.root,
+            closed=self.loaded.closed,
             agent=self.agent,
             rate=self._rate,
             replays=self._replays,

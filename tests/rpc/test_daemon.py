@@ -271,6 +271,51 @@ def test_bad_json_is_answered_with_a_null_id_and_the_next_line_is_read(root: Pat
     assert replies[1]["id"] == 2
 
 
+BATCH = [
+    rpc("server/health", number=1),
+    {"jsonrpc": "2.0", "method": "$/nothing"},
+    rpc("no/such", number=2),
+    3,
+    {"jsonrpc": "2.0", "id": "tamis-9", "result": None},
+    {"jsonrpc": "2.0", "id": 3, "method": "tool/execute", "params": {"toolId": "test:echo", "args": {"text": "x"}}},
+]
+
+
+def test_a_batch_is_answered_with_one_array_in_which_notifications_have_no_reply(root: Path) -> None:
+    out, _, _ = speak(
+        root, json.dumps(BATCH).encode() + b"\n" + json.dumps(rpc("tool/list", number=4)).encode() + b"\n"
+    )
+    messages = [json.loads(line) for line in out.splitlines()]
+    (replies,) = [message for message in messages if isinstance(message, list)]
+    assert [message["id"] for message in messages if isinstance(message, dict)] == [4]
+    found = {reply["id"]: reply for reply in replies}
+    assert len(replies) == 4
+    assert found[1]["result"]["status"] in ("ok", "degraded")
+    assert found[2]["error"]["code"] == -32601
+    assert found[3]["result"]["output"] == {"text": "x"}
+    assert found[None]["error"]["code"] == -32600
+
+
+def test_a_batch_without_requests_has_no_answer(root: Path) -> None:
+    out, _, code = speak(root, json.dumps([BATCH[1], BATCH[4]]).encode() + b"\n")
+    assert (out, code) == (b"", 0)
+
+
+@pytest.mark.parametrize("batch", [[], [BATCH[1]] * 1001], ids=["empty", "too long"])
+def test_a_batch_of_no_or_too_many_messages_is_one_error(root: Path, batch: list[Any]) -> None:
+    out, _, _ = speak(root, json.dumps(batch).encode() + b"\n")
+    reply = json.loads(out)
+    assert (reply["id"], reply["error"]["code"]) == (None, -32600)
+
+
+def test_a_batch_that_the_end_of_stdin_cuts_short_is_answered_whole(root: Path) -> None:
+    batch = [rpc("server/health", number=1), rpc("tool/execute", {"toolId": "test:hang"}, number=2)]
+    out, _, code = speak(root, json.dumps(batch).encode() + b"\n")
+    found = {reply["id"]: reply["result"] for reply in json.loads(out)}
+    assert (found[2]["status"], code) == ("cancelled", 0)
+    assert 1 in found
+
+
 def test_a_lone_surrogate_in_a_message_is_read_as_the_replacement_character(root: Path) -> None:
     body = b'{"jsonrpc":"2.0","id":1,"method":"tool/parse","params":{"text":"a \\ud800 b"}}\n'
     out, err, _ = speak(root, body)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tamis.server.runtime.config import Settings, find_root, load_settings
 
 
@@ -60,11 +62,12 @@ def test_a_policy_that_cannot_be_read_stays_closed(tmp_path: Path) -> None:
     assert policy.write_roots == ()
 
 
-def test_a_broken_file_is_said_and_the_defaults_hold(tmp_path: Path) -> None:
+def test_a_broken_file_is_said_and_nothing_runs(tmp_path: Path) -> None:
     (tmp_path / "tamis.toml").write_bytes(b"tools = [\xff")
     loaded = load_settings(tmp_path)
-    assert loaded.settings == Settings()
+    assert loaded.settings == Settings(tools=())
     assert len(loaded.problems) == 1
+    assert loaded.closed
 
 
 def test_the_root_is_the_nearest_folder_upwards_with_the_file(tmp_path: Path) -> None:
@@ -72,3 +75,37 @@ def test_the_root_is_the_nearest_folder_upwards_with_the_file(tmp_path: Path) ->
     (tmp_path / "a" / "tamis.toml").write_text("")
     assert find_root(tmp_path / "a" / "b") == (tmp_path / "a").resolve()
     assert find_root(tmp_path) == tmp_path.resolve()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[policy]\nrequireConfirmation = "alwys"\n',
+        '[policy]\nrequireConfirmation = "always"\nallowHosts = [\n',
+        "[policy]\nalowHosts = []\n",
+        "[sandbox]\nmemoryBytes = -5\n",
+        "policy = 3\n",
+        "tools = 3\n",
+    ],
+)
+def test_a_mistake_in_what_bounds_tools_closes_everything(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tamis.toml").write_text(text)
+    assert "configuration cannot be trusted" in load_settings(tmp_path).closed
+
+
+def test_a_mistake_elsewhere_closes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "tamis.toml").write_text('logLevel = "loud"\nnonsense = 1\n')
+    loaded = load_settings(tmp_path)
+    assert (loaded.closed, len(loaded.problems)) == ("", 2)
+    assert '\'logLevel\' must be one of "debug", "info", "warning", "error", not \'loud\'' in loaded.problems[0]
+
+
+@pytest.mark.parametrize("kind", ["folder", "loop", "dangling"])
+def test_a_settings_file_that_is_no_file_closes_everything(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "tamis.toml"
+    if kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(path if kind == "loop" else tmp_path / "nowhere")
+    assert load_settings(tmp_path).closed
+    assert find_root(tmp_path / ".") == tmp_path.resolve()

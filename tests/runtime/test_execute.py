@@ -15,6 +15,7 @@ from tamis.protocols.contract import ExecutionResult
 from tamis.server.runtime.config import Settings, load_settings
 from tamis.server.runtime.execute import Answer, CallRequest, Question, Surroundings, execute
 from tamis.server.runtime.registry import load_registry
+from tamis.server.runtime.runtime import Runtime
 from tests.toolbox import make_tool
 
 
@@ -27,8 +28,7 @@ def run_tool(
     **request: Any,
 ) -> ExecutionResult:
     async def run() -> ExecutionResult:
-        loaded = load_settings(root, settings).settings
-        around = Surroundings(registry=load_registry(root, loaded), settings=loaded, ask=request.pop("asker", None))
+        around = Runtime(root, settings).surroundings(ask=request.pop("asker", None))
         return await execute(CallRequest(call_id="call-1", name=tool_id, args=args or {}, **request), around)
 
     return asyncio.run(run())
@@ -299,6 +299,14 @@ def test_a_question_shows_masked_arguments(tmp_path: Path) -> None:  # D83, V61
 
     run_tool(tmp_path, "test:secret", {"key": "hunter2-hunter2"}, ask=True, asker=ask)
     assert "hunter2" not in str(seen[0].args)
+
+
+def test_a_configuration_that_cannot_be_trusted_runs_nothing(tmp_path: Path) -> None:
+    make_tool(tmp_path, "test:echo")
+    (tmp_path / "tamis.toml").write_text('[policy]\nrequireConfirmation = "alwys"\n')
+    result = run_tool(tmp_path, "test:echo")
+    assert (result.status, result.attempts) == ("blocked", 0)
+    assert "requireConfirmation" in error_of(result)["message"]
 
 
 def test_a_cancelled_call_ends_at_once_and_says_so(tmp_path: Path) -> None:  # V52, ruling 40

@@ -119,3 +119,15 @@ def test_very_deep_folders_end_the_search_there(tmp_path: Path) -> None:
     found = scan(tmp_path, (".",))
     assert not found.files
     assert any("nested deeper" in item.message for item in found.problems)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter every folder; run as an ordinary user to see this")
+def test_a_folder_that_can_be_listed_but_not_entered_is_survived(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "x.tool.json").write_text("{}")
+    (tmp_path / "d").chmod(0o444)
+    (tmp_path / "y.tool.json").write_text("{}")
+    found = scan(tmp_path, (".",))
+    (tmp_path / "d").chmod(0o755)
+    assert names(found, tmp_path) == ["y.tool.json"]
+    assert "Permission denied" in problem(found, "x.tool.json")

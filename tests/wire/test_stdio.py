@@ -1,0 +1,101 @@
+"""Standard streams and the process at the other end: nothing is lost, mixed or waited for in vain."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tamis.server.wire import process as watching
+from tamis.server.wire.process import watch_process
+from tamis.server.wire.stdio import MAX_QUEUED_BYTES, QueuedWriter, Writer, start_reader
+
+
+def collect(descriptor: int) -> tuple[list[bytes], threading.Event]:
+    chunks: list[bytes] = []
+    ended = threading.Event()
+    start_reader(descriptor, chunks.append, ended.set)
+    return chunks, ended
+
+
+@pytest.mark.parametrize("is_blocking", [True, False])
+def test_messages_of_several_threads_arrive_whole_also_over_a_pipe_that_does_not_block(is_blocking: bool) -> None:
+    incoming, outgoing = os.pipe()
+    os.set_blocking(incoming, is_blocking)
+    os.set_blocking(outgoing, is_blocking)
+    chunks, ended = collect(incoming)
+    writer = Writer(outgoing)
+    messages = [bytes([letter]) * 300_000 + b"\n" for letter in b"abcd"]
+    threads = [threading.Thread(target=writer.write, args=(message,)) for message in messages]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    os.close(outgoing)
+    assert ended.wait(10)
+    os.close(incoming)
+    assert sorted(b"".join(chunks).splitlines(keepends=True)) == messages
+
+
+@pytest.mark.parametrize("kind", [Writer, QueuedWriter])
+def test_a_reader_that_has_gone_is_not_an_error(kind: type[Writer] | type[QueuedWriter]) -> None:
+    incoming, outgoing = os.pipe()
+    os.close(incoming)
+    writer = kind(outgoing)
+    for _ in range(3):
+        writer.write(b"x")
+    if isinstance(writer, QueuedWriter):
+        writer.close(5)
+        assert writer.write(b"x") is False
+    else:
+        assert writer.broken
+    os.close(outgoing)
+
+
+def test_what_may_be_dropped_is_dropped_and_counted_and_nothing_else() -> None:
+    incoming, outgoing = os.pipe()
+    writer = QueuedWriter(outgoing)
+    writer.write(b"a" * 1_000_000)  # more than a pipe holds, so that all that follows waits
+    time.sleep(0.1)
+    writer.write(b"b" * (MAX_QUEUED_BYTES + 1))
+    assert writer.write(b"log", droppable=True) is False
+    assert writer.write(b"reply") is True
+    assert writer.dropped == 1
+    chunks, ended = collect(incoming)
+    writer.close(10)
+    os.close(outgoing)
+    assert ended.wait(10)
+    os.close(incoming)
+    data = b"".join(chunks)
+    assert (len(data), data[-6:]) == (1_000_000 + MAX_QUEUED_BYTES + 1 + 5, b"breply")
+
+
+@pytest.mark.parametrize("has_pidfds", [True, False])
+def test_the_end_of_a_process_is_told_once(has_pidfds: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_pidfds:
+        monkeypatch.delattr(os, "pidfd_open")
+        monkeypatch.setattr(watching, "_POLL_SECONDS", 0.01)
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    told: list[int] = []
+    ended = threading.Event()
+
+    def tell() -> None:
+        told.append(child.pid)
+        ended.set()
+
+    assert watch_process(child.pid, tell)
+    assert not ended.wait(0.1)
+    child.communicate(b"\n")
+    assert ended.wait(2)
+    time.sleep(0.05)
+    assert len(told) == 1
+    assert not watch_process(child.pid, lambda: None)
+
+
+@pytest.mark.parametrize("number", [2**31 - 1, 2**40])
+def test_a_process_that_cannot_be_is_not_watched(number: int) -> None:
+    assert not watch_process(number, lambda: None)
