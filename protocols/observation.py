@@ -80,6 +80,8 @@ def _sentence(result: ExecutionResult, name: str, word: str) -> str:
         return f"Tool {name} executed successfully. {word}: {shown}"
     if result.status == "accepted":
         return f"Tool {name} was started as task {result.task_id}."
+    if result.status == "cancelled" and result.attempts:
+        return f"Tool {name} was stopped while it ran: it was cancelled. What it did until then stands."
     if result.status in _NOT_RUN:
         return f"Tool {name} was not executed: {_NOT_RUN[result.status]}."
     error = result.error

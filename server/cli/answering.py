@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Iterable
@@ -56,6 +57,13 @@ def terminal_ask() -> Ask | None:
         return "allow" if line.strip().lower() in (b"y", b"yes") else "deny"
 
     return ask
+
+
+def positive(text: str) -> int:
+    """An argument that must be a whole number above zero."""
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above zero")
+    return int(text)
 
 
 async def always(_question: Question) -> Answer:

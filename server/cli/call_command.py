@@ -6,7 +6,10 @@ import argparse
 import sys
 from typing import Any
 
+from tamis.server.cli.answering import positive
 from tamis.server.cli.inputs import UsageError, print_json, read_text, root_of, warn
+
+SHOWN_LOG_LINES = 50
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the ExecutionResult")
     parser.add_argument("--dry-run", action="store_true", help="check everything, run nothing")
     parser.add_argument("--yes", "-y", action="store_true", help="run without asking, where the policy asks")
-    parser.add_argument("--timeout-ms", type=int, metavar="MS", help="wall clock; lowers the operator's")
+    parser.add_argument("--timeout-ms", type=positive, metavar="MS", help="wall clock; lowers the operator's")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -74,8 +77,11 @@ async def _run(arguments: argparse.Namespace, root: str, args: dict[str, Any]) -
     else:
         print(result.observation)
     if not arguments.json:
-        for line in result.logs:
+        # A failure's last words stand in its observation already.
+        for line in result.logs[-SHOWN_LOG_LINES:] if result.status == "success" else ():
             sys.stderr.write(line + "\n")
+        if result.error and result.error.type == "UnknownTool":
+            warn("`tamis list` shows the registered tools")
         for denied in result.permissions.denied:
             warn(f"not granted: {denied.kind} {denied.value}: {denied.reason}")
     return exit_code([result])

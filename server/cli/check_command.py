@@ -34,13 +34,23 @@ def run(arguments: argparse.Namespace) -> int:
         warn(str(error))
         return 2
     from tamis.server.runtime.checkables import find_checkables
+    from tamis.server.runtime.config import find_root
     from tamis.server.runtime.runtime import Runtime
 
-    runtime = Runtime(root)
-    for problem in runtime.loaded.problems:
-        warn(problem)
+    runtimes: dict[Path, Runtime] = {}
+
+    def runtime_of(path: str) -> Runtime:
+        # A folder below the root with a tamis.toml of its own is a root of its own: its texts call its tools.
+        nearest = find_root(Path(path).parent)
+        own = nearest if nearest.is_relative_to(root) else root
+        if own not in runtimes:
+            runtimes[own] = Runtime(own)
+            for problem in runtimes[own].loaded.problems:
+                warn(problem)
+        return runtimes[own]
+
     files, problems = find_checkables(paths)
-    report = [(file.path, file.text, _findings(file.path, file.text, runtime)) for file in files]
+    report = [(file.path, file.text, _findings(file.path, file.text, runtime_of(file.path))) for file in files]
     report.extend((problem.path, "", [_unreadable(problem.message)]) for problem in problems)
     report.sort(key=lambda entry: entry[0])
     levels = [_level(finding, arguments.strict) for _, _, findings in report for finding in findings]
@@ -110,7 +120,10 @@ def _write_text(report: Report, errors: int, warnings: int, strict: bool) -> Non
                 f"{path}:{line}:{column}: {paint(colours[level], level)}: {finding.message} [{finding.code} {finding.slug}]"
             )
     count = len(report)
-    print(f"{count} file{'' if count == 1 else 's'} checked, {errors} errors, {warnings} warnings", file=sys.stderr)
+    parts = [
+        f"{number} {word}{'' if number == 1 else 's'}" for number, word in ((errors, "error"), (warnings, "warning"))
+    ]
+    print(f"{count} file{'' if count == 1 else 's'} checked, {', '.join(parts)}", file=sys.stderr)
 
 
 def _write_json(report: Report, errors: int, warnings: int, strict: bool) -> None:

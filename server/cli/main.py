@@ -6,6 +6,7 @@ Start-up time is part of the interface, so this module imports next to nothing; 
 
 from __future__ import annotations
 
+import os
 import sys
 
 from tamis import __version__
@@ -66,10 +67,13 @@ def entry() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output went away (`tamis list | head`): nothing is wrong.
-        import os
-
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 0
+    except OSError as error:
+        # A full disk behind a redirection, for one: say it, without a traceback.
+        sys.stderr.write(f"tamis: cannot write the output: {error.strerror}\n")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        code = 1
     except KeyboardInterrupt:
         code = 130
     sys.exit(code)

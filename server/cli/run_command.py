@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
+from tamis.server.cli.answering import positive
 from tamis.server.cli.inputs import Paint, UsageError, print_json, read_text, root_of, warn
+
+if TYPE_CHECKING:
+    from tamis.protocols.contract import ExecutionResult
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", "-y", action="store_true", help="run without asking, within the policy")
     parser.add_argument("--json", action="store_true", help="print the tool/executeText result")
     parser.add_argument("--dry-run", action="store_true", help="check everything, run nothing")
-    parser.add_argument("--timeout-ms", type=int, metavar="MS", help="wall clock of each call; lowers the operator's")
+    parser.add_argument(
+        "--timeout-ms", type=positive, metavar="MS", help="wall clock of each call; lowers the operator's"
+    )
     parser.add_argument("--mode", choices=["sequential", "parallel"], default="sequential")
     parser.add_argument(
         "--on-error", choices=["stop", "continue"], help="override what a failed call does to its block"
@@ -35,10 +42,21 @@ def run(arguments: argparse.Namespace) -> int:
     return asyncio.run(_run(arguments, root, text))
 
 
+def _print_places(result: ExecutionResult, name: str) -> None:
+    """Where in the text the problems of a call stand; the observation says what they are."""
+    details = result.error.details if result.error else None
+    for problem in (details.errors or []) if details else []:
+        if problem.range:
+            start = problem.range.start
+            shown = "<stdin>" if name == "-" else name
+            sys.stderr.write(
+                f"{shown}:{start.line + 1}:{start.character + 1}: error: {problem.message} [{problem.code}]\n"
+            )
+
+
 async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
     from pathlib import Path
 
-    from tamis.protocols.contract import ExecutionResult
     from tamis.server.cli.answering import always, exit_code, terminal_ask
     from tamis.server.cli.findings import print_findings
     from tamis.server.cli.interrupts import cancel_on_interrupt
@@ -51,7 +69,7 @@ async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
     document = runtime.read(text, arguments.protocol)
     paint = Paint(sys.stderr)
     if not arguments.json:
-        print_findings(document, arguments.file, sys.stderr)
+        print_findings(document, "<stdin>" if arguments.file == "-" else arguments.file, sys.stderr)
     if not plan_text(document) and not has_unread(document):
         if arguments.json:
             pass
@@ -61,6 +79,7 @@ async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
     def show(result: ExecutionResult) -> None:
         if arguments.json:
             return
+        _print_places(result, arguments.file)
         print(result.observation, flush=True)
         layers = f", {result.sandbox.backend}" if result.sandbox is not None else ""
         colour = "32" if result.status == "success" else "31"
@@ -80,6 +99,10 @@ async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
         ),
         show,
     )
+    if not arguments.yes and any(result.status == "approvalUnavailable" for result in executed.results):
+        warn("there is no terminal to ask on; --yes runs the calls without asking, within the policy")
+    if any(result.error and result.error.type == "UnknownTool" for result in executed.results):
+        warn("`tamis list` shows the registered tools")
     if arguments.json:
         print_json(executed)
     else:

@@ -127,7 +127,7 @@ def load_settings(root: Path, overlay: Mapping[str, Any] | None = None) -> Loade
             raw[name] = value
     if unreadable:
         # What the operator wanted is not known: no tools, rather than the ones below the whole root.
-        raw = {"tools": []}
+        raw = cast("dict[str, Any]", {"tools": ()})
     settings = cast("Settings", _read(Settings, raw, "", problems))
     binding = [problem for problem in problems if unreadable or problem.startswith(_BINDING)]
     closed = f"the configuration cannot be trusted: {binding[0]}" if binding else ""

@@ -51,10 +51,30 @@ def _runtimes(runtime: Runtime) -> list[dict[str, Any]]:
 def _configuration(runtime: Runtime) -> list[dict[str, Any]]:
     path = runtime.root / "tamis.toml"
     where = str(path) if path.is_file() else f"no tamis.toml; the defaults hold in {runtime.root}"
-    problems = runtime.loaded.problems
-    if not problems:
-        return [_check("configuration", "ok", where)]
-    return [_check("configuration", "error", problem, f"mend {path}") for problem in problems]
+    problems = [*runtime.loaded.problems, *_policy_problems(runtime), runtime.agent.problem]
+    found = [_check("configuration", "error", problem, f"mend {path}") for problem in problems if problem]
+    return found or [_check("configuration", "ok", where)]
+
+
+def _policy_problems(runtime: Runtime) -> list[str]:
+    from tamis.sandbox.hosts import parse_cidr, parse_policy_rule
+
+    problems: list[str] = []
+    policy = runtime.settings.policy
+    for texts, parse, name in (
+        (policy.allow_hosts, parse_policy_rule, "allowHosts"),
+        (policy.allow_cidrs, parse_cidr, "allowCidrs"),
+    ):
+        for text in texts:
+            try:
+                parse(text)
+            except ValueError as error:
+                problems.append(f"policy.{name}: '{text}' opens nothing: {error}")
+    for name, roots in (("readRoots", policy.read_roots), ("writeRoots", policy.write_roots)):
+        problems.extend(
+            f"policy.{name}: '{root}' is not an absolute path" for root in roots if not root.startswith("/")
+        )
+    return problems
 
 
 def _tools(runtime: Runtime) -> list[dict[str, Any]]:

@@ -216,6 +216,12 @@ def _resolve(request: CallRequest, registry: Registry) -> Tool:
         wanted = request.version or request.name.rpartition("@")[2]
         text = f"Tool '{request.name.rpartition('@')[0] or request.name}' has no version '{plain(wanted)}'; there is {', '.join(versions[:8])}"
         raise _Stopped("error", failure("UnknownTool", text, code="versionUnsatisfied"))
+    broken = next((error for error in registry.errors if error.tool_id == request.name), None)
+    if broken is not None:
+        text = (
+            f"Unknown tool ID '{plain(request.name)}': its manifest {broken.place} is not registered: {broken.message}"
+        )
+        raise _Stopped("error", failure("UnknownTool", text, code="toolNotFound"))
     text, suggestion = unknown_tool(request.name, registry.names())
     problem = Problem(
         code="VA401", slug="unknown-tool", path="", message=text, suggestion=UNSET if suggestion is None else suggestion

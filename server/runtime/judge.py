@@ -5,6 +5,7 @@ Ruling 37 and the sandbox's classification decide. Must not start anything.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import Any, cast
 
@@ -70,7 +71,7 @@ def judge(
     else:
         error_type: ErrorType = outcome.error_type or "ScriptError"
         # A failed script's remedy is its own standard error, which is in the details.
-        remedy = "" if error_type == "ScriptError" else outcome.remedy
+        remedy = _sandbox_hint(stderr, tool) if error_type == "ScriptError" else outcome.remedy
         text = f"{outcome.message}; {remedy}" if remedy else outcome.message
         error = failure(
             error_type,
@@ -89,6 +90,28 @@ def judge(
         result.error = error
     elif outcome.kind == "ok":
         result.status, result.output = "success", output
+
+
+# What scripts of the three languages print when they reach for what the sandbox does not have.
+_NO_NETWORK = re.compile(
+    r"Name or service not known|Temporary failure in name resolution|Network is unreachable|ENOTFOUND|EAI_AGAIN"
+    r"|ENETUNREACH|getaddrinfo|ConnectionRefused|ECONNREFUSED|Connection refused"
+)
+_NO_WRITE = re.compile(r"Read-only file system|EROFS|\[Errno 30\]")
+
+
+def _sandbox_hint(stderr: str, tool: Tool) -> str:
+    context = tool.manifest.security_context
+    last_words = stderr[-4_000:]
+    if _NO_WRITE.search(last_words):
+        return (
+            "tools write to /tmp, or below their own folder where securityContext.fileAccess.allowWrite names a folder"
+        )
+    if _NO_NETWORK.search(last_words):
+        if context.network.allow_hosts:
+            return "the network is open only for hosts that allowHosts and policy.allowHosts in tamis.toml both name"
+        return "tools have no network unless securityContext.networkAccess.allowHosts and the policy name the host"
+    return ""
 
 
 def _output_fault(tool: Tool, output: Any) -> ExecutionError | None:

@@ -15,8 +15,8 @@ from typing import Literal
 import msgspec
 
 from tamis.protocols.catalogue import message, severity
-from tamis.protocols.manifest.reading import ExternalScript, Manifest, read_manifest
-from tamis.protocols.model import Diag, ToolHint
+from tamis.protocols.manifest.reading import ExternalScript, Manifest, ManifestReading, read_manifest
+from tamis.protocols.model import ToolHint
 from tamis.protocols.positions import LineIndex
 from tamis.protocols.schema.plan import Plan, compile_plan
 from tamis.server.runtime.config import Settings
@@ -98,6 +98,13 @@ class RegistryError(msgspec.Struct, frozen=True):
     message: str
     line: int = 0
     column: int = 0
+    tool_id: str = ""
+    """The id that the broken manifest declares, where it can be read."""
+
+    @property
+    def place(self) -> str:
+        """``path:line:column``, one-based, as far as there is a text."""
+        return f"{self.path}:{self.line}:{self.column}" if self.line else self.path
 
 
 class Registry:
@@ -141,6 +148,7 @@ class Registry:
             versions[tool.manifest.version] = tool
             return
         what = f"toolId '{tool.tool_id}' version {tool.manifest.version} is declared twice"
+        verdict = ""
         if policy == "replace":
             versions[tool.manifest.version] = tool
             kept, dropped = tool.path, there.path
@@ -148,7 +156,9 @@ class Registry:
             kept, dropped = there.path, tool.path
             if policy == "error":
                 there.available, there.reason = False, f"{what}, also in {tool.path} (onConflict is 'error')"
-        self.conflicts.append(Conflict(tool.tool_id, tool.manifest.version, kept, dropped, f"{what}; {kept} is used"))
+                verdict = "neither is used (onConflict is 'error')"
+        text = f"{what}; {verdict or f'{kept} is used'}"
+        self.conflicts.append(Conflict(tool.tool_id, tool.manifest.version, kept, dropped, text))
 
     @property
     def tools(self) -> list[Tool]:
@@ -225,7 +235,7 @@ def read_tool(file: FoundFile, settings: Settings) -> Tool | RegistryError:
     """One file's tool, or the first error in it with its place."""
     reading = read_manifest(file.text, strict=settings.strict_json)
     if reading.manifest is None:
-        return _first_error(file, reading.diagnostics)
+        return _first_error(file, reading)
     reason = _unavailable(reading.manifest, os.path.dirname(file.path))
     return Tool(reading.manifest, file.path, available=not reason, reason=reason)
 
@@ -233,20 +243,29 @@ def read_tool(file: FoundFile, settings: Settings) -> Tool | RegistryError:
 def _unavailable(manifest: Manifest, folder: str) -> str:
     handler = manifest.handler
     if isinstance(handler, ExternalScript):
-        if not os.path.isfile(os.path.join(folder, handler.script_path)):
+        path = os.path.join(folder, handler.script_path)
+        if os.path.islink(path):
+            return f"the script '{handler.script_path}' is a symbolic link; put the file itself there"
+        if os.path.isdir(path):
+            return f"the script '{handler.script_path}' is a folder"
+        if not os.path.isfile(path):
             return f"the script '{handler.script_path}' does not exist beside the manifest"
-        return ""
+        return "" if os.access(path, os.R_OK) else f"the script '{handler.script_path}' cannot be read; mend its rights"
     return f"no service '{handler.service_name}' is registered"
 
 
-def _first_error(file: FoundFile, diagnostics: list[Diag]) -> RegistryError:
+def _first_error(file: FoundFile, reading: ManifestReading) -> RegistryError:
+    diagnostics = reading.diagnostics
+    declared = reading.tree.node_at("/toolId")
+    found = declared.to_python() if declared is not None else ""
+    tool_id = found if isinstance(found, str) else ""
     worst = next((diag for diag in diagnostics if severity(diag) == "error"), None)
     if worst is None:
-        return RegistryError(file.path, "holds no manifest")
+        return RegistryError(file.path, "holds no manifest", tool_id=tool_id)
     line, column = LineIndex(file.text).position(worst.span[0])
     more = sum(1 for diag in diagnostics if severity(diag) == "error") - 1
     suffix = f" (and {more} more; `tamis check` lists all)" if more else ""
-    return RegistryError(file.path, message(worst) + suffix, line + 1, column + 1)
+    return RegistryError(file.path, message(worst) + suffix, line + 1, column + 1, tool_id)
 
 
 def _load_error(problem: LoadProblem) -> RegistryError:

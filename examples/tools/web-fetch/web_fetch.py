@@ -122,11 +122,26 @@ def download(url: str) -> tuple[str, int, str, str, bytes]:
             charset = response.headers.get_content_charset() or "utf-8"
             return response.geturl(), response.status, kind, charset, response.read(MAX_BYTES + 1)
     except urllib.error.HTTPError as error:
-        note = f"; if the proxy refused it: {REMEDY}" if error.code == 403 else ""
-        raise InputError(f"{host} answered {error.code} {error.reason}{note}") from error
+        raise InputError(f"{host} answered {error.code} {error.reason}{advice(error.code)}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        raise InputError(f"{host} cannot be reached ({reason}); {REMEDY}") from error
+        tunnel = re.match(r"Tunnel connection failed: (\d{3})", str(reason))
+        if tunnel is not None:
+            note = advice(int(tunnel[1]))
+        elif urllib.request.getproxies() and not isinstance(reason, ConnectionRefusedError):
+            note = ""  # there is a way out, so something on it failed
+        else:
+            note = f"; {REMEDY}"
+        raise InputError(f"{host} cannot be reached ({reason}){note}") from error
+
+
+def advice(status: int) -> str:
+    """What to do about a failure that the proxy or the page's server answered with."""
+    if status == 403:
+        return f"; if the proxy refused it: {REMEDY}"
+    if status in (502, 504):
+        return "; check the host's name, or try again later"
+    return ""
 
 
 def fetch(request: dict[str, object]) -> dict[str, object]:
