@@ -10,6 +10,7 @@ import re
 from typing import Literal
 
 from tamis.protocols.action.canonical import read_canonical
+from tamis.protocols.action.cut import starts_call
 from tamis.protocols.action.decode import control_characters
 from tamis.protocols.action.findings import Element, Findings
 from tamis.protocols.action.match import Match, match_block
@@ -121,13 +122,14 @@ class _Reader:
         elements = shapes.elements(0, stop, self.opener[1], end, "block", closed=False)
         rest = self.text[self.opener[1] : end]
         if nested is not None and (shapes.cut or not elements):
-            return _given_up(self.text, self.opener)
+            return _given_up(self.text, self.opener, call=self._starts_call(end))
         if not elements and not shapes.cut:
             cut_here = not rest.strip() and not self.inline and not self.options.complete
-            if not cut_here:
+            if not cut_here and not self._starts_call(end):
                 return self._mention()
-        if self.inline and self.options.complete and (shapes.cut or not elements) and not self._closes_any(match, stop):
-            return self._mention()
+        elif self.inline and self.options.complete and shapes.cut and not self._closes_any(match, stop):
+            if not self._starts_call(end):
+                return self._mention()
         self._opener_spelling()
         calls = shapes.calls(elements, self._opener_token())
         if shapes.cut or not calls or _half(calls, elements):
@@ -153,6 +155,9 @@ class _Reader:
         """An opener inside a block: the outer one ends before it, or is given up for it (TC006)."""
         token = match.tokens.list[match.nested or 0]
         return self._unclosed(match, token.start, token)
+
+    def _starts_call(self, end: int) -> bool:
+        return starts_call(self.text, self.opener[1], end, self.options.tools)
 
     def _mention(self) -> Block:
         return Block("action", self.opener, self.opener, state="mention")
@@ -246,10 +251,10 @@ class _Reader:
 _MAX_SHARED = 64
 
 
-def _given_up(text: str, opener: Span) -> Block:
-    """An outer marker without a block of its own: the inner one is taken (TC006)."""
+def _given_up(text: str, opener: Span, *, call: bool = False) -> Block:
+    """An outer marker without a block of its own: the inner one is taken (TC006); ``call``: it began a call."""
     block = Block("action", opener, opener, state="mention")
-    if not _inline(text, opener):
+    if call or not _inline(text, opener):
         fix = Fix("Remove the outer marker", (Edit(*opener, ""),))
         block.diagnostics = [Diag("TC006", opener, fix=fix, repair=True)]
     return block

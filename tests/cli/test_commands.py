@@ -287,3 +287,64 @@ def test_a_missing_runtime_is_said_with_the_remedy(root: Path) -> None:
     assert "fix:" in error["message"]
     listed = json.loads(tamis("list", "--json", cwd=root).stdout)["tools"][0]
     assert (listed["toolId"], listed["available"]) == ("bun", False)
+
+
+def test_a_call_of_a_tool_with_a_broken_manifest_names_the_manifest(root: Path) -> None:
+    path = root / "bad.tool.json"
+    path.write_text('{\n  "toolId": "text:shout",\n  "displayName": 3\n}')
+    done = tamis("call", "text:shout", cwd=root)
+    assert done.returncode == 1
+    assert f"Unknown tool ID 'text:shout': its manifest {path}:" in done.stdout
+    assert "is not registered" in done.stdout
+
+
+def test_problems_of_a_call_are_printed_with_their_place(root: Path) -> None:
+    done = tamis("run", "--yes", cwd=root, data="好\n" + action("echo", txt="x"))
+    assert "<stdin>:2:16: error: Unknown parameter 'txt'" in done.stderr
+
+
+@pytest.mark.parametrize("value", ["0", "-5", "1.5", "x"])
+def test_a_timeout_that_is_no_number_above_zero_is_wrong_usage(root: Path, value: str) -> None:
+    done = tamis("run", "--yes", f"--timeout-ms={value}", cwd=root, data=action("echo", text="x"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "whole number above zero" in done.stderr
+
+
+def test_a_filter_that_fits_nothing_is_not_blamed_on_the_folders(root: Path) -> None:
+    assert tamis("list", "--tag", "nosuch", cwd=root).stdout == "no registered tool fits --tag and --query\n"
+
+
+def test_check_uses_the_nearest_settings_below_the_root(root: Path) -> None:
+    make_tool(root / "inner" / "tools", "inner:tool")
+    (root / "inner" / "tamis.toml").write_text("")
+    (root / "inner" / "talk.md").write_text(action("inner:tool", text="x"))
+    (root / "tamis.toml").write_text('tools = ["echo"]\n')
+    done = tamis("check", cwd=root)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_full_disk_is_said_without_a_traceback(root: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*COMMAND, "list", "--json"], cwd=root, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (1, b"tamis: cannot write the output: No space left on device\n")
+
+
+def test_run_without_a_terminal_says_what_to_do(root: Path) -> None:
+    assert "--yes" in tamis("run", cwd=root, data=action("echo", text="x")).stderr
+
+
+def test_doctor_reads_the_rules_of_the_policy(root: Path) -> None:
+    (root / "tamis.toml").write_text('[policy]\nallowHosts = ["https://example.com/"]\nreadRoots = ["data"]\n')
+    done = tamis("doctor", cwd=root)
+    assert done.returncode == 1
+    assert "policy.allowHosts: 'https://example.com/' opens nothing" in done.stdout
+    assert "policy.readRoots: 'data' is not an absolute path" in done.stdout
+
+
+def test_the_demo_takes_a_file_of_the_folder_it_is_started_in(tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text(action("units:convert", value="1", from_unit="m", to_unit="cm"))
+    done = subprocess.run(
+        [ROOT / "demo", "mine.md"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "units:convert executed successfully" in done.stdout

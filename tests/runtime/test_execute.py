@@ -11,7 +11,8 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.contract import ExecutionResult, Granted, Permissions, Usage
+from tamis.protocols.observation import observation
 from tamis.server.runtime.config import Settings, load_settings
 from tamis.server.runtime.execute import Answer, CallRequest, Question, Surroundings, execute
 from tamis.server.runtime.registry import load_registry
@@ -367,3 +368,33 @@ def test_a_script_path_that_leaves_the_folder_is_never_run(tmp_path: Path, path:
     result = run_tool(tmp_path, "test:leave")
     assert result.status == "error"
     assert result.output is UNSET
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("open('out.txt', 'w')", "securityContext.fileAccess.allowWrite"),
+        ("import urllib.request as u\nu.urlopen('http://example.com')", "securityContext.networkAccess.allowHosts"),
+        ("raise ValueError('plain')", ""),
+    ],
+)
+def test_a_script_that_reaches_for_what_it_has_not_is_told_how_to_ask(tmp_path: Path, script: str, words: str) -> None:
+    make_tool(tmp_path, "test:reach", script)
+    text = error_of(run_tool(tmp_path, "test:reach"))["message"]
+    assert words in text
+    assert words or "securityContext" not in text
+
+
+def test_a_call_that_was_cancelled_while_it_ran_does_not_claim_that_it_never_ran() -> None:  # ruling 40
+    result = ExecutionResult(
+        call_id="c",
+        tool_id="t",
+        version="1",
+        status="cancelled",
+        attempts=1,
+        usage=Usage(cpu_ms=0, max_rss_bytes=0),
+        permissions=Permissions(requested={}, granted=Granted(), denied=[]),
+    )
+    assert observation(result, "action") == (
+        "Observation: Tool t was stopped while it ran: it was cancelled. What it did until then stands."
+    )

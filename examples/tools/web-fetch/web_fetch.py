@@ -122,7 +122,8 @@ def download(url: str) -> tuple[str, int, str, str, bytes]:
             charset = response.headers.get_content_charset() or "utf-8"
             return response.geturl(), response.status, kind, charset, response.read(MAX_BYTES + 1)
     except urllib.error.HTTPError as error:
-        raise InputError(f"{host} answered {error.code} {error.reason}{advice(error.code)}") from error
+        text = f"the request to {host} was answered with {error.code} {error.reason}"
+        raise InputError(text + advice(error.code)) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         tunnel = re.match(r"Tunnel connection failed: (\d{3})", str(reason))
