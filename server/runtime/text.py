@@ -200,12 +200,15 @@ def _not_reached(item: Planned, document: Document, options: TextOptions, steps:
 
 
 def unread_observations(document: Document) -> list[str]:
-    """Observations for blocks that gave no call at all: cut off, or not readable (A29)."""
+    """Observations for blocks that gave no call at all: cut off, not readable, or dropped (A29, V37).
+
+    A dropped block is only a warning of reading; the model that wrote it must learn of it all the same.
+    """
     found: list[str] = []
     for block in document.blocks:
-        error = _first_error(block)
-        if error is not None and not block.calls:
-            found.append(_malformed(block.protocol, error, document))
+        cause = _first_error(block) or next((diag for diag in block.diagnostics if severity(diag) == "warning"), None)
+        if cause is not None and not block.calls:
+            found.append(_malformed(block.protocol, cause, document))
     return found
 
 

@@ -163,3 +163,16 @@ def test_response_and_trailing_text_come_back_byte_for_byte(root: Path) -> None:
     before, after = "  Ich prüfe 😀\n\n", "\r\n done \t"
     result = run_text(root, before + action("echo", text="x") + after)
     assert (result.parse.response_text, result.parse.trailing_text) == (before, after)
+
+
+def test_a_dropped_vcp_block_is_told_to_the_model(root: Path) -> None:  # V37, V38
+    result = run_text(root, "x\n<<<[TOOL_REQUEST]>>>\ntool_name:「始」echo「末」")
+    assert result.results == []
+    assert result.observation.startswith("Observation: Error - Malformed VCP block: line 2, column 1: ")
+    nameless = run_text(root, "<<<[TOOL_REQUEST]>>>\ntext:「始」x「末」\n<<<[END_TOOL_REQUEST]>>>")
+    assert "no tool_name" in nameless.observation
+
+
+def test_an_example_in_prose_gives_no_observation(root: Path) -> None:  # F14, ruling 7
+    for text in ("Write `<ACTION>` first.", "```\n<<<[TOOL_REQUEST]>>>\n```", "<think><ACTION><echo></think>"):
+        assert run_text(root, text).observation == ""
