@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Mapping
 
 from tamis.protocols.model import Diag, Edit, Fix
 from tamis.protocols.positions import Span
@@ -68,6 +69,9 @@ def _script(snapshot: Snapshot) -> Findings:
     # Paths that leave the folder have a finding of their own; folders that were not listed are not judged.
     if not path or path.startswith(("/", "..")) or ":" in path or any(p in _UNLISTED for p in path.split("/")):
         return []
+    what = _no_file(path, facts.others)
+    if what:
+        return [(Diag("MF542", span, {"v": written, "what": what}), ())]
     if path in facts.files or not facts.complete:
         return []
     suggestion = best(path, facts.files) or next(
@@ -79,6 +83,22 @@ def _script(snapshot: Snapshot) -> Findings:
     return [(Diag("MF540", span, {"v": written, "hint": hint(suggestion)}, fix=fix), ())]
 
 
+def _no_file(path: str, others: Mapping[str, str]) -> str:
+    """Why a path that is there cannot be run, in words; empty for a file or nothing. Links lead anywhere, so none is followed."""
+    at = path.find("/")
+    while at >= 0:
+        if others.get(path[:at]) == "link":
+            return f"behind '{path[:at]}', a symbolic link; put the folder itself there"
+        at = path.find("/", at + 1)
+    return _WHAT.get(others.get(path, ""), "")
+
+
+_WHAT = {
+    "link": "a symbolic link; put the file itself there",
+    "folder": "a folder; name a file in it",
+    "special": "not a regular file",
+    "unreadable": "not readable; allow its owner and Tamis to read it",
+}
 _UNLISTED = frozenset({"node_modules", ".venv", "__pycache__", ".git", ".hg", ".svn"})
 
 
@@ -100,8 +120,20 @@ def _twins(snapshot: Snapshot) -> Findings:
             kept = "this one is used"
     if not related:
         return []
-    args: dict[str, str | int] = {"v": tool_id, "version": version, "kept": kept}
-    return [(Diag("MF541", span, args), tuple(dict.fromkeys(related)))]
+    places = tuple(dict.fromkeys(related))
+    other = _beside(snapshot.path, places[0].path)
+    if len(places) > 1:
+        other += f" and {len(places) - 1} more"
+    args: dict[str, str | int] = {"v": tool_id, "version": version, "kept": kept, "other": other}
+    return [(Diag("MF541", span, args), places)]
+
+
+def _beside(path: str, other: str) -> str:
+    """The path of another manifest as seen from the folder of this one, where both are written in the same way."""
+    path, other = path.replace("\\", "/"), other.replace("\\", "/")
+    if path.startswith("/") != other.startswith("/") or path[1:2] == ":" or other[1:2] == ":":
+        return other
+    return posixpath.relpath(other, posixpath.dirname(path) or ".")
 
 
 def _place(snapshot: Snapshot, path: str, tool_id: str) -> Related:

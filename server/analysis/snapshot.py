@@ -123,10 +123,15 @@ class RegistryView(TypingProtocol):
 
 
 class FolderFacts(msgspec.Struct, frozen=True):
-    """The files beside a manifest: paths relative to its folder with ``/``; ``complete`` is false when the list was cut."""
+    """What stands beside a manifest: paths relative to its folder with ``/``.
+
+    ``complete`` is false when the list was cut. ``others`` says of paths that are no readable files what they are: ``link``,
+    ``folder``, ``special`` (a pipe, a device) or ``unreadable``; a path in neither is not there.
+    """
 
     files: frozenset[str] = frozenset()
     complete: bool = True
+    others: Mapping[str, str] = {}
 
 
 class Settings(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from tamis.protocols.positions import PositionEncoding
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.session import Method, Request, Session
 from tamis.server.runtime.config import find_root
-from tamis.server.runtime.execute import Answer, Ask, CallRequest, Question, Surroundings, execute
+from tamis.server.runtime.execute import Answer, Ask, CallRequest, OnOutput, Question, Surroundings, execute
 from tamis.server.runtime.health import health, limits, sandbox_state
 from tamis.server.runtime.runtime import MAX_TEXT_CHARS, InlineTool, ProtocolName, Runtime, ToolFilter
 from tamis.server.runtime.text import TextOptions, execute_text
@@ -292,21 +292,21 @@ class RpcServer:
         streams = output == "stream" or (output is None and self._streams)
         return self.runtime.surroundings(
             ask=self._asker() if self._approval == "request" else None,
-            on_output=self._shower(call_id) if streams else None,
+            on_output=self._shower() if streams else None,
             cancelled=request.cancelled,
         )
 
-    def _shower(self, call_id: str) -> Any:
-        state = {"seq": 0, "lost": False}
+    def _shower(self) -> OnOutput:
+        sequences: dict[str, int] = {}
+        lost: set[str] = set()
 
-        def show(stream: str, text: str) -> None:
-            state["seq"] += 1
-            sent = self.session.notify(
-                "tool/output",
-                {"callId": call_id, "seq": state["seq"], "stream": stream, "text": text, "truncated": state["lost"]},
-                droppable=True,
-            )
-            state["lost"] = not sent
+        def show(call_id: str, stream: str, text: str) -> None:
+            number = sequences[call_id] = sequences.get(call_id, 0) + 1
+            told = {"callId": call_id, "seq": number, "stream": stream, "text": text, "truncated": call_id in lost}
+            if self.session.notify("tool/output", told, droppable=True):
+                lost.discard(call_id)
+            else:
+                lost.add(call_id)
 
         return show
 

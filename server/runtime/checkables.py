@@ -48,9 +48,13 @@ def find_checkables(paths: list[Path]) -> tuple[list[Checkable], list[LoadProble
     return list(found.values()), problems
 
 
-def files_beside(folder: str) -> tuple[frozenset[str], bool]:
-    """The files below a folder as relative paths, bounded; False when the list was cut."""
+def files_beside(folder: str) -> tuple[frozenset[str], bool, dict[str, str]]:
+    """The readable files below a folder as relative paths, bounded; False when the list was cut; what the other entries are.
+
+    The last says ``link``, ``folder``, ``special`` or ``unreadable``; links are not followed, as they are not at a call.
+    """
     files: list[str] = []
+    others: dict[str, str] = {}
     pending = [("", 0)]
     complete = os.path.isdir(folder)
     while pending:
@@ -59,16 +63,30 @@ def files_beside(folder: str) -> tuple[frozenset[str], bool]:
             with os.scandir(os.path.join(folder, inner)) as entries:
                 for entry in sorted(entries, key=lambda entry: entry.name):
                     name = f"{inner}/{entry.name}" if inner else entry.name
-                    if entry.is_dir(follow_symlinks=False):
+                    if len(files) + len(others) >= MAX_BESIDE:
+                        complete = False
+                        break
+                    if kind := _no_file(entry):
+                        others[name] = kind
+                    if kind == "folder":
                         if depth < MAX_BESIDE_DEPTH and entry.name not in (".git", "node_modules", ".venv"):
                             pending.append((name, depth + 1))
-                    elif len(files) < MAX_BESIDE:
+                    elif not kind:
                         files.append(name)
-                    else:
-                        complete = False
         except OSError:
             complete = False
-    return frozenset(files), complete
+    return frozenset(files), complete, others
+
+
+def _no_file(entry: os.DirEntry[str]) -> str:
+    """What an entry is when it is no readable file, else nothing."""
+    if entry.is_symlink():
+        return "link"
+    if entry.is_dir(follow_symlinks=False):
+        return "folder"
+    if not entry.is_file(follow_symlinks=False):
+        return "special"
+    return "" if os.access(entry.path, os.R_OK) else "unreadable"
 
 
 def _wanted(name: str) -> bool:

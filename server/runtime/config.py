@@ -20,11 +20,8 @@ FILE_NAME = "tamis.toml"
 MAX_FILE_BYTES = 1024 * 1024
 
 # A mistake in one of these must not open what was meant to be closed; an unknown name there may be a misspelled bound.
-_BINDING = tuple(
-    f"{FILE_NAME}: {what}'{name}"
-    for what in ("", "unknown setting ")
-    for name in ("policy", "sandbox", "profile", "tools", "onConflict")
-)
+_BINDING_NAMES = ("policy", "sandbox", "profile", "tools", "onConflict")
+_BINDING = tuple(f"{FILE_NAME}: {what}'{name}" for what in ("", "unknown setting ") for name in _BINDING_NAMES)
 
 
 class Policy(msgspec.Struct, rename="camel", frozen=True):
@@ -129,9 +126,16 @@ def load_settings(root: Path, overlay: Mapping[str, Any] | None = None) -> Loade
         # What the operator wanted is not known: no tools, rather than the ones below the whole root.
         raw = cast("dict[str, Any]", {"tools": ()})
     settings = cast("Settings", _read(Settings, raw, "", problems))
-    binding = [problem for problem in problems if unreadable or problem.startswith(_BINDING)]
+    binding = [problem for problem in problems if unreadable or _binds(problem)]
     closed = f"the configuration cannot be trusted: {binding[0]}" if binding else ""
     return LoadedSettings(root, settings, tuple(problems), closed)
+
+
+def _binds(problem: str) -> bool:
+    # A table that is not known (`[policies]`) may be a misspelled bound; so may a near miss of a binding name.
+    return problem.startswith((*_BINDING, f"{FILE_NAME}: unknown table")) or any(
+        f"did you mean '{name}'" in problem for name in _BINDING_NAMES
+    )
 
 
 def _read_file(path: Path, problems: list[str]) -> dict[str, Any]:
@@ -170,7 +174,8 @@ def _read(kind: type[msgspec.Struct], raw: Mapping[str, Any], prefix: str, probl
         if field is None:
             found = best(name, fields)
             meant = hint(f"{prefix}{found}" if found else None)
-            problems.append(f"{FILE_NAME}: unknown setting '{prefix}{name}'{meant}")
+            what = "table" if isinstance(value, dict) else "setting"
+            problems.append(f"{FILE_NAME}: unknown {what} '{prefix}{name}'{meant}")
             continue
         if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
             if isinstance(value, dict):

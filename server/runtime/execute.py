@@ -35,6 +35,7 @@ from tamis.server.runtime.checking import Checked, check_arguments, check_parsed
 from tamis.server.runtime.config import Settings
 from tamis.server.runtime.entry_points import boot_program
 from tamis.server.runtime.folders import make_below
+from tamis.server.runtime.integrity import integrity_fault
 from tamis.server.runtime.interpreters import interpreters_of, missing_runtime
 from tamis.server.runtime.judge import failure, judge, masked, secret_texts, without
 from tamis.server.runtime.permissions import Grant, grant
@@ -80,8 +81,8 @@ class Question(msgspec.Struct, frozen=True):
 
 
 Ask = Callable[[Question], Awaitable[Answer]]
-OnOutput = Callable[[str, str], None]
-"""Called with the stream's name and text while a script runs."""
+OnOutput = Callable[[str, str, str], None]
+"""Called with the call's id, the stream's name and text while a script runs."""
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -384,8 +385,11 @@ async def _run(
 
     def show(stream: str, data: bytes) -> None:
         if on_output is not None:
-            on_output(stream, without(plain(data.decode("utf-8", "replace")), secrets))
+            on_output(request.call_id, stream, without(plain(data.decode("utf-8", "replace")), secrets))
 
+    fault = integrity_fault(tool)
+    if fault:
+        raise _Stopped("error", failure("SecurityError", fault))
     try:
         own = [make_below(tool.folder, name) for name in rights.own_write]
     except OSError as error:

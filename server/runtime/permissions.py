@@ -93,6 +93,8 @@ def _path(pattern: str, roots: tuple[str, ...], setting: str) -> str | Denied:
 
     if not pattern or "\0" in pattern or "\\" in pattern:
         return refused("an empty path, a backslash or a NUL is no path pattern")
+    if "://" in pattern:
+        return refused("resources are given to a call by a uri_ parameter, not to a tool by securityContext")
     if pattern in _OWN_FOLDER:
         return "."
     base = pattern.removesuffix("/**").removesuffix("/*").removesuffix("/") or "/"

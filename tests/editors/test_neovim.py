@@ -205,3 +205,44 @@ def test_checkhealth_reports_the_server(neovim: str, tmp_path: Path) -> None:
     report = out.read_text("utf-8")
     assert "server:" in report
     assert "ERROR" not in report
+
+
+def test_the_committed_help_tags_are_those_of_the_help(neovim: str, tmp_path: Path) -> None:
+    doc = tmp_path / "doc"
+    doc.mkdir()
+    shutil.copy(PLUGIN / "doc" / "tamis.txt", doc)
+    command = [neovim, "--headless", "-u", "NONE", "-i", "NONE", f"+helptags {doc}", "+qa"]
+    subprocess.run(command, capture_output=True, timeout=30, check=True)
+    fresh = (doc / "tags").read_text("utf-8")
+    assert (PLUGIN / "doc" / "tags").read_text("utf-8") == fresh, "stale: run `:helptags editors/neovim/doc`"
+
+
+@pytest.mark.parametrize(("enable", "files", "times"), [(True, 3, 1), (False, 3, 0), (True, 1, 0)])
+def test_a_missing_program_is_said_once_with_its_remedy(
+    neovim: str, tmp_path: Path, enable: bool, files: int, times: int
+) -> None:
+    """Only where the client would attach: not when it is not enabled, and not for other JSON files."""
+    names = ["a.tool.json", "b.tool.json", "package.json"][-files:]
+    init = tmp_path / "init.lua"
+    lines = [
+        f"vim.opt.runtimepath:prepend([[{PLUGIN}]])",
+        "said = {}",
+        "vim.notify = function(text) table.insert(said, text) end",
+        "vim.lsp.config('tamis', { cmd = { 'no-such-tamis', 'lsp' } })",
+        "vim.lsp.enable('tamis')" if enable else "",
+    ]
+    init.write_text("\n".join(lines))
+    opened = "".join(f"vim.cmd.edit('{name}') " for name in names)
+    look = f"+lua {opened} vim.wait(300) io.write(vim.json.encode(said))"
+    run = subprocess.run(
+        [neovim, "--headless", "-u", str(init), "-i", "NONE", look, "+qa!"],
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    said = [text for text in json.loads(run.stdout or "[]") or [] if "no-such-tamis" in text]
+    assert len(said) == times, run.stdout + run.stderr
+    assert all("pip install ." in text and ".venv/bin/tamis" in text for text in said)

@@ -5,12 +5,24 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+import msgspec
 import pytest
 
+from tamis.protocols import contract
 from tamis.protocols.catalogue import CATALOGUE
+from tamis.protocols.manifest.json_schema import manifest_schema
+from tamis.protocols.manifest.reading import FIELDS, LIMITS
+from tamis.protocols.manifest.security import CAPABILITIES
 from tamis.server.cli.main import COMMANDS
+from tamis.server.rpc import errors as rpc_errors
+from tamis.server.rpc import methods as rpc_methods
+from tamis.server.rpc.methods import RpcServer
+from tamis.server.runtime.config import Settings, load_settings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -31,11 +43,147 @@ def test_every_code_has_one_slug_and_every_slug_one_code_in_its_group() -> None:
         seen.add((code[:2], entry.slug))
 
 
-@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md"])
-def test_files_that_a_page_names_exist(page: str) -> None:
+PAGES = [
+    *("README.md", "ARCHITECTURE.md", "examples/README.md", "editors/neovim/README.md", "editors/vscode/README.md"),
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")),
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_and_sections_that_a_page_names_exist(page: str) -> None:
     text = (ROOT / page).read_text("utf-8")
-    for name in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
-        assert (ROOT / name).exists(), f"{page} links to {name}"
+    for name, section in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", text):
+        target = (ROOT / page).parent / name if name else ROOT / page
+        assert target.exists(), f"{page} links to {name}"
+        if section:
+            headings = re.findall(r"^#+ (.*)$", target.read_text("utf-8"), re.M)
+            anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert section in anchors, f"{page} links to {name}#{section}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_names_only_commands_that_there_are(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    named = set(re.findall(r"(?:`|^\$ |^)tamis ([a-z]+)", text, re.M)) - {"mcp"}  # ARCHITECTURE.md: "later `tamis mcp`"
+    assert named <= {*COMMANDS}, page
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_installs_a_package_that_is_not_published(page: str) -> None:
+    assert not re.search(r"(pip|uv tool|pipx) install tamis", (ROOT / page).read_text("utf-8"))
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "README.md").read_text("utf-8")
+    listed = set(re.findall(r"\]\(([a-z]+\.md)\)", index))
+    assert listed == {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+
+
+def first_cells(page: str) -> set[str]:
+    """What stands in code marks in the first cells of a page's tables."""
+    rows = re.findall(r"^\| ([^|]*) \|", (ROOT / "docs" / page).read_text("utf-8"), re.M)
+    return {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+
+
+def manifest_fields(schema: dict[str, Any], prefix: str) -> Iterator[str]:
+    """The leaves of the manifest's own JSON Schema, which a test holds against the reader."""
+    for name, part in schema.get("properties", {}).items():
+        below = [*manifest_fields(part, f"{prefix}{name}.")]
+        below += manifest_fields(part.get("items", {}), f"{prefix}{name}[].")
+        yield from below or [f"{prefix}{name}"]
+
+
+def test_the_manifest_page_names_every_field_and_no_other() -> None:
+    wanted = {*manifest_fields(manifest_schema(), "")}
+    assert {*FIELDS} == {re.split(r"[.\[]", name)[0] for name in wanted} - {"$schema"}
+    assert {f"execution.limits.{name}" for name in LIMITS} <= wanted
+    named = first_cells("manifest.md")
+    assert wanted - named == set()
+    paths = {
+        name for name in named if re.match(r"(handler|securityContext|examples\[\]|execution|protocolConfig)\.", name)
+    }
+    assert paths - {"execution.limits"} <= wanted
+
+
+def test_the_manifest_page_names_every_value_of_its_enumerations() -> None:
+    text = (ROOT / "docs" / "manifest.md").read_text("utf-8")
+    for word in ("external-script", "service-method", "python", "nodejs", "bun", "sync", "async", *CAPABILITIES):
+        assert re.search(rf'`"?{word}"?`', text), word
+
+
+def settings_of(kind: type[msgspec.Struct], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Every setting with its type and default."""
+    hints = get_type_hints(kind)
+    for field in msgspec.structs.fields(kind):
+        wanted = hints[field.name]
+        name = f"{prefix}{field.encode_name}"
+        if isinstance(wanted, type) and issubclass(wanted, msgspec.Struct):
+            yield from settings_of(wanted, f"{name}.")
+        else:
+            yield name, wanted, field.default
+
+
+def test_the_settings_page_names_every_setting_with_its_values_and_default() -> None:
+    rows = {
+        row[0].strip("` "): row[1:]
+        for line in (ROOT / "docs" / "settings.md").read_text("utf-8").splitlines()
+        if line.startswith("| `") and len(row := line.strip("| ").split(" | ")) > 2
+    }
+    for name, wanted, default in settings_of(Settings):
+        assert name in rows, name
+        if get_origin(wanted) is Literal:
+            for value in get_args(wanted):
+                assert f'`"{value}"`' in rows[name][0], (name, value)
+        if isinstance(default, bool):
+            assert rows[name][1] == f"`{str(default).lower()}`", name
+        elif isinstance(default, int):
+            assert rows[name][1].startswith(f"`{default}`"), name
+        elif isinstance(default, str):
+            assert rows[name][1].startswith(f'`"{default}"`'), name
+    known = {name for name, _, _ in settings_of(Settings)}
+    assert rows.keys() - known <= {"sandbox.interpreters"}
+
+
+def test_every_setting_of_the_example_configuration_exists() -> None:
+    path = ROOT / "examples" / "tamis.toml"
+    loaded = load_settings(path.parent)
+    assert loaded.problems == ()
+    plain = msgspec.json.decode(msgspec.json.encode(Settings()))
+    for table, value in tomllib.loads(path.read_text("utf-8")).items():
+        # The file says that every value is the default but the folders.
+        if isinstance(value, dict):
+            assert {name: plain[table][name] for name in value} == value
+        elif table != "tools":
+            assert plain[table] == value
+
+
+def test_the_rpc_page_names_every_method_and_no_other() -> None:
+    text = (ROOT / "docs" / "rpc.md").read_text("utf-8")
+    table = text.partition("## Methods")[2].partition("\n\n| param")[0]
+    assert set(re.findall(r"^\| `([\w/]+)` \|", table, re.M)) == {*RpcServer(ROOT).session.methods}
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for method in RpcServer(ROOT).session.methods:
+        assert method == "shutdown" or f"`{method}`" in readme
+
+
+def test_the_rpc_page_names_every_parameter_field_and_error() -> None:
+    text = (ROOT / "docs" / "rpc.md").read_text("utf-8")
+    structs = [
+        kind
+        for module in (contract, rpc_methods)
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__
+    ]
+    unused = {"FileDiagnostics", "CheckResult", "Loss"}  # of `tamis check`; no export has losses yet
+    names = {
+        field.encode_name for kind in structs if kind.__name__ not in unused for field in msgspec.structs.fields(kind)
+    }
+    assert {name for name in names if not re.search(rf"\b{name}\b", text)} == set()
+    for name, number in vars(rpc_errors)["_NUMBERS"].items():
+        assert name in text
+        assert str(number) in text
+    for word in (*get_args(contract.Status), *get_args(contract.ErrorType)):
+        assert word in text
 
 
 def test_the_readme_names_every_command() -> None:

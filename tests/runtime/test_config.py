@@ -85,6 +85,7 @@ def test_the_root_is_the_nearest_folder_upwards_with_the_file(tmp_path: Path) ->
         "[policy]\nalowHosts = []\n",
         "[sandbox]\nmemoryBytes = -5\n",
         "policy = 3\n",
+        '[policies]\nrequireConfirmation = "always"\n',
         "tools = 3\n",
     ],
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import time
 from pathlib import Path
 from typing import Any
@@ -398,3 +400,15 @@ def test_a_call_that_was_cancelled_while_it_ran_does_not_claim_that_it_never_ran
     assert observation(result, "action") == (
         "Observation: Tool t was stopped while it ran: it was cancelled. What it did until then stands."
     )
+
+
+def test_a_script_that_is_not_the_pinned_one_is_not_run(tmp_path: Path) -> None:  # D80
+    folder = make_tool(tmp_path, "test:pinned")
+    digest = base64.b64encode(hashlib.sha256((folder / "tool.py").read_bytes()).digest()).decode()
+    make_tool(tmp_path, "test:pinned", execution={"integrity": f"sha256-{digest}"})
+    assert run_tool(tmp_path, "test:pinned", {"text": "x"}).status == "success"
+    (folder / "tool.py").write_text("print(2)")
+    result = run_tool(tmp_path, "test:pinned", {"text": "x"})
+    assert error_of(result)["type"] == "SecurityError"
+    assert "execution.integrity" in error_of(result)["message"]
+    assert result.output is UNSET

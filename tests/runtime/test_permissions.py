@@ -85,6 +85,13 @@ def test_a_folder_whose_name_only_begins_like_a_root_is_not_inside_it(tmp_path: 
     assert found.read == ()
 
 
+def test_a_resource_uri_is_no_path() -> None:
+    access = FileAccess(allow_read=("fam://a/b",), allow_write=("fam://a/b",))
+    manifest = msgspec.structs.replace(manifest_with({}), security_context=SecurityContext(file_access=access))
+    found = grant(manifest, Policy())
+    assert (found.read, found.own_write, len(found.permissions.denied)) == ((), (), 2)
+
+
 def test_a_host_needs_both_sides() -> None:  # D40, D17
     assert (
         hosts(["example.com"]).permissions.denied[0].reason == "policy.allowHosts in tamis.toml does not open this host"

@@ -8,6 +8,47 @@ if vim.fn.has('nvim-0.11') == 0 then
   return
 end
 
+--- Neovim only logs that a server's program is missing; a newcomer looks for the cause in the editor.
+---@param buffer integer
+local function tell_when_missing(buffer)
+  if not vim.api.nvim_buf_is_valid(buffer) or not vim.lsp.is_enabled or not vim.lsp.is_enabled('tamis') then
+    return
+  end
+  local config = vim.lsp.config.tamis
+  local program = config and type(config.cmd) == 'table' and config.cmd[1] or nil
+  if not program or vim.fn.executable(program) == 1 or type(config.root_dir) ~= 'function' then
+    return
+  end
+  if not vim.list_contains(config.filetypes or {}, vim.bo[buffer].filetype) then
+    return
+  end
+  -- The client's own rule says whether it would have attached to this buffer.
+  config.root_dir(buffer, function()
+    vim.notify_once(
+      ("tamis: the program '%s' was not found. Run `pip install .` in a clone of Tamis, or name the clone's own: "):format(program)
+        .. "vim.lsp.config('tamis', { cmd = { '/path/to/clone/.venv/bin/tamis', 'lsp' } })",
+      vim.log.levels.WARN
+    )
+  end)
+end
+
+-- Scheduled: a plugin manager may enable the client only after this file was read.
+vim.api.nvim_create_autocmd('FileType', {
+  group = vim.api.nvim_create_augroup('tamis_missing', {}),
+  callback = function(event)
+    vim.schedule(function()
+      tell_when_missing(event.buf)
+    end)
+  end,
+})
+vim.schedule(function()
+  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
+    if vim.api.nvim_buf_is_loaded(buffer) then
+      tell_when_missing(buffer)
+    end
+  end
+end)
+
 local actions = {
   restart = function()
     local clients = vim.lsp.get_clients({ name = 'tamis' })

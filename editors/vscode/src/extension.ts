@@ -66,7 +66,7 @@ async function start(log: vscode.LogOutputChannel, serverLog: vscode.LogOutputCh
   if (server === undefined) {
     show("not found", vscode.LanguageStatusSeverity.Error);
     const choice = await vscode.window.showErrorMessage(
-      "Tamis: the program 'tamis' was not found. Install it (uv tool install tamis) or set tamis.path.",
+      "Tamis: the program 'tamis' was not found. Run 'pip install .' in a clone of Tamis, or set tamis.path to its .venv/bin/tamis.",
       "Open Settings",
       "Show Log",
     );

@@ -18,8 +18,8 @@ function M.check()
     vim.health.ok(('server: %s %s'):format(vim.fn.exepath(program), version))
   elseif program then
     vim.health.error(("the server '%s' was not found"):format(program), {
-      'Install it: `uv tool install tamis` or `pip install tamis`.',
-      "Or name it: vim.lsp.config('tamis', { cmd = { '/path/to/tamis', 'lsp' } })",
+      'Install it from a clone of Tamis: `pip install .` there.',
+      "Or name the clone's own: vim.lsp.config('tamis', { cmd = { '/path/to/clone/.venv/bin/tamis', 'lsp' } })",
     })
   end
   if vim.lsp.is_enabled and not vim.lsp.is_enabled('tamis') then
