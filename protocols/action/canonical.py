@@ -34,15 +34,15 @@ from tamis.protocols.positions import Span
 # One step: blanks, then a whole leaf, an opening tag with the text behind it, a closing tag, or the start of a comment.
 _STEP = lazy(
     r"""\s*+<(?:
-        (?P<name>[A-Za-z_][A-Za-z0-9_.\-]*+)(?:[ ]name="(?P<attr>[^"<>&]++)")?>
+        (?P<name>[A-Za-z_][A-Za-z0-9_.:\-]*+)(?:[ ]name="(?P<attr>[^"<>&]++)")?>
             (?:(?P<text>[^<&]*+)(?P<leaf></(?P=name)>)?)
-        | (?P<self>[A-Za-z_][A-Za-z0-9_.\-]*+)\s*+/>
-        | /(?P<close>[A-Za-z_][A-Za-z0-9_.\-]*+)>
+        | (?P<self>[A-Za-z_][A-Za-z0-9_.:\-]*+)\s*+/>
+        | /(?P<close>[A-Za-z_][A-Za-z0-9_.:\-]*+)>
         | (?P<comment>!--)
     )""",
     re.VERBOSE,
 )
-_CLOSE = lazy(r"</([A-Za-z_][A-Za-z0-9_.\-]*+)>")
+_CLOSE = lazy(r"</([A-Za-z_][A-Za-z0-9_.:\-]*+)>")
 _ATTRIBUTE_NAME = lazy(
     r"[^\s\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad\"'“”‘’`](?:[^\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad\"'“”‘’`]*[^\s\"'“”‘’`])?"
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from tamis.protocols.action.names import STRONG_TOOL_ID, TOOL_ID_ALIASES, WRAPPERS
+from tamis.protocols.action.names import TOOL_ID_ALIASES, WRAPPERS
 from tamis.protocols.patterns import lazy
 
 _NAME = r"[^\W\d][\w.:\-/]{0,255}+"
@@ -17,9 +17,9 @@ _TAG_HALF = lazy(rf"\s{{0,400}}+<{_NAME}(?:\s++[\w\-]++\s*+=\s*+(?:[\"'][^<>]*+)
 _SECTION = lazy(r"\s{0,400}+<!(?:--|\[CDATA\[)")
 _REST_BLANK = lazy(r"\s{0,400}+\Z")
 _PROSE = lazy(r"[ \t]|[`\"'’”)\]}.,;:!?…，。；：！？、）】」/|\\]")
-_ID = lazy(r"\s{0,400}+\w[\w.:\-/@]{0,255}+\s{0,400}+(?:\Z|<)")
+_ID = lazy(r"(?:[ \t]*+\r?\n\s{0,400}+)?\w[\w.:\-/@]{0,255}+\s{0,400}+(?:\Z|<)")
 _JSON = lazy(r"\s{0,400}+\{\s{0,400}+(?:[\"}]|\Z)")
-_PLACEHOLDERS = frozenset({"name", "method", "function_name", "...", "tag"}) | WRAPPERS | TOOL_ID_ALIASES - STRONG_TOOL_ID
+_PLACEHOLDERS = frozenset({"name", "tag", "function_name"}) | WRAPPERS | TOOL_ID_ALIASES
 
 
 def starts_call(text: str, start: int, end: int, tools: Container[str]) -> bool:
@@ -38,7 +38,7 @@ def starts_call(text: str, start: int, end: int, tools: Container[str]) -> bool:
     if name.lower() in TOOL_ID_ALIASES and _ID.match(part, at) is not None:
         return True
     if whole and _REST_BLANK.match(part, at) is not None:
-        return name.lower() not in _PLACEHOLDERS or tag.group("attrs") is not None
+        return name.lower() not in _PLACEHOLDERS or tag.group("attrs") is not None or "\n" in tag.group("gap")
     if _SECTION.match(part, at) is not None or _JSON.match(part, at) is not None:
         return True
     inner = _TAG.match(part, at)

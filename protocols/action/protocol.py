@@ -127,9 +127,16 @@ class _Reader:
             cut_here = not rest.strip() and not self.inline and not self.options.complete
             if not cut_here and not self._starts_call(end):
                 return self._mention()
-        elif self.inline and self.options.complete and shapes.cut and not self._closes_any(match, stop):
-            if not self._starts_call(end):
-                return self._mention()
+            # Half a tag at the end is no noise.
+            self.findings.list = [diag for diag in self.findings.list if diag.code != "TC011"]
+        elif (
+            self.inline
+            and self.options.complete
+            and shapes.cut
+            and not self._closes_any(match, stop)
+            and not self._starts_call(end)
+        ):
+            return self._mention()
         self._opener_spelling()
         calls = shapes.calls(elements, self._opener_token())
         if shapes.cut or not calls or _half(calls, elements):

@@ -19,7 +19,7 @@ from tamis.protocols.positions import Span
 _MAX_FIX = 1 << 20
 """Characters of a value up to which a fix writes it out again."""
 _MAX_ESCAPES = 16
-_XML_NAME = lazy(r"[^\W\d][\w.\-]*")
+_XML_NAME = lazy(r"[^\W\d][\w.:\-]*")
 _IDENTIFIER = lazy(r"[A-Za-z_][\w.\-]*")
 _MIXED_SCRIPT = lazy(r"(?=.*[A-Za-z])(?=.*[\u0370-\u03ff\u0400-\u04ff])")
 HTML = frozenset(  # a string that splits reads better than fifty quoted words

@@ -150,7 +150,11 @@ def _examples() -> dict[str, Json]:
         },
         required=["input"],
     )
-    return {"type": "array", "items": item, "description": "Worked calls: shown to models, and run by tamis test."}
+    return {
+        "type": "array",
+        "items": item,
+        "description": "Worked calls: shown to models, and checked against the schemas.",
+    }
 
 
 def _execution() -> dict[str, Json]:

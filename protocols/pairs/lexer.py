@@ -308,7 +308,7 @@ class _Lexer(Bounds):
         if out_of := (self.open is not None and stop == self.open[0]):
             self.nested = self.whole_block_inside(at, family)
             if self.nested is not None:
-                self.found.add(d.codes.own_tail, self.nested, index, args={"key": pair.raw}, severity="error")
+                self.found.add(d.codes.own_tail, self.nested, index, args={"key": pair.raw})
                 return self.nested[1]
         if stop == self.limit or (out_of and not self.complete):
             self.out.cut_pair = index
@@ -340,6 +340,14 @@ class _Lexer(Bounds):
             return again[1]
         if LINE_END.search(text, at, again[0]) is not None or not text[at : again[0]].strip(d.between + " \t"):
             return at
+        while (more := self.token(family.closes, again[1], self.seek(again[1]))) is not None:
+            # To the last one on the line.
+            between = text[again[1] : more[0]]
+            if LINE_END.search(between) is not None or not between.strip(d.between + " \t"):
+                break
+            if self.token(d.any_head, again[1], more[0]) is not None:
+                break
+            again = more
         pair = self.out.pairs[index]
         first = (pair.value[1], at)
         whole = (pair.value[0], again[0])
@@ -353,7 +361,8 @@ class _Lexer(Bounds):
                     Edit(again[0], again[1], escape.tail),
                     unsafe=True,
                 )
-        self.found.add(d.codes.own_tail, first, index, args={"key": pair.raw}, fix=own, repair=True)
+        # The whole value or the part before the first delimiter: two readings, so the block does not run (F4).
+        self.found.add(d.codes.own_tail, first, index, args={"key": pair.raw}, fix=own)
         return again[1]
 
     def spelling(self, index: int, head: Span, tail: Span | None, family: Family) -> None:

@@ -102,6 +102,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """A separator and the start of another pair inside a line, which ends an undelimited value."""
     next_key: re.Pattern[str]
     """A key plausible enough to prove, before a delimiter of its own, that the value above was never closed."""
+    first_key: str
+    """The key that names the tool; a block usually begins with it."""
     drops: bool
     """Whether a block without its closing marker is dropped (VCP, ruling 29)."""
     between: str
@@ -330,6 +332,30 @@ def doubled(text: str, opener: Span, limit: int, dialect: Dialect) -> Block | No
     return mention(dialect.protocol, opener, Diag("TC006", opener, fix=remove))
 
 
+def in_prose(text: str, opener: Span, lexed: Lexed, dialect: Dialect) -> bool:
+    """Whether a marker stands in a sentence that goes on behind it and only looks like pairs (``the … marker: it opens``)."""
+    if lexed.close is not None or own_line(text, opener):
+        return False
+    inner = BLANK.match(text, opener[1])
+    if inner is None or LINE_END.search(text, opener[1], inner.end()) is not None:
+        return False
+    return all(
+        pair.family == "bare" and not pair.delimited and not pair.raw.casefold().startswith(dialect.first_key)
+        for pair in lexed.pairs
+    )
+
+
+def _begins(text: str, opener: Span, limit: int, dialect: Dialect) -> bool:
+    """Whether the text ends in the first key of a block: a call that was cut off, wherever its marker stands."""
+    rest = text[opener[1] : min(limit, opener[1] + 200)]
+    if opener[1] + len(rest) < limit:
+        return False
+    written = visible(rest).lstrip()
+    key = written.casefold().rstrip("0123456789_:： \t\r\n")
+    new_line = LINE_END.search(rest[: len(rest) - len(written)]) is not None
+    return dialect.first_key.startswith(key) and len(key) >= (1 if new_line else 4)
+
+
 def empty_block(
     source: Source, opener: Span, limit: int, lexed: Lexed, dialect: Dialect, options: ReadOptions
 ) -> Block:
@@ -344,7 +370,10 @@ def empty_block(
             note_marker(lexed.findings, text, opener, dialect.open_text, dialect)
             lexed.close, lexed.end = close, close[1]
             return block_of(dialect, opener, lexed, [], truncated=False, dropped=True)
-    elif not options.complete and (alone or not text[opener[1] : limit].strip()) and lexed.stop == "end":
+    elif lexed.stop == "end" and (
+        (not options.complete and (alone or not text[opener[1] : limit].strip()))
+        or _begins(text, opener, limit, dialect)
+    ):
         construct = "the block"
         lexed.findings.items.clear()
         lexed.findings.add("TC001", opener, args={"protocol": dialect.protocol.upper(), "construct": construct})

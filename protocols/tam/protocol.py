@@ -23,6 +23,8 @@ from tamis.protocols.pairs.walk import (
     block_of,
     doubled,
     empty_block,
+    in_prose,
+    mention,
     note_controls,
     note_marker,
     note_unterminated,
@@ -92,6 +94,7 @@ DIALECT: Final = Dialect(
     later_bare_line=lazy(r"[\r\n]" + _LINE_KEY),
     inline_pair=lazy(r"[,，;；][ \t]*+[\w.\-]{1,64}+[ \t]*+[:：=][ \t]*+(?:»»»|>>>)"),
     next_key=lazy(r"\w[\w.\-]{0,63}+(?:[ \t][\w.\-]{1,63}+){0,2}"),
+    first_key="command",
     drops=False,
     between=",，;；",
     comment=lazy(r"#[^\r\n]*+"),
@@ -183,6 +186,8 @@ class TamProtocol:
             note_controls(lexed.findings, text, opener[1], lexed.end, lexed.pairs)
         if not lexed.pairs:
             return empty_block(source, opener, limit, lexed, DIALECT, options)
+        if in_prose(text, opener, lexed, DIALECT):
+            return mention("tam", opener)
         note_marker(lexed.findings, text, opener, OPEN, DIALECT)
         if lexed.close is not None and DIALECT.closes.fullmatch(text, *lexed.close):
             note_marker(lexed.findings, text, lexed.close, CLOSE, DIALECT)

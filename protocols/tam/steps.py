@@ -278,7 +278,10 @@ class _Steps:
                 "TM231",
                 pair.key,
                 index,
-                args={"key": pair.raw, "n": f"? (common_{name} reaches every step)"},
+                args={
+                    "key": pair.raw,
+                    "policy": f"the block has several: write common_{name} for all of them, or {name}_N for step N",
+                },
                 severity="error",
                 fix=self.rename(pair, f"common_{name}", unsafe=True),
             )
@@ -289,7 +292,7 @@ class _Steps:
                 "TM231",
                 pair.key,
                 index,
-                args={"key": pair.raw, "n": step},
+                args={"key": pair.raw, "policy": f"taken for step {step}"},
                 fix=self.rename(pair, f"{name}_{step}"),
                 repair=True,
             )

@@ -23,6 +23,7 @@ from tamis.protocols.pairs.walk import (
     block_of,
     doubled,
     empty_block,
+    in_prose,
     mention,
     note_controls,
     note_marker,
@@ -111,6 +112,7 @@ def _dialect(suffix: str) -> Dialect:
         later_bare_line=lazy(r"[\r\n]" + _LINE_KEY),
         inline_pair=lazy(r"[,，;；、][ \t]*+[\w\-]{1,64}+[ \t]*+[:：=](?!//)"),
         next_key=lazy(r"[\w\-]{1,64}+(?:[ \t][\w\-]{1,64}+){0,2}"),
+        first_key="tool_name",
         drops=True,
         between=",，;；、",
         comment=None,
@@ -222,6 +224,8 @@ class VcpProtocol:
             lexed.findings.add("VC316", opener, minor=True)
         if not lexed.pairs:
             return empty_block(source, opener, limit, lexed, dialect, options)
+        if in_prose(text, opener, lexed, dialect):
+            return mention("vcp", opener)
         note_marker(lexed.findings, text, opener, dialect.open_text, dialect)
         if lexed.close is not None:
             note_marker(lexed.findings, text, lexed.close, dialect.close_text, dialect)

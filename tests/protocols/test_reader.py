@@ -121,6 +121,57 @@ def test_mentions_are_text_with_hints_at_most(text: str) -> None:  # ruling 6 TC
     assert response(document) == text
 
 
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "<text:statistics><text>hello world",
+        "<text:statistics>",
+        "<text:sta",
+        " <t>\n<p>",
+        "\n  <t>\n    <p> hello",
+        "<tool_id>core:ec",
+        "<tool_id>core:echo</tool_id><inputs><input na",
+        "<t><p><![CDATA[if a < b",
+        '<t>{"p": 1',
+        '<invoke name="x"><parameter name="y">1',
+        "<t><p>x</p>",
+    ],
+)
+def test_a_call_cut_off_in_the_middle_of_a_line_is_an_error(rest: str, complete: bool) -> None:  # F1 ruling 6 TC001
+    document = read(f"Text before <ACTION>{rest}", complete=complete)
+    assert runnable(document) == []
+    assert "TC001" in [diag.code for diag in document.diagnostics if severity(diag) == "error"]
+    assert response(document) == "Text before "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "wrap it in <ACTION> tags",
+        "the <ACTION><tool> form",
+        "the <ACTION><tool><param> form works",
+        "The <ACTION><tool_id> form, or <ACTION><tool> or <ACTION><tool_id>",
+        'so "<ACTION><t>" is what opens it',
+        "it begins with <ACTION><tool>.",
+        "use <ACTION><tool>...",
+        "the regex /<ACTION>(<(\\w+)>)/ finds it",
+        "compare <ACTION> <b and so on",
+        "这里写 <ACTION><工具>，然后继续",
+    ],
+)
+def test_prose_that_names_the_markup_stays_a_mention(text: str) -> None:  # ruling 6
+    document = read(text)
+    assert document.blocks == []
+    assert set(codes(document)) == {"TC009"}
+
+
+def test_a_cut_call_in_a_line_does_not_hide_the_block_that_follows() -> None:  # TC006
+    document = read(f"Text <ACTION><a:b><c>foo\n\n{CALL}")
+    assert runnable(document) == RUN
+    assert codes(document) == ["TC006"]
+
+
 def test_mention_behind_a_block_changes_nothing() -> None:
     assert runnable(read(f"{CALL}\nThe `<ACTION>` block above runs.")) == RUN
 

@@ -250,10 +250,24 @@ def test_a_closed_value_is_kept_as_it_is(value: str) -> None:
     assert warnings(text) == []
 
 
-def test_a_value_with_its_own_tail_ends_at_the_first_with_a_warning() -> None:
-    text = tam(COMMAND, "x:»»»a ««« b«««", "y:»»»2«««")
-    assert runs(text) == [("T.t", {"x": "a", "y": "2"})]
-    assert warnings(text) == ["TM216"]
+# F4: the whole value or a cut one; a call with either guess is worse than none
+@pytest.mark.parametrize("value", ["a ««« b", "««« b", "写 «««这个««« 字", "a««« b: c"])
+def test_a_value_with_its_own_tail_is_ambiguous_and_runs_nothing(value: str) -> None:
+    text = tam(COMMAND, f"x:»»»{value}«««", "y:»»»2«««")
+    assert runs(text) == []
+    assert [d.code for d in read(text).diagnostics if severity(d) == "error"] == ["TM216"]
+
+
+# F4: over several lines the rest is noise that ends in a delimiter, which is as unclear
+def test_a_value_of_several_lines_with_its_own_tail_runs_nothing() -> None:
+    text = tam(COMMAND, "x:»»»a", "b ««« c", "d«««", "y:»»»2«««")
+    assert runs(text) == []
+
+
+# F4: layout behind the delimiter is no rest of a value
+@pytest.mark.parametrize("rest", ["", "  ", ",", " ,", "；"])
+def test_layout_behind_a_value_does_not_stop_its_block(rest: str) -> None:
+    assert runs(tam(COMMAND, f"x:»»»a«««{rest}", "y:»»»2«««")) == [("T.t", {"x": "a", "y": "2"})]
 
 
 # F16
@@ -312,6 +326,20 @@ def test_a_tool_id_with_bidi_controls_gets_a_warning() -> None:
 def test_ruling_6_a_mention_is_text(text: str) -> None:
     assert read(text).blocks == []
     assert warnings(text) == []
+
+
+# F1, ruling 6: wherever the marker stands, the first key behind it is the start of a call
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("rest", ["\ncomm", "\ncommand_1:", "command:»»»T", "\ncommand:»»»T«««\nx:»»»1"])
+def test_a_block_cut_off_in_the_middle_of_a_line_is_an_error(rest: str, complete: bool) -> None:
+    text = f"Text <|[REQUEST_TOOL]|>{rest}"
+    assert runs(text, complete=complete) == []
+    assert "TC001" in warnings(text, complete=complete)
+
+
+@pytest.mark.parametrize("rest", [" marker opens it: yes", " and\nkey: value", " c", " comes first"])
+def test_a_sentence_that_goes_on_behind_the_marker_is_a_mention(rest: str) -> None:
+    assert codes(f"The <|[REQUEST_TOOL]|>{rest}") == ["TC009"]
 
 
 # T19

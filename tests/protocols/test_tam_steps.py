@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tamis.protocols.catalogue import message
 from tamis.protocols.model import ReadOptions, ToolHint
 from tamis.protocols.tam.keys import parse_key
 from tests.protocols.tam_vcp_blocks import block, call, codes, find, read, repaired, runs, tam, warnings
@@ -98,6 +99,10 @@ def test_ruling_23_with_several_steps_it_is_an_error_that_proposes_common() -> N
     diag = find(text, "TM231")
     assert diag.fix is not None
     assert diag.fix.edits[0].new_text == "common_p"
+    assert (
+        message(diag)
+        == "p has no step number; the block has several: write common_p for all of them, or p_N for step N"
+    )
 
 
 # T17

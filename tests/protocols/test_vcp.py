@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tamis.protocols.catalogue import severity
 from tamis.protocols.model import ReadOptions, ToolHint
 from tests.protocols.tam_vcp_blocks import block, call, codes, find, read, repaired, runs, vcp, warnings
 
@@ -182,10 +183,24 @@ def test_ruling_28_escape_marks_hold_end_marks_and_end_markers() -> None:
     assert codes(text) == ["VC316", "VC316"]
 
 
-def test_a_value_with_its_own_end_mark_ends_at_the_first_with_a_warning() -> None:
-    text = vcp(NAME, "x:「始」他写「末」这个字「末」,", "y:「始」2「末」")
-    assert runs(text) == [("A_b", {"x": "他写", "y": "2"})]
-    assert warnings(text) == ["VC315"]
+# F4: the whole value or a cut one; a call with either guess is worse than none
+@pytest.mark.parametrize("value", ["他写「末」这个字", "「末」字", "a「末」b「末」c"])
+def test_a_value_with_its_own_end_mark_is_ambiguous_and_runs_nothing(value: str) -> None:
+    text = vcp(NAME, f"x:「始」{value}「末」,", "y:「始」2「末」")
+    assert runs(text) == []
+    assert [d.code for d in read(text).diagnostics if severity(d) == "error"] == ["VC315"]
+
+
+# F4, ruling 28: the form that can hold the mark
+def test_the_fix_for_a_value_with_its_own_end_mark_writes_escape_marks() -> None:
+    text = vcp(NAME, "x:「始」他写「末」这个字「末」")
+    diag = next(d for d in read(text).diagnostics if d.code == "VC315")
+    assert diag.fix is not None
+    assert diag.fix.applicability == "unsafe"
+    fixed = text
+    for edit in reversed(diag.fix.edits):
+        fixed = fixed[: edit.start] + edit.new_text + fixed[edit.end :]
+    assert runs(fixed) == [("A_b", {"x": "他写「末」这个字"})]
 
 
 # F24
@@ -284,6 +299,22 @@ def test_ruling_28_marker_variants_close_with_their_own_kind(suffix: str) -> Non
 def test_a_mention_is_text_and_a_cut_marker_is_not() -> None:
     assert warnings("我不会输出 <<<[TOOL_REQUEST]>>> 块。") == []
     assert warnings("写：\n<<<[TOOL_REQUEST]>>>", complete=False) == ["TC001"]
+
+
+# F1, ruling 6: wherever the marker stands, the first key behind it is the start of a call
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize(
+    "rest", ["\ntool", "\ntool_name:", "tool_name:「始」A", "\ntool_name:「始」A「末」,\nx:「始」1"]
+)
+def test_a_request_cut_off_in_the_middle_of_a_line_is_an_error(rest: str, complete: bool) -> None:
+    text = f"好的 <<<[TOOL_REQUEST]>>>{rest}"
+    assert runs(text, complete=complete) == []
+    assert "TC001" in warnings(text, complete=complete)
+
+
+@pytest.mark.parametrize("rest", [" marker: it opens", " 用于：请求", " to", " opens"])
+def test_a_sentence_that_goes_on_behind_the_marker_is_a_mention(rest: str) -> None:
+    assert codes(f"The <<<[TOOL_REQUEST]>>>{rest}") == ["TC009"]
 
 
 def test_spans_slice_to_what_was_written() -> None:
