@@ -23,13 +23,23 @@ def processor_seconds(work: Callable[[], object], tries: int = 3) -> float:
 
 
 def growth(build: Callable[[int], str], read: Callable[[str], object], size: int) -> float:
-    """Time at four times the size over time at the size; quadratic work gives 16. Sizes too fast to time are enlarged."""
+    """Time at four times the size over time at the size; quadratic work gives 16.
+
+    Sizes too fast to time are enlarged, times below two milliseconds count as two, and the least of three ratios is taken: a
+    neighbour can spoil a measurement, but only quadratic work spoils them all.
+    """
     seconds, length = _timed(build(size), read)
-    while seconds < 0.004 and length < 4_000_000:
+    while seconds < 0.004 and length < 500_000:
         size *= 4
         seconds, length = _timed(build(size), read)
-    large, _ = _timed(build(size * 4), read)
-    return large / max(seconds, 0.001)
+    ratios: list[float] = []
+    for _ in range(3):
+        large, _ = _timed(build(size * 4), read)
+        ratios.append(large / max(seconds, 0.002))
+        if ratios[-1] <= 8:
+            break
+        seconds, _ = _timed(build(size), read)
+    return min(ratios)
 
 
 def _timed(text: str, read: Callable[[str], object]) -> tuple[float, int]:
