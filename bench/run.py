@@ -15,7 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+# Behind what is installed: the folder `tamis` here holds only a part of the package.
+sys.path.append(str(ROOT))
 
 from bench.measure import Sample, in_turn, machine, process, table  # noqa: E402
 
@@ -127,14 +128,12 @@ def bench_corpus() -> str:
         ["prefix.py", "--adapter", "tests.protocols.corpus_adapter:adapt"],
         ["validate.py", "--adapter", "tests.protocols.validation_adapter:check"],
     ):
-        done = subprocess.run(
-            [sys.executable, *words],
-            cwd=CORPUS,
-            capture_output=True,
-            text=True,
-            check=False,
-            env={"PYTHONPATH": str(ROOT)},
+        start = (
+            "import runpy, sys; sys.path[:0] = [sys.argv[2]]; sys.path.append(sys.argv[1]); "
+            "sys.argv[:] = sys.argv[3:]; runpy.run_path(sys.argv[0], run_name='__main__')"
         )
+        command = [sys.executable, "-P", "-c", start, str(ROOT), str(CORPUS), *words]
+        done = subprocess.run(command, cwd=CORPUS, capture_output=True, text=True, check=False)
         lines += [f"$ {' '.join(words)}", *(done.stdout or done.stderr).rstrip().splitlines(), ""]
     return "\n".join([*lines, "```", ""])
 
