@@ -43,6 +43,7 @@ from tamis.server.runtime.rates import CallRate
 from tamis.server.runtime.registry import Registry, Tool
 from tamis.server.runtime.replays import KeyReused, Replays
 from tamis.server.runtime.resources import ResourceError, resolve_resource
+from tamis.server.runtime.script_service import ScriptTarget, is_script_service, mirror, script_target
 
 
 class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -295,7 +296,7 @@ def _allowed(tool: Tool, rights: Grant, around: Surroundings) -> None:
     if rights.blocked:
         raise _Stopped("blocked", failure("SecurityError", rights.blocked))
     handler = tool.manifest.handler
-    if not isinstance(handler, ExternalScript):
+    if not isinstance(handler, ExternalScript) and not is_script_service(tool.manifest):
         raise _Stopped("error", failure("ServiceError", f"no service '{handler.service_name}' is registered"))
     if not tool.available:
         raise _Stopped("error", failure("ScriptError", tool.reason))
@@ -376,9 +377,9 @@ async def _run(
     # Loaded on the first run only: reading and listing need no sandbox.
     from tamis.sandbox.backend import run
 
-    handler = tool.manifest.handler
-    assert isinstance(handler, ExternalScript)
-    asked = [ms for ms in (request.timeout_ms, around.agent.timeout_ms) if ms is not None]
+    target = _target(tool, args)
+    handler = target.handler
+    asked = [ms for ms in (request.timeout_ms, around.agent.timeout_ms, target.timeout_ms) if ms is not None]
     limits = limits_of(around.settings, tool.manifest, min(asked, default=None))
     secrets = secret_texts(args, masked(args, tool))
     on_output = around.on_output
@@ -391,18 +392,18 @@ async def _run(
     if fault:
         raise _Stopped("error", failure("SecurityError", fault))
     try:
-        own = [make_below(tool.folder, name) for name in rights.own_write]
+        own = [make_below(target.folder, name) for name in rights.own_write]
     except OSError as error:
         text = f"the writable folder '{error.filename or rights.own_write[0]}' cannot be made: {error.strerror}"
         raise _Stopped("error", failure("SecurityError", text)) from None
     outcome = await run(
         sandbox.RunRequest(
-            folder=tool.folder,
+            folder=target.folder,
             script=handler.script_path,
             language=handler.language,
             args=(handler.entry_point,) if handler.entry_point else (),
             boot=boot_program(handler.language) if handler.entry_point else "",
-            stdin=msgspec.json.encode(args),
+            stdin=msgspec.json.encode(target.stdin),
             limits=limits,
             read=tuple(sandbox.Mount(path) for path in rights.read),
             write=tuple(sandbox.Mount(path) for path in (*rights.write, *own)),
@@ -414,3 +415,15 @@ async def _run(
         cancelled=around.cancelled,
     )
     judge(outcome, tool, limits, secrets, around.settings.protocol.stderr_fails, result)
+    if is_script_service(tool.manifest):
+        mirror(result)
+
+
+def _target(tool: Tool, args: dict[str, Any]) -> ScriptTarget:
+    handler = tool.manifest.handler
+    if isinstance(handler, ExternalScript):
+        return ScriptTarget(tool.folder, handler, args)
+    try:
+        return script_target(tool.folder, args)
+    except ValueError as error:
+        raise _Stopped("error", failure("SecurityError", str(error))) from None

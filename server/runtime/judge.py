@@ -13,6 +13,7 @@ from msgspec import UNSET
 
 from tamis.protocols.check import to_problem
 from tamis.protocols.contract import ErrorDetails, ErrorType, ExecutionError, ExecutionResult, SandboxInfo, Usage
+from tamis.protocols.manifest.reading import ExternalScript
 from tamis.protocols.model import Json
 from tamis.protocols.observation import plain
 from tamis.protocols.schema.secrets import MASK, mask
@@ -115,7 +116,8 @@ def _sandbox_hint(stderr: str, tool: Tool) -> str:
 
 
 def _output_fault(tool: Tool, output: Any) -> ExecutionError | None:
-    plan = tool.output_plan
+    # The built-in script service describes its own record, not what the script prints (ruling 43).
+    plan = tool.output_plan if isinstance(tool.manifest.handler, ExternalScript) else None
     if plan is None or plan.is_valid(output):
         return None
     found = [to_problem(finding) for finding in plan.check(output, "typed").errors]

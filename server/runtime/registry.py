@@ -21,6 +21,7 @@ from tamis.protocols.positions import LineIndex
 from tamis.protocols.schema.plan import Plan, compile_plan
 from tamis.server.runtime.config import Settings
 from tamis.server.runtime.loader import FoundFile, LoadProblem, Scan, scan
+from tamis.server.runtime.script_service import is_script_service
 from tamis.server.runtime.versions import satisfies, version_key
 
 ConflictPolicy = Literal["error", "keepFirst", "replace"]
@@ -251,6 +252,8 @@ def _unavailable(manifest: Manifest, folder: str) -> str:
         if not os.path.isfile(path):
             return f"the script '{handler.script_path}' does not exist beside the manifest"
         return "" if os.access(path, os.R_OK) else f"the script '{handler.script_path}' cannot be read; mend its rights"
+    if is_script_service(manifest):
+        return ""
     return f"no service '{handler.service_name}' is registered"
 
 
