@@ -1,6 +1,6 @@
 """A parsed call against its tool's schema: typed arguments, or findings at their exact source characters.
 
-Joins the two halves: ``schema.py`` knows arguments and JSON Pointers, the call model knows where each value was written. Must
+Joins the two halves: ``schema/plan.py`` knows arguments and JSON Pointers, the call model knows where each value was written. Must
 not know the registry, documents or the wire's ranges.
 """
 

@@ -1,7 +1,7 @@
 """Key, delimiter, value: what TAM and VCP share.
 
 A ``Dialect`` says what markers and delimiters look like in one of them; a block is cut into pairs, comments and findings
-(``pairs_lexer.py``, or a protocol's own strict walk), and ``block_of`` puts the result together. Must not know what a key
+(``pairs/lexer.py``, or a protocol's own strict walk), and ``block_of`` puts the result together. Must not know what a key
 means: steps, batches and reserved names are the protocols'.
 """
 

@@ -2,7 +2,7 @@
 
 A tree of nodes is made from the schema once; a call walks it. Texts become what the schema allows and the text plainly says;
 a list, an object or a typed value goes through, part by part. What cannot be read stays as it is, with a finding. Must not
-judge whether the result fits the schema: ``schema.py`` does that.
+judge whether the result fits the schema: ``schema/plan.py`` does that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """TAM (seed 002): the markers and delimiters, and the two ways of reading a block.
 
-The strict walk takes canonical text and gives up at anything unusual; the tolerant one (``pairs_lexer.py``) owns the
-findings. Both give the same pairs, from which ``tam_steps.py`` makes the calls. Must not know tools beyond ``ReadOptions``.
+The strict walk takes canonical text and gives up at anything unusual; the tolerant one (``pairs/lexer.py``) owns the
+findings. Both give the same pairs, from which ``tam/steps.py`` makes the calls. Must not know tools beyond ``ReadOptions``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """VCP (seed 001 §4 and §7, rulings 27 to 30): the markers and marks, and the two ways of reading a block.
 
-The strict walk takes canonical text and gives up at anything unusual; the tolerant one (``pairs_lexer.py``) owns the
-findings. Both give the same pairs, from which ``vcp_calls.py`` makes the calls. Must not know tools beyond ``ReadOptions``.
+The strict walk takes canonical text and gives up at anything unusual; the tolerant one (``pairs/lexer.py``) owns the
+findings. Both give the same pairs, from which ``vcp/calls.py`` makes the calls. Must not know tools beyond ``ReadOptions``.
 """
 
 from __future__ import annotations

@@ -206,3 +206,15 @@ def test_no_path_of_this_machine_and_no_registry_address_is_in_a_tracked_file() 
                 assert b'"resolved"' not in content, name
             if name.endswith(".lock"):
                 assert not re.search(rb"--(?:index-url|extra-index-url|find-links)|://", content), name
+
+
+def test_modules_that_a_docstring_names_exist() -> None:
+    rooms = ("protocols", "sandbox", "server", "client")
+    for path in (file for room in rooms for file in (ROOT / room).rglob("*.py")):
+        for name in re.findall(r"``([a-z_]+(?:/[a-z_]+)*\.py)``", path.read_text("utf-8")):
+            around = (
+                path.parent,
+                *(parent for parent in path.parents if parent != ROOT.parent),
+                ROOT / "server/runtime",
+            )
+            assert any((folder / name).exists() for folder in around), f"{path.relative_to(ROOT)} names {name}"
