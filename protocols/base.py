@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from typing import Literal
 from typing import Protocol as TypingProtocol
 
-from tamis.protocols.model import Block, ReadOptions
+import msgspec
+
+from tamis.protocols.model import Block, Json, ReadOptions, ToolHint
 from tamis.protocols.positions import Span
 
 
@@ -61,19 +64,115 @@ class Source:
         return None
 
 
+class Markers(msgspec.Struct, frozen=True):
+    """How a protocol's markers look, and what their surroundings mean for it."""
+
+    open: str
+    """The canonical opening marker."""
+    close: str
+    """The canonical closing marker."""
+    stray: str
+    """Pattern of closing markers that are worth a word where nothing is open (TC003)."""
+    escaped: str = ""
+    """Pattern of the HTML-escaped opening marker, beginning with ``&lt;``; empty where there is none."""
+    bare_sign: str = ""
+    """A text without which ``bare`` cannot match; cheap to look for."""
+    bare: re.Pattern[str] | None = None
+    """A call without its envelope (F30), which is a hint only."""
+    fence: Literal["wrapper", "example"] = "wrapper"
+    """What a Markdown fence around nothing but the block means (ruling 7)."""
+    one_block: bool = False
+    """Only the first block of a text is taken, unless the options allow more (ruling 14)."""
+
+
+class PlainCall(msgspec.Struct, frozen=True):
+    """A call to be written: what it says, without any place in a text.
+
+    ``args`` are JSON values, typed or as strings. ``step`` is TAM's number; ``uris`` and ``type_hints`` are by parameter.
+    """
+
+    tool_id: str
+    args: dict[str, Json] = {}
+    step: int | None = None
+    on_error: Literal["stop", "continue"] | None = None
+    retry: int | None = None
+    request_id: str | None = None
+    uris: dict[str, str] = {}
+    type_hints: dict[str, str] = {}
+    meta: dict[str, str] = {}
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Something of a call that a protocol cannot carry: ``TC050`` or ``TC051`` with the message's arguments.
+
+    ``path`` is a JSON Pointer into the list of calls (``/0/args/name``).
+    """
+
+    code: Literal["TC050", "TC051"]
+    path: str
+    args: dict[str, str | int]
+
+
+class Written(msgspec.Struct, frozen=True):
+    """Calls as text. A call with a refusal that keeps it from being written exactly is left out of ``text``."""
+
+    text: str
+    refusals: tuple[Refusal, ...] = ()
+
+
+Shape = Literal["tag", "inputs"]
+
+
+class WriteOptions(msgspec.Struct, frozen=True):
+    """How calls are written. ``tools`` (by id) let a schema carry what the text alone cannot."""
+
+    shape: Shape = "tag"
+    """Which of the two ACTION shapes; other protocols have one."""
+    tools: dict[str, ToolHint] = {}
+
+
+class Example(msgspec.Struct, frozen=True):
+    """A manifest's example of a call."""
+
+    description: str
+    input: dict[str, Json]
+
+
+class PromptTool(msgspec.Struct, frozen=True):
+    """A tool as a prompt shows it; ``name`` is what a call has to write."""
+
+    name: str
+    description: str
+    parameters: dict[str, Json] = {}
+    examples: tuple[Example, ...] = ()
+    kind: Literal["tool", "workflow", "service"] = "tool"
+    display_name: str = ""
+
+
+Style = Literal["full", "compact"]
+
+
 class CallProtocol(TypingProtocol):
-    """One way of writing calls in text."""
+    """One way of writing calls in text (V01).
+
+    What reads is loaded with the protocol; what writes is imported when it is first asked for.
+    """
 
     @property
     def id(self) -> str:
-        """The protocol's name in results: ``action``, ``tam``, ``vcp`` …"""
+        """The protocol's name in results: ``action``, ``tam``, ``vcp`` …; lower-case letters and digits."""
+        ...
+
+    @property
+    def markers(self) -> Markers:
+        """How its markers look."""
         ...
 
     @property
     def opener(self) -> re.Pattern[str]:
         """Matches candidate opening markers, in every spelling that is read; linear, no captures needed.
 
-        The reader joins the openers of all protocols into one scan, so flags must be written inline (``(?i:…)``).
+        The reader joins patterns into one scan, so flags must be written inline (``(?i:…)``).
         """
         ...
 

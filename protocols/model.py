@@ -229,6 +229,8 @@ class ReadOptions(msgspec.Struct, frozen=True):
     allow_multiple_blocks: bool = False
     tools: dict[str, ToolHint] = {}
     """Known tools by id (and by alias), to guide the reading."""
+    also: tuple[str, ...] = ()
+    """Ids of registered protocols that ``auto`` reads besides the built-in ones."""
 
 
 class Document(msgspec.Struct):

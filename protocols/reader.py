@@ -13,37 +13,12 @@ from typing import Literal
 
 import msgspec
 
-from tamis.protocols.action.protocol import ACTION
 from tamis.protocols.base import CallProtocol, Source
 from tamis.protocols.catalogue import severity
 from tamis.protocols.context import THINK, THINK_CLOSE, Context
 from tamis.protocols.model import Block, Call, Diag, Document, Edit, Fix, ReadOptions
-from tamis.protocols.tam.protocol import TAM
-from tamis.protocols.vcp.protocol import VCP
+from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols
 
-Mode = Literal["auto", "action", "tam", "vcp"]
-
-PROTOCOLS: dict[str, CallProtocol] = {"action": ACTION, "tam": TAM, "vcp": VCP}
-"""Every protocol by its id, in the order in which their openers are tried."""
-
-MARKERS = {"action": "<ACTION>", "tam": "<|[REQUEST_TOOL]|>", "vcp": "<<<[TOOL_REQUEST]>>>"}
-
-_CLOSERS = {
-    "action": r"</\s{0,8}+(?i:action)\s*+>|＜/(?i:action)＞",
-    "tam": r"<{1,2}+\|?\[(?i:END_TOOL)\]\|?>{1,2}+",
-    "vcp": r"<{2,4}+\[(?i:END_TOOL_REQUEST(?:_?EXP)?)\]>{2,4}+",
-}
-_ESCAPED = {
-    "action": r"&lt;(?i:action)&gt;",
-    "tam": r"&lt;\|\[REQUEST_TOOL\]\|&gt;",
-    "vcp": r"(?:&lt;){3}\[TOOL_REQUEST\](?:&gt;){3}",
-}
-_BARE = {
-    "action": re.compile(r"<tool_id>[^<]{1,256}</tool_id>\s*+<inputs>"),
-    "tam": re.compile(r"(?m:^)[ \t]*+command(?:_\d{1,4})?[ \t]*+[:：][ \t]*+»»»"),
-    "vcp": re.compile(r"(?:tool_name)[ \t]*+[:：][ \t]*+「始」"),
-}
-_BARE_SIGN = {"action": "</tool_id>", "tam": "»»»", "vcp": "「始」"}
 _MAX_MENTIONS = 1_000
 
 
@@ -54,17 +29,37 @@ _TICKS = re.compile(r"`++")
 _TILDES = re.compile(r"~{3,}+")
 
 
+def _protocol(name: str) -> CallProtocol:
+    found = find_protocol(name)
+    if found is None:
+        raise ValueError(f"unknown protocol {name!r}; known: {', '.join(known_protocols())}")
+    return found
+
+
+def _own(name: str) -> str:
+    protocol = _protocol(name)
+    return f"(?P<{name}>{protocol.opener.pattern})|(?P<{name}_close>{protocol.markers.stray})"
+
+
 @cache
 def _markers(ids: tuple[str, ...]) -> re.Pattern[str]:
-    """Everything that begins with a bracket: openers, closing markers, reasoning tags."""
-    parts = [f"(?P<{i}>{PROTOCOLS[i].opener.pattern})" for i in ids]
-    parts += [f"(?P<{i}_close>{_CLOSERS[i]})" for i in ids]
+    """Everything that begins with a bracket: openers and closing markers of the built-in protocols, reasoning tags."""
+    protocols = [_protocol(i) for i in ids if i in BUILT_IN]
+    parts = [f"(?P<{protocol.id}>{protocol.opener.pattern})" for protocol in protocols]
+    parts += [f"(?P<{protocol.id}_close>{protocol.markers.stray})" for protocol in protocols]
     return re.compile("|".join([*parts, f"(?P<think>{THINK})"]))
 
 
 @cache
+def _plugged(name: str) -> re.Pattern[str]:
+    """The markers of a protocol that a plug-in brought; they may begin with anything."""
+    return re.compile(_own(name))
+
+
+@cache
 def _escaped(ids: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("&lt;(?:" + "|".join(_ESCAPED[i].removeprefix("&lt;") for i in ids) + ")")
+    escaped = [found for i in ids if (found := _protocol(i).markers.escaped)]
+    return re.compile("&lt;(?:" + "|".join(one.removeprefix("&lt;") for one in escaped) + ")" if escaped else r"(?!)")
 
 
 class _Scan:
@@ -76,6 +71,10 @@ class _Scan:
         self._escaped = _escaped(ids)
         self._heads: dict[str, re.Match[str] | None] = {}
         self._find: dict[str, Callable[[int], re.Match[str] | None]] = {"marker": self._marker}
+        for i in ids:
+            if i not in BUILT_IN:
+                search = _plugged(i).search
+                self._find[i] = lambda at, search=search: search(text, at)
         # One character is looked for ten times as fast as several, and most texts have none of these.
         if "＜" in text or ("《" in text and "《《" in text):
             self._find["wide"] = self._wide
@@ -126,14 +125,14 @@ class _Scan:
         return None
 
 
-def read_text(text: str, protocol: Mode = "auto", options: ReadOptions | None = None) -> Document:
-    """Reads every block of ``text``.
+def read_text(text: str, protocol: str = "auto", options: ReadOptions | None = None) -> Document:
+    """Reads every block of ``text`` in one protocol, or in all that ``auto`` stands for.
 
-    Never raises, whatever the text; linear in its length. Offsets are code points. ``calls`` holds the calls of all blocks
+    Never raises, whatever the text (an unknown ``protocol`` is a ``ValueError``); linear in its length. Offsets are code points. ``calls`` holds the calls of all blocks
     in order, also those that may not run (``executable`` says so); ``diagnostics`` is sorted by place.
     """
     options = options or ReadOptions()
-    ids = tuple(PROTOCOLS) if protocol == "auto" else (protocol,)
+    ids = (*BUILT_IN, *options.also) if protocol == "auto" else (protocol,)
     reading = _Reading(Source(text), ids, options)
     if reading.scan.anything():
         reading.walk()
@@ -177,7 +176,7 @@ class _Reading:
             elif start > 0 and text[start - 1] == "\\":
                 self._mention(start, end)
             else:
-                at = self._block(PROTOCOLS[kind], start, end)
+                at = self._block(_protocol(kind), start, end)
         context.finish()
 
     def _block(self, protocol: CallProtocol, start: int, end: int) -> int:
@@ -193,7 +192,7 @@ class _Reading:
                 self.diagnostics.extend(_softened(block.diagnostics) if reasoning else block.diagnostics)
             else:
                 self._mention(start, end)
-            return max(end, block.span[0])
+            return max(end, block.span[1])
         self.context.block(block)
         if reasoning:
             self.in_reasoning.add(block.span[0])
@@ -202,9 +201,11 @@ class _Reading:
 
     def _quoted(self, start: int, end: int) -> None:
         """Markers in inline code are text (ruling 6)."""
-        for match in _markers(self.ids).finditer(self.text, start, end):
-            if match.lastgroup != "think":
-                self._mention(match.start(), match.end())
+        patterns = [_markers(self.ids), *(_plugged(i) for i in self.ids if i not in BUILT_IN)]
+        for pattern in patterns:
+            for match in pattern.finditer(self.text, start, end):
+                if match.lastgroup != "think":
+                    self._mention(match.start(), match.end())
 
     def _mention(self, start: int, end: int) -> None:
         self.mentions += 1
@@ -229,18 +230,18 @@ class _Reading:
         if text.startswith("\ufeff"):
             diagnostics.append(Diag("TC015", (0, 1), fix=Fix("Remove the byte order mark", (Edit(0, 1, ""),))))
         spoken: list[Block] = []
-        action_seen = False
+        seen: set[str] = set()
         for block in self.blocks:
             if self._set_aside(block):
                 continue
             spoken.append(block)
-            if block.protocol == "action":
-                if action_seen and not self.options.allow_multiple_blocks:
+            if _protocol(block.protocol).markers.one_block:
+                if block.protocol in seen and not self.options.allow_multiple_blocks:
                     _withhold(block)
                     block.state = "rejected" if block.state == "complete" else block.state
                     fix = Fix("Remove this block", (Edit(*block.span, ""),), "unsafe")
                     block.diagnostics.insert(0, Diag("TC007", block.open, fix=fix))
-                action_seen = True
+                seen.add(block.protocol)
         if not self.blocks:
             self._bare()
         calls: list[Call] = []
@@ -270,7 +271,7 @@ class _Reading:
         if fence is None:
             return False
         mode = self.options.fenced_calls
-        wrapper = fence.wrapper and block.protocol != "vcp"
+        wrapper = fence.wrapper and _protocol(block.protocol).markers.fence == "wrapper"
         if mode == "run" or (mode == "auto" and wrapper):
             block.diagnostics.insert(0, Diag("TC008", block.open))
             if not fence.closed and not self.options.complete:
@@ -285,9 +286,12 @@ class _Reading:
     def _bare(self) -> None:
         """A call without its envelope is no call (F30): a hint says what is missing."""
         for i in self.ids:
-            sign = _BARE_SIGN[i]
-            if sign[-1] in self.text and sign in self.text and (match := _BARE[i].search(self.text)) is not None:
-                marker = f"a call without {MARKERS[i]}"
+            markers = _protocol(i).markers
+            sign = markers.bare_sign
+            if markers.bare is None or not sign or sign[-1] not in self.text or sign not in self.text:
+                continue
+            if (match := markers.bare.search(self.text)) is not None:
+                marker = f"a call without {markers.open}"
                 self.diagnostics.append(Diag("TC009", match.span(), {"marker": marker}))
 
 

@@ -17,7 +17,7 @@ from tamis.protocols.action.match import Match, match_block
 from tamis.protocols.action.names import INPUTS_ALIASES
 from tamis.protocols.action.shapes import Shapes
 from tamis.protocols.action.tokens import TagIndex, Token, Tokens
-from tamis.protocols.base import Source
+from tamis.protocols.base import Markers, Source
 from tamis.protocols.catalogue import severity
 from tamis.protocols.model import MAX_BLOCK_CHARS, Block, Call, Diag, Edit, Fix, ReadOptions
 from tamis.protocols.patterns import lazy
@@ -29,6 +29,15 @@ _OPENER = lazy(
 )
 _AGAIN = lazy(r"\s*+<(?i:action)>")
 _CLOSER = "</ACTION>"
+_MARKERS = Markers(
+    open="<ACTION>",
+    close=_CLOSER,
+    stray=r"</\s{0,8}+(?i:action)\s*+>|＜/(?i:action)＞",
+    escaped=r"&lt;(?i:action)&gt;",
+    bare_sign="</tool_id>",
+    bare=lazy(r"<tool_id>[^<]{1,256}</tool_id>\s*+<inputs>"),
+    one_block=True,
+)
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 
 
@@ -39,6 +48,11 @@ class ActionProtocol:
     def id(self) -> str:
         """``action``."""
         return "action"
+
+    @property
+    def markers(self) -> Markers:
+        """``<ACTION>`` and ``</ACTION>``."""
+        return _MARKERS
 
     @property
     def opener(self) -> re.Pattern[str]:

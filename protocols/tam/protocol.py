@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Final
 
-from tamis.protocols.base import Source
+from tamis.protocols.base import Markers, Source
 from tamis.protocols.model import MAX_NAME_CHARS, MAX_PARAMS, Block, Comment, ReadOptions
 from tamis.protocols.pairs.lexer import lex
 from tamis.protocols.pairs.walk import (
@@ -173,6 +173,14 @@ class TamProtocol:
 
     id = "tam"
     opener = DIALECT.opens
+    markers = Markers(
+        open=OPEN,
+        close=CLOSE,
+        stray=r"<{1,2}+\|?\[(?i:END_TOOL)\]\|?>{1,2}+",
+        escaped=r"&lt;\|\[REQUEST_TOOL\]\|&gt;",
+        bare_sign=HEAD,
+        bare=lazy(r"(?m:^)[ \t]*+command(?:_\d{1,4})?[ \t]*+[:：][ \t]*+»»»"),
+    )
 
     def read_block(self, source: Source, opener: Span, limit: int, options: ReadOptions) -> Block:
         """Reads the block opened at ``opener``; see ``CallProtocol``."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Final
 
-from tamis.protocols.base import Source
+from tamis.protocols.base import Markers, Source
 from tamis.protocols.model import MAX_NAME_CHARS, MAX_PARAMS, Block, Diag, ReadOptions
 from tamis.protocols.pairs.lexer import lex
 from tamis.protocols.pairs.walk import (
@@ -198,6 +198,15 @@ class VcpProtocol:
 
     id = "vcp"
     opener = lazy(f"{_OPENS.pattern}|{_OTHER_BLOCK.pattern}")
+    markers = Markers(
+        open=OPEN,
+        close=CLOSE,
+        stray=r"<{2,4}+\[(?i:END_TOOL_REQUEST(?:_?EXP)?)\]>{2,4}+",
+        escaped=r"(?:&lt;){3}\[TOOL_REQUEST\](?:&gt;){3}",
+        bare_sign=HEAD,
+        bare=lazy(r"(?:tool_name)[ \t]*+[:：][ \t]*+「始」"),
+        fence="example",
+    )
 
     def read_block(self, source: Source, opener: Span, limit: int, options: ReadOptions) -> Block:
         """Reads the block opened at ``opener``; see ``CallProtocol``.

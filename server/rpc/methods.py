@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, cast
 from urllib.parse import unquote, urlparse
 
 import msgspec
@@ -13,63 +13,60 @@ import msgspec
 from tamis import __version__
 from tamis.protocols.contract import RPC_VERSION, ExecutionResult
 from tamis.protocols.positions import PositionEncoding
+from tamis.server.rpc import prompts, repairs, streams, writing
 from tamis.server.rpc.errors import named_error
+from tamis.server.rpc.params import P, Params, check_protocol, check_size, read_params
 from tamis.server.rpc.session import Method, Request, Session
 from tamis.server.runtime.config import find_root
 from tamis.server.runtime.execute import Answer, Ask, CallRequest, OnOutput, Question, Surroundings, execute
 from tamis.server.runtime.health import health, limits, sandbox_state
-from tamis.server.runtime.runtime import MAX_TEXT_CHARS, InlineTool, ProtocolName, Runtime, ToolFilter
+from tamis.server.runtime.runtime import InlineTool, Runtime, ToolFilter
 from tamis.server.runtime.text import TextOptions, execute_text
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError
 
 PROTOCOLS = ["action", "tam", "vcp"]
 _ENCODINGS: tuple[PositionEncoding, ...] = ("utf-32", "utf-8", "utf-16")
-P = TypeVar("P", bound=msgspec.Struct)
 
 
-class _Params(msgspec.Struct, rename="camel", kw_only=True):
+class _Empty(Params):
     pass
 
 
-class _Empty(_Params):
-    pass
-
-
-class _List(_Params, kw_only=True):
+class _List(Params, kw_only=True):
     filter: ToolFilter | None = None
     view: Literal["summary", "full"] = "summary"
     cursor: str | None = None
     limit: int | None = None
 
 
-class _Describe(_Params, kw_only=True):
+class _Describe(Params, kw_only=True):
     tool_id: str
     version: str | None = None
     as_: Literal["native"] = msgspec.field(default="native", name="as")
 
 
-class _Parse(_Params, kw_only=True):
+class _Parse(Params, kw_only=True):
     text: str
-    protocol: ProtocolName = "auto"
+    protocol: str = "auto"
     complete: bool = True
-    tools: list[InlineTool] = []
+    tools: list[InlineTool] = msgspec.field(default_factory=list[InlineTool])
     options: dict[str, Any] | None = None
 
 
-class _Validate(_Params, kw_only=True):
+class _Validate(Params, kw_only=True):
     tool_id: str | None = None
     args: dict[str, Any] | None = None
     calls: list[dict[str, Any]] | None = None
     manifest: dict[str, Any] | str | None = None
-    tools: list[InlineTool] = []
+    tools: list[InlineTool] = msgspec.field(default_factory=list[InlineTool])
 
 
-class _Context(_Params, kw_only=True):
+class _Context(Params, kw_only=True):
     session_id: str | None = None
     agent_id: str | None = None
 
 
-class _Running(_Params, kw_only=True):
+class _Running(Params, kw_only=True):
     timeout_ms: int | None = None
     idempotency_key: str = ""
     dry_run: bool = False
@@ -80,13 +77,13 @@ class _Running(_Params, kw_only=True):
 class _Execute(_Running, kw_only=True):
     tool_id: str | None = None
     version: str | None = None
-    args: dict[str, Any] = {}
+    args: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     call: dict[str, Any] | None = None
 
 
 class _ExecuteText(_Running, kw_only=True):
     text: str
-    protocol: ProtocolName = "auto"
+    protocol: str = "auto"
     complete: bool = True
     mode: Literal["sequential", "parallel"] = "sequential"
     on_error: Literal["stop", "continue"] | None = None
@@ -119,7 +116,17 @@ class RpcServer:
                 "registry/reload": self._method(_Empty, self._reload),
                 "server/health": self._method(_Empty, self._health),
             }
+            | {
+                name: self._method(kind, handler)
+                for group in (streams, writing, prompts, repairs)
+                for name, (kind, handler) in group.methods(self).items()
+            }
         )
+
+    @property
+    def encoding(self) -> PositionEncoding | None:
+        """The negotiated position encoding; None without ``initialize``."""
+        return self._encoding
 
     @property
     def runtime(self) -> Runtime:
@@ -192,7 +199,8 @@ class RpcServer:
         raise named_error("toolNotFound", f"no tool '{params.tool_id}'", "tool/list gives the registered ids")
 
     def _parse(self, _request: Request, params: _Parse) -> Any:
-        _check_size(params.text)
+        check_size(params.text)
+        check_protocol(params.protocol)
         return self.runtime.parse(
             params.text,
             params.protocol,
@@ -251,7 +259,8 @@ class RpcServer:
 
     async def _execute_text(self, request: Request, params: _ExecuteText) -> Any:
         self._check_trust()
-        _check_size(params.text)
+        check_size(params.text)
+        check_protocol(params.protocol)
         document = self.runtime.read(params.text, params.protocol, complete=params.complete, options=params.options)
         self._calls += 1
         prefix = f"text-{self._calls}"
@@ -348,14 +357,6 @@ class RpcServer:
             raise named_error("notTrusted", "this folder is not trusted; nothing is run in it", hint)
 
 
-def read_params(kind: type[P], params: Any) -> P:
-    """Params as a struct; missing params are empty ones, and wrong ones are the request's fault."""
-    try:
-        return msgspec.convert({} if params is None else params, kind)
-    except msgspec.ValidationError as error:
-        raise RpcError(INVALID_PARAMS, f"wrong params: {error}") from None
-
-
 def serve(root: Path | None) -> int:
     """Runs ``tamis rpc`` on this process's stdio; returns the exit code."""
     return asyncio.run(_serve(root))
@@ -363,11 +364,6 @@ def serve(root: Path | None) -> int:
 
 async def _serve(root: Path | None) -> int:
     return await RpcServer(root).session.serve()
-
-
-def _check_size(text: str) -> None:
-    if len(text) > MAX_TEXT_CHARS:
-        raise named_error("textTooLarge", f"the text is larger than {MAX_TEXT_CHARS} characters", "send it in parts")
 
 
 def _choose_encoding(offered: list[object]) -> PositionEncoding:

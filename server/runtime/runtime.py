@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from tamis.server.runtime.execute import Ask, OnOutput, Surroundings
     from tamis.server.runtime.replays import Replays
 
-ProtocolName = Literal["auto", "action", "tam", "vcp"]
 MAX_TEXT_CHARS = 64 * 1024 * 1024
 DEFAULT_PAGE = 500
 
@@ -129,7 +128,7 @@ class Runtime:
     def read(
         self,
         text: str,
-        protocol: ProtocolName = "auto",
+        protocol: str = "auto",
         *,
         complete: bool = True,
         tools: Sequence[InlineTool] = (),
@@ -154,7 +153,7 @@ class Runtime:
         )
 
     def parse(
-        self, text: str, protocol: ProtocolName = "auto", *, encoding: PositionEncoding | None = None, **reading: Any
+        self, text: str, protocol: str = "auto", *, encoding: PositionEncoding | None = None, **reading: Any
     ) -> ParseResult:
         """``tool/parse``."""
         return parse_result(self.read(text, protocol, **reading), encoding)

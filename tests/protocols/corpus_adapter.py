@@ -6,9 +6,9 @@ from typing import Any
 
 from tamis.protocols.catalogue import CATALOGUE, severity
 from tamis.protocols.model import Call, Document, Json, ReadOptions, ToolHint
-from tamis.protocols.reader import Mode, read_text
+from tamis.protocols.reader import read_text
 
-_MODES: dict[str, Mode] = {"action-tag": "action", "action-inputs": "action", "tam": "tam", "vcp": "vcp", "any": "auto"}
+_MODES: dict[str, str] = {"action-tag": "action", "action-inputs": "action", "tam": "tam", "vcp": "vcp", "any": "auto"}
 
 
 def adapt(row: dict[str, Any]) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tamis.protocols.model import Document, Json, ReadOptions, ToolHint
-from tamis.protocols.reader import Mode, read_text
+from tamis.protocols.reader import read_text
 
 Shown = list[tuple[str, dict[str, Json]]]
 
 
-def read(text: str, mode: Mode = "auto", **options: Any) -> Document:
+def read(text: str, mode: str = "auto", **options: Any) -> Document:
     """``read_text`` with the options as keywords."""
     return read_text(text, mode, ReadOptions(**options))
 

@@ -1,0 +1,66 @@
+"""Params of the methods: reading them into structs, and what every group of methods is given.
+
+A group is a module with a function ``methods(host)`` that names its methods with the struct of their params and their
+handler. Must not know what a method does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from tamis.protocols.plugins import find_protocol, known_protocols
+from tamis.protocols.positions import PositionEncoding
+from tamis.server.rpc.errors import named_error
+from tamis.server.rpc.session import Session
+from tamis.server.runtime.runtime import MAX_TEXT_CHARS, Runtime
+from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
+
+P = TypeVar("P", bound=msgspec.Struct)
+
+
+class Params(msgspec.Struct, rename="camel", kw_only=True):
+    """Base of every method's params: camelCase names on the wire."""
+
+
+class Host(Protocol):
+    """What a group of methods may use of the server."""
+
+    session: Session
+
+    @property
+    def runtime(self) -> Runtime:
+        """Settings and registry of the root."""
+        ...
+
+    @property
+    def encoding(self) -> PositionEncoding | None:
+        """The negotiated position encoding; None without ``initialize``."""
+        ...
+
+
+Group = dict[str, tuple[type[msgspec.Struct], Callable[..., Any]]]
+"""Method name → the struct of its params and its handler, which takes the request and that struct."""
+
+
+def read_params(kind: type[P], params: Any) -> P:
+    """Params as a struct; missing params are empty ones, and wrong ones are the request's fault."""
+    try:
+        return msgspec.convert({} if params is None else params, kind)
+    except msgspec.ValidationError as error:
+        raise RpcError(INVALID_PARAMS, f"wrong params: {error}") from None
+
+
+def check_size(text: str) -> None:
+    """Refuses a text above the limit (1202 ``textTooLarge``)."""
+    if len(text) > MAX_TEXT_CHARS:
+        raise named_error("textTooLarge", f"the text is larger than {MAX_TEXT_CHARS} characters", "send it in parts")
+
+
+def check_protocol(name: str) -> None:
+    """Refuses a protocol that nobody registered; ``auto`` is always there."""
+    if name != "auto" and find_protocol(name) is None:
+        known = ", ".join(("auto", *known_protocols()))
+        raise RpcError(INVALID_PARAMS, f"wrong params: no protocol '{name}' - at `$.protocol`; known: {known}")

@@ -1,0 +1,11 @@
+"""What the reader assumed, and the edits that write it down (``tool/repair``, ``tool/explain``). A thin face; holds no rules of its own."""
+
+from __future__ import annotations
+
+from tamis.server.rpc.params import Group, Host
+
+
+def methods(host: Host) -> Group:
+    """The methods of this group."""
+    del host
+    return {}

@@ -1,0 +1,11 @@
+"""Reading a text while it arrives (``parse/open``, ``parse/feed``, ``parse/close``). A thin face; holds no rules of its own."""
+
+from __future__ import annotations
+
+from tamis.server.rpc.params import Group, Host
+
+
+def methods(host: Host) -> Group:
+    """The methods of this group."""
+    del host
+    return {}
