@@ -20,7 +20,7 @@ from tamis.protocols.positions import Span
 from tamis.protocols.schema.coerce_json import read_json_text
 from tamis.protocols.schema.plan import Finding, Plan, Reading
 from tamis.protocols.schema.secrets import mask
-from tamis.protocols.schema.words import is_object
+from tamis.protocols.schema.words import excerpt, is_object
 from tamis.protocols.suggest import same_name
 
 __all__ = ["CallCheck", "LocatedFinding", "check_call", "locate", "mask", "to_problem"]
@@ -106,6 +106,8 @@ def _hinted(param: Param, hint: str | None, source: str) -> tuple[Json, list[Fin
                 path,
                 "error" if note.error else "warning",
                 {"p": param.name, **note.args},
+                "JSON text",
+                excerpt(raw[note.at[0] :] or raw),
                 suggestion=note.suggestion,
                 at=note.at,
             )

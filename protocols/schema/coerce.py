@@ -85,12 +85,15 @@ class Run:
         where: Where,
         args: dict[str, str | int],
         *,
+        expected: str | None = None,
+        received: str | None = None,
         suggestion: str | None = None,
         at: tuple[int, int] | None = None,
     ) -> None:
         """Adds a warning."""
         path = pointer(where)
-        self.warnings.append(Finding(code, path, "warning", {"p": label(path), **args}, suggestion=suggestion, at=at))
+        args = {"p": label(path), **args}
+        self.warnings.append(Finding(code, path, "warning", args, expected, received, suggestion, at))
 
 
 class Node:
@@ -135,7 +138,8 @@ class Node:
                 value = self._text(value, where, run)
             if self.format is not None and isinstance(value, str) and not has_format(self.format, value):
                 name = format_name(self.format) or self.format
-                run.warn("VA438", where, {"excerpt": excerpt(value), "expected": name})
+                shown = excerpt(value)
+                run.warn("VA438", where, {"excerpt": shown, "expected": name}, expected=name, received=shown)
             return value
         if type(value) is float:
             if self.types is not None and "integer" in self.types and "number" not in self.types and value.is_integer():
@@ -194,7 +198,7 @@ class Node:
         else:
             made = [value]
             if run.reading == "any":
-                run.warn("VA413", where, {})
+                run.warn("VA413", where, {}, expected="array", received="one value")
         return self.coerce(made, where, run)
 
     def _list_as_object(self, value: list[Json], where: Where, run: Run) -> Json:
@@ -259,7 +263,9 @@ class Node:
 
     def _loosely(self, text: str, value: Json, where: Where, run: Run) -> None:
         shown = as_json(value)
-        run.warn("VA411", where, {"raw": text, "value": shown}, suggestion=value if isinstance(value, str) else shown)
+        bare = value if isinstance(value, str) else shown
+        args: dict[str, str | int] = {"raw": text, "value": shown}
+        run.warn("VA411", where, args, expected=shown, received=excerpt(text), suggestion=bare)
 
     def _read(self, text: str, types: tuple[str, ...], where: Where, run: Run) -> Json:
         """A text under a schema that allows no string."""
@@ -309,7 +315,7 @@ class Node:
             inner = _FENCE.fullmatch(text.strip())
             said: dict[str, str | int] = {"reason": "it stands in a code fence"}
             suggestion = None if inner is None else inner.group(1).strip()
-            run.error("VA420", where, said, expected=" or ".join(types), suggestion=suggestion)
+            run.error("VA420", where, said, expected=" or ".join(types), received="a code fence", suggestion=suggestion)
             return text
         if not start.startswith(("[", "{", '"', "//", "/*")):
             return self._single(text, types, where, run)
@@ -317,11 +323,10 @@ class Node:
         if notes:
             bare = " or ".join(types)
             for note in notes:
-                args = dict(note.args)
-                if note.error:
-                    run.error(note.code, where, args, expected=bare, suggestion=note.suggestion, at=note.at)
-                else:
-                    run.warn(note.code, where, args, suggestion=note.suggestion, at=note.at)
+                say = run.error if note.error else run.warn
+                shown = excerpt(text[note.at[0] :] or text)
+                at, offer = note.at, note.suggestion
+                say(note.code, where, dict(note.args), expected=bare, received=shown, suggestion=offer, at=at)
             if any(note.error for note in notes):
                 return text
         found = type_of(value)
@@ -358,7 +363,8 @@ class Node:
             if not trial.errors:
                 run.take(trial)
                 if run.reading == "any":
-                    run.warn("VA413", where, {}, suggestion=as_json(made))
+                    said: dict[str, str | int] = {}
+                    run.warn("VA413", where, said, expected="array", received="one value", suggestion=as_json(made))
                 return made
         suggestion = None
         if "array" in types and trimmed:

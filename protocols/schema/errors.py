@@ -115,7 +115,7 @@ def fault_of(error: BaseException) -> Finding | None:
     # Where the stack ends inside its compiled part, jsonschema's library panics: no subclass of Exception.
     if isinstance(error, (RecursionError, TooMuchWorkError)) or type(error).__name__ == "PanicException":
         what: dict[str, str | int] = {"p": "arguments", "what": "the schema leads through too many references"}
-        return Finding("VA424", "", "error", what)
+        return Finding("VA424", "", "error", what, f"at most {MAX_WORK} steps", "more")
     if isinstance(error, Exception):
         from referencing.exceptions import Unresolvable
 
@@ -246,12 +246,13 @@ def _limit(path: str, keyword: str | None, limit: Json, instance: Json, shown: s
         count = len(instance) if isinstance(instance, list) else 1
         return _finding("VA436", path, {"expected": words, "received": count}, words, str(count))
     if keyword == "uniqueItems" and is_list(instance):
-        return _finding("VA437", path, {"excerpt": excerpt(_repeated(instance))})
+        twice = excerpt(_repeated(instance))
+        return _finding("VA437", path, {"excerpt": twice}, "items that differ", f"{twice} more than once")
     if keyword == "multipleOf":
         return _finding("VA439", path, {"expected": bound, "excerpt": shown}, f"multiple of {bound}", shown)
     if keyword is None or keyword == "false":
-        return _finding("VA440", path, {"list": "nothing: no value is allowed here"}, None, shown)
-    return _finding("VA440", path, {"list": f"what '{keyword}' asks for"}, None, shown)
+        return _finding("VA440", path, {"list": "nothing: no value is allowed here"}, "no value", shown)
+    return _finding("VA440", path, {"list": f"what '{keyword}' asks for"}, f"what '{keyword}' asks for", shown)
 
 
 def missing(parent: str, name: str, schema: Json) -> Finding:
@@ -260,15 +261,23 @@ def missing(parent: str, name: str, schema: Json) -> Finding:
     declared = properties.get(name) if is_object(properties) else None
     words = type_words(declared)
     path = f"{parent}{to_pointer([name])}"
-    return Finding("VA404", path, "error", {"p": label(path), "type": words}, expected=words)
+    return Finding("VA404", path, "error", {"p": label(path), "type": words}, words, "nothing")
 
 
 def unknown(parent: str, name: str, declared: Iterable[str], code: str = "VA403") -> Finding:
     """A member that the schema does not know, with what it may have meant."""
-    found = best(name, declared)
+    names = list(declared)
+    found = best(name, names)
     path = f"{parent}{to_pointer([name])}"
     severity = "error" if code == "VA403" else "warning"
-    return Finding(code, path, severity, {"p": label(path), "hint": hint(found)}, suggestion=found)
+    expected = "one of " + listing(names) if names else "no parameters"
+    args: dict[str, str | int] = {"p": label(path), "hint": hint(found)}
+    return Finding(code, path, severity, args, expected, excerpt(name), found)
+
+
+def listing(names: Sequence[str]) -> str:
+    """Names in a row, the first twenty of them."""
+    return ", ".join(excerpt(name) for name in names[:20]) + (", …" if len(names) > 20 else "")
 
 
 def type_words(schema: Json) -> str:

@@ -133,7 +133,8 @@ class Plan:
         flat = type(args) is dict and _FLAT.issuperset(map(type, args.values()))
         if not flat and _too_deep(args):
             what: dict[str, str | int] = {"p": "arguments", "what": f"more than {MAX_VALUE_DEPTH} levels of nesting"}
-            return Outcome(False, None, [Finding("VA424", "", "error", what)])
+            limit = f"at most {MAX_VALUE_DEPTH} levels"
+            return Outcome(False, None, [Finding("VA424", "", "error", what, limit, "more")])
         try:
             return self._check(args, reading)
         except BaseException as error:
@@ -159,7 +160,7 @@ class Plan:
         errors = _in_order([*run.errors, *names, *found], coerced)
         if not errors:
             kind: dict[str, str | int] = {"p": "arguments", "list": "the schema", "excerpt": excerpt(coerced)}
-            errors = [Finding("VA440", "", "error", kind, received=type_of(coerced))]
+            errors = [Finding("VA440", "", "error", kind, "arguments that fit the schema", type_of(coerced))]
         return Outcome(False, None, errors, run.warnings)
 
     def _unknown_name(self, name: str, names: list[Finding], run: Run) -> None:

@@ -351,6 +351,31 @@ def test_each_keyword_has_its_code_and_a_whole_sentence(schema: Any, value: Any,
     outcome = compile_plan({"type": "object", "properties": {"p": schema}}).check({"p": value})
     assert [(finding.code, finding.path) for finding in outcome.errors] == [(code, "/p")]
     assert "{" not in sentences(outcome)[0]
+    assert all(finding.expected and finding.received for finding in outcome.errors)
+
+
+@pytest.mark.parametrize(
+    ("schema", "args", "code", "expected", "received"),
+    [
+        ({"properties": {"player_id": {}}}, {"playerId": "1"}, "VA403", 'one of "player_id"', '"playerId"'),
+        ({"properties": {"p": {"type": "integer"}}, "required": ["p"]}, {}, "VA404", "integer", "nothing"),
+        ({"properties": {"p": {"type": "integer"}}}, {"p": "x"}, "VA410", "integer", '"x"'),
+        ({"properties": {"p": {"type": "integer"}}}, {"p": "1.5"}, "VA412", "integer", '"1.5"'),
+        ({"properties": {"p": {"type": "object"}}}, {"p": '{"a": }'}, "VA420", "object", '"}"'),
+        ({"properties": {"p": {"type": "object"}}}, {"p": '{"a": 1'}, "VA421", "object", '"1"'),
+        ({"properties": {"p": {"type": "object"}}}, {"p": "[1]"}, "VA422", "object", "array"),
+        ({"properties": {"p": {"type": "boolean"}}}, {"p": "True"}, "VA411", "true", '"True"'),
+        ({"properties": {"p": {"type": "object"}}}, {"p": '{"a": 1, "a": 2}'}, "VA423", "object", '"\\"a\\": 2}"'),
+        ({"properties": {"p": {"type": "array"}}}, {"p": "one"}, "VA413", "array", "one value"),
+        ({"properties": {"p": {"type": "string", "format": "date"}}}, {"p": "soon"}, "VA438", "date (YYYY-MM-DD)", '"soon"'),
+    ],
+)
+def test_a_finding_says_what_was_expected_and_what_came(
+    schema: Any, args: Any, code: str, expected: str, received: str
+):
+    outcome = compile_plan({"type": "object", **schema}).check(args)
+    found = [*outcome.errors, *outcome.warnings]
+    assert [(one.code, one.expected, one.received) for one in found] == [(code, expected, received)]
 
 
 def test_the_closest_alternative_is_named_by_its_constant_with_its_reason():
