@@ -29,24 +29,71 @@ class Sample:
         return statistics.median(self.seconds)
 
 
-def in_turn(work: Mapping[str, Callable[[], object]], *, rounds: int = 15, at_least: float = 0.02) -> dict[str, Sample]:
-    """Runs every callable in turn, `rounds` times; each round repeats a callable until `at_least` seconds have passed."""
-    counts: dict[str, int] = {}
-    for name, call in work.items():
-        call()
-        started = time.perf_counter()
-        call()
-        counts[name] = max(1, round(at_least / max(time.perf_counter() - started, 1e-9)))
-    seconds: dict[str, list[float]] = {name: [] for name in work}
-    for _ in range(rounds):
-        for name, call in work.items():
-            gc.collect()
-            gc.disable()
-            started = time.perf_counter()
-            for _ in range(counts[name]):
+Timed = Callable[[int], float]
+"""Does its work that many times and says how many seconds that took."""
+
+
+@dataclass
+class Effort:
+    """How much measuring is worth; a smoke test lowers it."""
+
+    rounds: float = 1.0
+    sizes: float = 1.0
+
+    def size(self, full: int) -> int:
+        """A text's size (or a count) at this effort."""
+        return max(1, round(full * self.sizes))
+
+
+EFFORT = Effort()
+
+
+def timed(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> Timed:
+    """The time of a callable in this process by that clock, without garbage collection."""
+
+    def run(times: int) -> float:
+        gc.collect()
+        gc.disable()
+        try:
+            started = clock()
+            for _ in range(times):
                 call()
-            seconds[name].append((time.perf_counter() - started) / counts[name])
+            return clock() - started
+        finally:
             gc.enable()
+
+    return run
+
+
+def in_turn(
+    work: Mapping[str, Callable[[], object]],
+    *,
+    others: Mapping[str, Timed] | None = None,
+    rounds: int = 15,
+    at_least: float = 0.02,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, Sample]:
+    """Runs everything in turn, `rounds` times; each round repeats a callable until `at_least` seconds have passed.
+
+    All sides of a comparison belong in one call: only then does a slow second of the machine (a neighbour, its clock) hit all of
+    them alike. `others` measure themselves, such as another process. How often each runs in a round is found by doubling, so
+    that caches and the interpreter are warm before the first measurement. What runs in this process alone is best measured with
+    `clock=time.process_time`, which stands still while a neighbour has the processor.
+    """
+    sides = {name: timed(call, clock) for name, call in work.items()} | dict(others or {})
+    rounds = max(1, round(rounds * EFFORT.rounds))
+    at_least *= min(1.0, EFFORT.rounds)
+    counts: dict[str, int] = {}
+    for name, run in sides.items():
+        count, spent = 1, run(1)
+        while spent < at_least:
+            count = max(count * 2, min(count * 16, round(count * at_least / max(spent, 1e-9))))
+            spent = run(count)
+        counts[name] = count
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(rounds):
+        for name, run in sides.items():
+            seconds[name].append(run(counts[name]) / counts[name])
     return {name: Sample(name, tuple(values)) for name, values in seconds.items()}
 
 

@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from typing import Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 from typing import Protocol as TypingProtocol
 
 import msgspec
 
-from tamis.protocols.model import Block, Json, ReadOptions, ToolHint
+from tamis.protocols.model import Block, Call, Json, ReadOptions, ToolHint
 from tamis.protocols.positions import Span
+
+if TYPE_CHECKING:
+    from tamis.protocols.contract import ExecutionResult
+
+PROTOCOL_API = 1
+"""The version of this interface. A plug-in says which one it is written for in an attribute ``api``; another one is refused."""
 
 
 class Source:
@@ -51,7 +58,11 @@ class Source:
         asked, found = self._found.get(needle, (1, 0))
         if asked <= at and (at <= found or found < 0):
             return found
-        found = self.text.find(needle, at)
+        text = self.text
+        # One character is looked for many times as fast as several.
+        found = text.find(needle[0], at)
+        if found >= 0 and len(needle) > 1:
+            found = text.find(needle, found)
         self._found[needle] = (at, found)
         return found
 
@@ -83,6 +94,12 @@ class Markers(msgspec.Struct, frozen=True):
     """What a Markdown fence around nothing but the block means (ruling 7)."""
     one_block: bool = False
     """Only the first block of a text is taken, unless the options allow more (ruling 14)."""
+    final_close: bool = False
+    """What a block without findings says is certain as soon as its closing marker ``close`` has come, whatever follows: a
+    reader of text that is still coming gives its calls there, and otherwise only at the end of the text."""
+    values: Literal["markup", "text", "typed"] = "markup"
+    """How its values are written. ``markup``: one element may stand for a list; ``text``: plain texts; ``typed``: JSON, in which
+    a text is a text and ``5`` a number, so that nothing is coerced."""
 
 
 class PlainCall(msgspec.Struct, frozen=True):
@@ -147,6 +164,8 @@ class PromptTool(msgspec.Struct, frozen=True):
     examples: tuple[Example, ...] = ()
     kind: Literal["tool", "workflow", "service"] = "tool"
     display_name: str = ""
+    tool_id: str = ""
+    """The tool's id, as observations name it; empty when that is ``name``."""
 
 
 Style = Literal["full", "compact"]
@@ -183,4 +202,20 @@ class CallProtocol(TypingProtocol):
         the text is cut off there. A marker with no block behind it gives a block of state ``mention`` that spans the
         marker only.
         """
+        ...
+
+    def parse_tool_requests(self, text: str, options: ReadOptions | None = None) -> list[Call]:
+        """The calls of a text in this protocol alone, in order, also those that may not run (``executable`` says so)."""
+        ...
+
+    def format_tool_results(self, results: Sequence[ExecutionResult]) -> str:
+        """What the model reads after its calls ran: the observations of the results, in order."""
+        ...
+
+    def generate_tool_definitions(self, tools: Sequence[PromptTool], style: Style = "full") -> str:
+        """The definitions of tools as a prompt shows them."""
+        ...
+
+    def write_calls(self, calls: Sequence[PlainCall], options: WriteOptions) -> Written:
+        """The calls in the protocol's canonical spelling; what it cannot carry exactly is refused, never changed."""
         ...

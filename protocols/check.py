@@ -16,6 +16,7 @@ from tamis.protocols.contract import Problem
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import from_pointer, to_pointer
 from tamis.protocols.model import Call, Diag, Edit, Fix, Json, Param, Value
+from tamis.protocols.plugins import find_protocol
 from tamis.protocols.positions import Span
 from tamis.protocols.schema.coerce_json import read_json_text
 from tamis.protocols.schema.plan import Finding, Plan, Reading
@@ -23,9 +24,8 @@ from tamis.protocols.schema.secrets import mask
 from tamis.protocols.schema.words import excerpt, is_object
 from tamis.protocols.suggest import same_name
 
-__all__ = ["CallCheck", "LocatedFinding", "check_call", "locate", "mask", "to_problem"]
+__all__ = ["CallCheck", "LocatedFinding", "check_call", "locate", "mask", "reading_of", "to_problem"]
 
-_READINGS: dict[str, Reading] = {"tam": "text", "vcp": "text"}
 _AT_NAME = frozenset(("VA403", "VA441"))
 
 
@@ -60,18 +60,25 @@ def check_call(call: Call, source: str, plan: Plan, *, reading: Reading | None =
     A TAM type hint is applied first (T22): ``json`` gives the parsed value, ``base64`` the decoded UTF-8 text; data that cannot be
     read so is an error at its character.
     """
+    reading = reading or reading_of(call.protocol)
     args: dict[str, Json] = {}
     findings: list[Finding] = []
     for param in call.params:
         raw, hinted = _hinted(param, call.type_hints.get(param.name), source)
         findings += hinted
-        args[param.name] = _as_declared(param, raw, plan, source)
-    outcome = plan.check(args, reading or _READINGS.get(call.protocol, "markup"))
+        args[param.name] = raw if reading == "typed" else _as_declared(param, raw, plan, source)
+    outcome = plan.check(args, reading)
     bad = {finding.path for finding in findings if finding.severity == "error"}
     findings += [one for one in [*outcome.errors, *outcome.warnings] if one.path not in bad]
     valid = outcome.valid and not bad
     located = [LocatedFinding(one, _diag(one, call, source)) for one in findings]
     return CallCheck(valid, outcome.coerced if valid and is_object(outcome.coerced) else {}, located)
+
+
+def reading_of(protocol: str) -> Reading:
+    """How the values of a protocol are read: as its markers say; one that is not known is read like markup."""
+    found = find_protocol(protocol)
+    return "markup" if found is None else found.markers.values
 
 
 def to_problem(finding: Finding, prefix: str = "") -> Problem:
@@ -226,7 +233,10 @@ def _inside_json(value: Value, source: str, tokens: list[str], code: str) -> Spa
 def _fix(finding: Finding, call: Call, source: str, span: Span, value: Value | None) -> Fix | None:
     """The replacement that the finding proposes, where it can be written at its place without escaping."""
     suggestion = finding.suggestion
-    if suggestion is None or call.protocol not in ("action", "tam", "vcp"):
+    if suggestion is None or call.protocol not in ("action", "tam", "vcp", "hermes", "json"):
+        return None
+    typed = call.protocol in ("hermes", "json")
+    if typed and (finding.code != "VA403" or '"' in suggestion or "\\" in suggestion):
         return None
     if finding.code == "VA403":
         tokens = from_pointer(finding.path)

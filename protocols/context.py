@@ -15,8 +15,11 @@ from tamis.protocols.model import Block
 THINK = r"</?+(?i:think(?:ing)?)(?:\s[^<>]*+)?>"
 THINK_CLOSE = re.compile(r"</(?i:think(?:ing)?)(?:\s[^<>]*+)?>")
 _TICKS = re.compile(r"`++")
+_TICKS_OR_END = re.compile(r"`++|[\r\n]")
 _BLANK = " \t\r\n\f\v\u3000\u00a0\u200b\u200c\u200d\u2060\ufeff"
 _MAX_FENCE_INDENT = 200
+_MAX_LINE = 2_000
+"""Characters that a fence's line and inline code may have: in a text that is still coming, both are known that soon."""
 
 
 class Fence:
@@ -71,21 +74,71 @@ class Context:
         text = self._text
         mark = text[start:end]
         if len(mark) >= 3 and self._first_on_line(start):
-            line_end = text.find("\n", end)
-            if line_end < 0:
-                line_end = len(text)
+            line_end = self._line_end(end)
             rest = text[end:line_end]
             if self.fence is not None:
-                if mark[0] == self.fence.mark[0] and len(mark) >= len(self.fence.mark) and not rest.strip():
+                if self._may_close(mark) and line_end < end + _MAX_LINE and not rest.strip():
                     self.fence.closed = True
                     self._end_fence(start)
                 return end
-            if mark[0] == "~" or "`" not in rest:
+            if line_end < end + _MAX_LINE and (mark[0] == "~" or "`" not in rest):
                 self.fence = Fence(mark, line_end, self.depth)
                 return end
         if self.fence is not None or mark[0] == "~":
             return end
         return self._code_span(start, end)
+
+    def waits(self, start: int, end: int) -> bool:
+        """Whether what ``run`` says of a run of backticks or tildes hangs on text that is still to come."""
+        text, fence = self._text, self.fence
+        if end == len(text):
+            return True
+        mark = text[start:end]
+        if len(mark) >= 3 and self._first_on_line(start):
+            line_end = self._line_end(end)
+            if line_end == len(text) < end + _MAX_LINE:
+                rest = text[end:]
+                if fence is not None:
+                    return self._may_close(mark) and not rest.strip()
+                if mark[0] == "~" or "`" not in rest:
+                    return True
+            elif fence is not None or (
+                line_end < end + _MAX_LINE and (mark[0] == "~" or "`" not in text[end:line_end])
+            ):
+                return False
+        if fence is not None or mark[0] == "~":
+            return False
+        for other in _TICKS_OR_END.finditer(text, end):
+            if text[other.start()] != "`" or other.start() - end >= _MAX_LINE:
+                return False
+            if other.end() == len(text):
+                return True
+            if other.end() - other.start() == end - start:
+                return False
+        return len(text) < end + _MAX_LINE
+
+    def _may_close(self, mark: str) -> bool:
+        fence = self.fence
+        return fence is not None and mark[0] == fence.mark[0] and len(mark) >= len(fence.mark)
+
+    def _line_end(self, at: int) -> int:
+        found = self._text.find("\n", at, at + _MAX_LINE)
+        return found if found >= 0 else min(len(self._text), at + _MAX_LINE)
+
+    def pass_over(self, at: int) -> None:
+        """Takes the text up to ``at``, in which no block begins any more; asked before that text is let go."""
+        fence = self.fence
+        if fence is not None and at > fence.seen:
+            fence.other = fence.other or bool(self._text[fence.seen : at].strip(_BLANK))
+            fence.seen = at
+
+    def move(self, source: Source, by: int) -> None:
+        """Goes on in another text, in which everything stands ``by`` characters further to the front."""
+        self._text = source.text
+        self._source = source
+        self._runs = None
+        if self.fence is not None:
+            self.fence.seen -= by
 
     def block(self, block: Block) -> None:
         """Notes a block that was read at the current place."""
@@ -127,6 +180,8 @@ class Context:
                 runs.setdefault(run_end - run_start, []).append(run_start)
         same = runs.get(width, [])
         i = bisect_right(same, start)
-        if i < len(same) and self._text.find("\n", end, same[i]) < 0 and self._text.find("\r", end, same[i]) < 0:
+        if i == len(same) or same[i] - end >= _MAX_LINE:
+            return end
+        if self._text.find("\n", end, same[i]) < 0 and self._text.find("\r", end, same[i]) < 0:
             return same[i] + width
         return end

@@ -142,6 +142,38 @@ class ParseResult(Wire, kw_only=True):
     comments: list[WireComment]
 
 
+class NewText(Wire, kw_only=True):
+    """New characters of an argument's value, which has ``length`` characters with them."""
+
+    argument: str
+    text: str
+    length: int
+
+
+class PartialCall(Wire, kw_only=True):
+    """What can be seen of a call that is being written; for display only."""
+
+    protocol: str
+    tool_id: str | UnsetType = UNSET
+    done: list[str]
+    argument: str | UnsetType = UNSET
+    new: list[NewText]
+
+
+class OpenedStream(Wire, kw_only=True):
+    """Result of ``parse/open``."""
+
+    stream_id: str
+
+
+class FedText(Wire, kw_only=True):
+    """Result of ``parse/feed``: what has become certain with this piece of the text."""
+
+    text: str
+    calls: list[WireCall]
+    partial: PartialCall | UnsetType = UNSET
+
+
 class Problem(Wire, kw_only=True):
     """A finding in arguments, a call or a manifest; ``path`` is a JSON Pointer."""
 
@@ -297,6 +329,53 @@ class ExecuteTextResult(Wire, kw_only=True):
     stopped_at: int | UnsetType = UNSET
 
 
+class PromptMacro(Wire, kw_only=True):
+    """What a macro engine is told of ``{{tools}}`` (seed 001 §6.1)."""
+
+    name: str
+    type: str
+    phase: str
+    description: str
+    example: str
+    accepts_args: bool
+    priority: int
+    supported: bool
+    context_free: bool
+
+
+class PromptTokens(Wire, kw_only=True):
+    """How many tokens a prompt has; ``per_tool`` is by tool id, without headings and examples."""
+
+    total: int
+    exact: bool
+    per_tool: dict[str, int]
+
+
+class PromptResult(Wire, kw_only=True):
+    """Result of ``prompt/generate``. ``few_shot`` counts the worked calls shown; ``notes`` say what was left out and why."""
+
+    text: str
+    etag: str
+    protocol: str
+    style: str
+    few_shot: int
+    tokens: PromptTokens
+    macro: PromptMacro
+    notes: list[str]
+
+
+class ObservationText(Wire, kw_only=True):
+    """Result of ``observation/format``."""
+
+    text: str
+
+
+class GrammarText(Wire, kw_only=True):
+    """Result of ``prompt/grammar``: a grammar, or a JSON Schema as text."""
+
+    text: str
+
+
 class FileDiagnostics(Wire, kw_only=True):
     """Findings of one file."""
 
@@ -310,3 +389,51 @@ class CheckResult(Wire, kw_only=True):
     files: list[FileDiagnostics]
     errors: int
     warnings: int
+
+
+class RepairResult(Wire, kw_only=True):
+    """Result of ``tool/repair``: ``edits`` turn the text that was given into ``text``; ``calls`` have their ranges in ``text``."""
+
+    edits: list[TextEdit]
+    text: str
+    calls: list[WireCall]
+
+
+class Assumption(Wire, kw_only=True):
+    """Something of warning level that the reader assumed; ``fix`` would have made it unnecessary."""
+
+    code: str
+    slug: str
+    range: Range
+    message: str
+    calls: list[int]
+    fix: list[TextEdit] | UnsetType = UNSET
+    applicability: Literal["safe", "unsafe"] | UnsetType = UNSET
+
+
+class AlternativeCall(Wire, kw_only=True):
+    """A call as another reading would have it."""
+
+    protocol: str
+    tool_id: str
+    args: dict[str, Any]
+    step: int | UnsetType = UNSET
+
+
+class Alternative(Wire, kw_only=True):
+    """A reading that was not taken: the calls that it would run, and how to get it, by ``edits`` or by ``options``."""
+
+    title: str
+    code: str
+    slug: str
+    range: Range
+    calls: list[AlternativeCall]
+    edits: list[TextEdit] | UnsetType = UNSET
+    options: dict[str, Any] | UnsetType = UNSET
+
+
+class ExplainResult(Wire, kw_only=True):
+    """Result of ``tool/explain``."""
+
+    assumptions: list[Assumption]
+    alternatives: list[Alternative]

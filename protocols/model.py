@@ -66,12 +66,13 @@ class Value(msgspec.Struct, gc=False):
     """A parameter's value, or a part of one.
 
     ``span`` is the source of the value without tags, delimiters or CDATA marks (the ``argRanges`` of the interface).
-    ``kind`` says which of the other fields holds it: ``pieces`` for a text, ``items`` for a list, ``entries`` for an object.
+    ``kind`` says which of the other fields holds it: ``pieces`` for a text, ``items`` for a list, ``entries`` for an object,
+    ``literal`` for a number, a boolean or null of a protocol whose values are typed (JSON).
     ``repeated`` marks a list that only repetition made (one ``<file>`` beside another), ``item_list`` one that an element
     with only ``<item>`` children made: a schema may read both otherwise (ruling 15).
     """
 
-    kind: Literal["text", "list", "object"]
+    kind: Literal["text", "list", "object", "literal"]
     span: Span
     pieces: tuple[Piece, ...] = ()
     items: list[Value] = []
@@ -79,9 +80,10 @@ class Value(msgspec.Struct, gc=False):
     repeated: bool = False
     item_list: bool = False
     cdata: bool = False
+    literal: bool | int | float | None = None
 
     def text(self, source: str) -> str:
-        """The decoded text; of a list or object the source slice, as it was written."""
+        """The decoded text; of anything else the source slice, as it was written."""
         if self.kind != "text":
             return source[self.span[0] : self.span[1]]
         return "".join(source[p.start : p.end] if p.text is None else p.text for p in self.pieces)
@@ -109,10 +111,12 @@ class Value(msgspec.Struct, gc=False):
             at += length
         return first, self.source_offset(end)
 
-    def python(self, source: str) -> str | list[Json] | dict[str, Json]:
-        """The uncoerced value: strings, lists and objects of them (ruling 2)."""
+    def python(self, source: str) -> Json:
+        """The uncoerced value: strings, lists and objects of them (ruling 2), and the literals of typed protocols."""
         if self.kind == "text":
             return self.text(source)
+        if self.kind == "literal":
+            return self.literal
         if self.kind == "list":
             return [item.python(source) for item in self.items]
         return {name: value.python(source) for name, value in self.entries.items()}
@@ -203,6 +207,8 @@ class Block(msgspec.Struct):
     calls: list[Call] = []
     diagnostics: list[Diag] = []
     comments: list[Comment] = []
+    aside: bool = False
+    """Only shown: it stands in reasoning or is an example (rulings 5 and 7), and counts as text."""
 
 
 class ToolHint(msgspec.Struct, frozen=True):
@@ -229,6 +235,8 @@ class ReadOptions(msgspec.Struct, frozen=True):
     allow_multiple_blocks: bool = False
     tools: dict[str, ToolHint] = {}
     """Known tools by id (and by alias), to guide the reading."""
+    strict: bool = False
+    """True: what was repaired is an error, and an ACTION block must be well-formed XML."""
     also: tuple[str, ...] = ()
     """Ids of registered protocols that ``auto`` reads besides the built-in ones."""
 

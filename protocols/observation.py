@@ -8,16 +8,27 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from html import escape
-from typing import Literal
 
+import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.model import Json
+from tamis.protocols.patterns import lazy
 from tamis.protocols.suggest import best, hint
 
-Style = Literal["action", "action-inputs", "tam", "vcp"]
+Style = str
+"""Whose sentences: ``action``, ``action-inputs``, ``tam``, ``vcp``, or the id of a protocol that words its results itself."""
+_OWN = frozenset(("action", "action-inputs", "tam", "vcp"))
+Shorten = Callable[[str], str]
+"""What is done to every value that a tool gave before it is put into its sentence."""
+
+# What would end the element or block that a value stands in; a value that holds it is shown with its bracket escaped.
+_ELEMENT_MARK = lazy(r"<(?=/?(?i:observation)\b)")
+_BLOCK_MARK = lazy(r"<{2,4}(?=\[(?i:(?:END_)?TOOL_(?:RESULT|DEFINITION))\]>{2,4})")
+_ESCAPE_MARK = lazy("「(?=[始末](?i:ESCAPE)」)")
 
 # Everything but tab and line end that a terminal, a log or a prompt could take for more than text (D74).
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -41,24 +52,125 @@ def value_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def style_of(protocol: str, shape: str = "") -> Style:
+    """Whose sentences the calls of a protocol get: its own."""
+    return "action-inputs" if protocol == "action" and shape == "inputs" else protocol
+
+
 def observation(
-    result: ExecutionResult, style: Style, *, step: int | None = None, problems: bool = False, request_id: str = ""
+    result: ExecutionResult,
+    style: Style,
+    *,
+    step: int | None = None,
+    problems: bool = False,
+    request_id: str = "",
+    shorten: Shorten = str,
 ) -> str:
     """The observation of one result.
 
     ``step`` is given for a TAM block of several steps; ``problems`` says that the call itself was wrong (unknown tool,
-    unfit arguments), which has its own sentence in the ACTION-by-tag style.
+    unfit arguments), which has its own sentence in the ACTION-by-tag style. ``shorten`` is applied to each value before it is put in.
     """
+    if style not in _OWN:
+        return _of_protocol(result, style, shorten)
     if style == "vcp":
-        return _vcp_block(result, request_id or result.call_id)
+        return _vcp_block(result, request_id or result.call_id, shorten)
     name = result.tool_id if step is None else f"{result.tool_id} (step {step})"
     if style == "action-inputs":
-        return f'<OBSERVATION tool_id="{escape(result.tool_id)}">{_sentence(result, name, "Output")}</OBSERVATION>'
+        inner = _ELEMENT_MARK.sub(r"\\u003c", _sentence(result, name, "Output", shorten))
+        return f'<OBSERVATION tool_id="{escape(result.tool_id)}">{inner}</OBSERVATION>'
     if problems and result.error is not UNSET:
+        told = shorten(result.error.message)
         if result.error.type == "UnknownTool":
-            return f"Observation: Error - {result.error.message}"
-        return f"Observation: Error - Invalid parameters for {name}: {result.error.message}"
-    return f"Observation: {_sentence(result, name, 'Result')}"
+            return f"Observation: Error - {told}"
+        return f"Observation: Error - Invalid parameters for {name}: {told}"
+    return f"Observation: {_sentence(result, name, 'Result', shorten)}"
+
+
+def _of_protocol(result: ExecutionResult, name: str, shorten: Shorten) -> str:
+    """The result as the protocol of that id words it; without such a protocol, ACTION's sentence."""
+    from tamis.protocols.plugins import find_protocol
+
+    protocol = find_protocol(name)
+    if protocol is None:
+        return observation(result, "action", shorten=shorten)
+    if result.output is not UNSET:
+        whole = value_text(result.output)
+        shown = shorten(whole)
+        if shown != whole:
+            result = msgspec.structs.replace(result, output=shown)
+    return protocol.format_tool_results((result,))
+
+
+class Observed(msgspec.Struct, frozen=True, kw_only=True):
+    """One result with what its observation needs to know; see ``observation``."""
+
+    result: ExecutionResult
+    style: Style
+    step: int | None = None
+    problems: bool = False
+    request_id: str = ""
+    given: str = ""
+    """An observation that only its origin could write (the place in a text); it is taken as it is."""
+
+    def text(self, shorten: Shorten = str) -> str:
+        """Its observation."""
+        if self.given:
+            return self.given
+        return observation(
+            self.result,
+            self.style,
+            step=self.step,
+            problems=self.problems,
+            request_id=self.request_id,
+            shorten=shorten,
+        )
+
+
+def observations(observed: Sequence[Observed], max_chars: int | None = None) -> str:
+    """The observations of several results, a line or block each.
+
+    With ``max_chars`` the values of tools (outputs, messages, details) are shortened until the whole text has no more characters:
+    short values stay whole, long ones are cut to one common length in their middle, which says how many characters are missing. Sentences
+    and markers are never cut, so a text of many results may still be longer.
+    """
+    lengths: list[int] = []
+
+    def note(value: str) -> str:
+        lengths.append(len(value))
+        return value
+
+    whole = "\n".join(one.text(note) for one in observed)
+    if max_chars is None or len(whole) <= max_chars:
+        return whole
+    left = max_chars - (len(whole) - sum(lengths))
+    limit = 0
+    for at, length in enumerate(sorted(lengths)):
+        limit = max(left, 0) // (len(lengths) - at)
+        if length > limit:
+            break
+        left -= length
+    return "\n".join(one.text(lambda value: cut_middle(value, limit)) for one in observed)
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """A text of at most ``limit`` characters: two thirds from its beginning, a third from its end, and how many are missing.
+
+    Where not even that note fits, the note alone.
+    """
+    if len(text) <= limit:
+        return text
+    keep = limit - len(_missing(len(text)))
+    if keep <= 0:
+        note = _missing(len(text)).strip(" …")
+        return note if len(note) < len(text) else text
+    tail = keep // 3
+    head = keep - tail
+    return f"{text[:head]}{_missing(len(text) - keep)}{text[len(text) - tail :]}"
+
+
+def _missing(count: int) -> str:
+    return f" … [{count} characters cut] … "
 
 
 def malformed(protocol: str, line: int, column: int, cause: str) -> str:
@@ -73,11 +185,11 @@ def unknown_tool(tool_id: str, known: list[str]) -> tuple[str, str | None]:
     return f"Unknown tool ID '{plain(tool_id[:256])}'{hint(found)}", found
 
 
-def _sentence(result: ExecutionResult, name: str, word: str) -> str:
+def _sentence(result: ExecutionResult, name: str, word: str, shorten: Shorten) -> str:
     if result.status == "success":
         value: Json = None if result.output is UNSET else result.output
         shown = value_text(value) if word == "Result" else json.dumps(value, ensure_ascii=False)
-        return f"Tool {name} executed successfully. {word}: {shown}"
+        return f"Tool {name} executed successfully. {word}: {shorten(shown)}"
     if result.status == "accepted":
         return f"Tool {name} was started as task {result.task_id}."
     if result.status == "cancelled" and result.attempts:
@@ -88,20 +200,20 @@ def _sentence(result: ExecutionResult, name: str, word: str) -> str:
     if error is UNSET:
         return f"Tool {name} failed."
     if result.status == "blocked":
-        return f"Tool {name} was not executed: policy forbids it: {plain(error.message.rstrip('.'))}."
-    sentence = f"Tool {name} failed. Error type: {error.type}. Message: {plain(error.message.rstrip('.'))}."
+        return f"Tool {name} was not executed: policy forbids it: {shorten(plain(error.message.rstrip('.')))}."
+    sentence = f"Tool {name} failed. Error type: {error.type}. Message: {shorten(plain(error.message.rstrip('.')))}."
     details = UNSET if error.details is UNSET else error.details.text
     if details is not UNSET and details.strip():
-        sentence += f" Details: {plain(details.strip())}"
+        sentence += f" Details: {shorten(plain(details.strip()))}"
     return sentence
 
 
-def _vcp_block(result: ExecutionResult, request_id: str) -> str:
+def _vcp_block(result: ExecutionResult, request_id: str, shorten: Shorten) -> str:
     if result.status == "success":
-        status, shown = "success", value_text(None if result.output is UNSET else result.output)
+        status, shown = "success", shorten(value_text(None if result.output is UNSET else result.output))
     else:
         status = "denied" if result.status == "denied" else "error"
-        shown = _sentence(result, result.tool_id, "Result")
+        shown = _sentence(result, result.tool_id, "Result", shorten)
     fields = {
         "request_id": request_id,
         "tool_name": result.tool_id,
@@ -114,5 +226,9 @@ def _vcp_block(result: ExecutionResult, request_id: str) -> str:
 
 
 def _marked(value: str) -> str:
+    value = _BLOCK_MARK.sub(lambda match: r"\u003c" * len(match.group()), value)
     # A value that holds the closing mark needs the ESCAPE form, which real VCP text knows (ruling 28).
-    return f"「始ESCAPE」{value}「末ESCAPE」" if "「末" in value or "「始" in value else f"「始」{value}「末」"
+    if "「末" not in value and "「始" not in value:
+        return f"「始」{value}「末」"
+    value = _ESCAPE_MARK.sub(r"\\u300c", value)
+    return f"「始ESCAPE」{value}「末ESCAPE」"

@@ -15,7 +15,7 @@ from tamis.protocols.tam.protocol import TAM
 from tamis.protocols.vcp.protocol import VCP
 
 BUILT_IN = ("action", "tam", "vcp")
-"""Read by ``auto``, in the order in which their openers are tried."""
+"""Read by ``auto``, in the order in which their openers are tried; ``json`` besides, where a text is nothing but call JSON."""
 
 _known: dict[str, CallProtocol] = {"action": ACTION, "tam": TAM, "vcp": VCP}
 _ID = re.compile(r"[a-z][a-z0-9]{0,31}")
@@ -35,9 +35,14 @@ def register(protocol: CallProtocol) -> None:
 
 def find_protocol(name: str) -> CallProtocol | None:
     """The protocol of that id, or None."""
+    if name == "json" and name not in _known:
+        # Few texts are call JSON; what reads it is loaded with the first.
+        from tamis.protocols.calljson.protocol import JSON
+
+        register(JSON)
     return _known.get(name)
 
 
 def known_protocols() -> tuple[str, ...]:
     """The ids of all protocols that are known, the built-in ones first."""
-    return tuple(_known)
+    return tuple(dict.fromkeys((*BUILT_IN, "json", *_known)))

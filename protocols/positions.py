@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from itertools import accumulate, count
+from operator import add
 from typing import Literal
 
 PositionEncoding = Literal["utf-8", "utf-16", "utf-32"]
@@ -30,15 +32,13 @@ class LineIndex:
     def __init__(self, text: str) -> None:
         self._text = text
         self._ascii = text.isascii()
-        starts = [0]
         if "\r" in text:
-            starts.extend(m.end() for m in _LINE_END.finditer(text))
+            self._starts = [0, *(m.end() for m in _LINE_END.finditer(text))]
         else:
-            at = text.find("\n")
-            while at >= 0:
-                starts.append(at + 1)
-                at = text.find("\n", at + 1)
-        self._starts = starts
+            # The lengths of the lines before, and one for each line end: no step of this is Python's.
+            lines = text.split("\n")
+            lines.pop()
+            self._starts = [0, *map(add, accumulate(map(len, lines)), count(1))]
 
     @property
     def line_count(self) -> int:
@@ -55,9 +55,13 @@ class LineIndex:
 
     def position(self, offset: int, encoding: PositionEncoding = "utf-32") -> tuple[int, int]:
         """The zero-based (line, character) of a code-point offset; an offset outside the text is clamped into it."""
-        offset = min(max(offset, 0), len(self._text))
-        line = bisect_right(self._starts, offset) - 1
-        start = self._starts[line]
+        starts = self._starts
+        if offset < 0:
+            offset = 0
+        elif offset > len(self._text):
+            offset = len(self._text)
+        line = bisect_right(starts, offset) - 1
+        start = starts[line]
         if self._ascii or encoding == "utf-32":
             return line, offset - start
         return line, _units(self._text[start:offset], encoding)

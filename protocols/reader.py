@@ -16,6 +16,7 @@ import msgspec
 from tamis.protocols.base import CallProtocol, Source
 from tamis.protocols.catalogue import severity
 from tamis.protocols.context import THINK, THINK_CLOSE, Context
+from tamis.protocols.envelope import unescaped, unwrapped
 from tamis.protocols.model import Block, Call, Diag, Document, Edit, Fix, ReadOptions
 from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols
 
@@ -25,6 +26,10 @@ _MAX_MENTIONS = 1_000
 # Where a marker can begin, cheap to look for: a literal ``<`` first, which the search jumps to, then what may follow it.
 _CANDIDATE = re.compile(r"<(?=[\s<|｜\[［【/\u00ad\u200b-\u200f\u2060\ufeff]{0,12}+(?i:ac|t|r|e))")
 _WIDE_CANDIDATE = re.compile(r"＜|《(?=《)")
+# One look at the first character tells nearly every text from a document of call JSON (W14).
+_MAY_BE_JSON = frozenset("{[`~\ufeff \t\r\n")
+_JSON_START = re.compile(r"[\ufeff \t\r\n]*+[{\[`~]")
+_DEFAULTS = ReadOptions()
 _TICKS = re.compile(r"`++")
 _TILDES = re.compile(r"~{3,}+")
 
@@ -68,7 +73,6 @@ class _Scan:
     def __init__(self, text: str, ids: tuple[str, ...]) -> None:
         self._text = text
         self._markers = _markers(ids)
-        self._escaped = _escaped(ids)
         self._heads: dict[str, re.Match[str] | None] = {}
         self._find: dict[str, Callable[[int], re.Match[str] | None]] = {"marker": self._marker}
         for i in ids:
@@ -79,11 +83,14 @@ class _Scan:
         if "＜" in text or ("《" in text and "《《" in text):
             self._find["wide"] = self._wide
         if "&" in text and "&lt;" in text:
-            self._find["escaped"] = lambda at: self._escaped.search(text, at)
+            self._find["escaped"] = lambda at: _escaped(ids).search(text, at)
 
     def anything(self) -> bool:
         """True when any marker stands in the text, so that a pass is due."""
-        if not any(self._next(kind, 0) is not None for kind in self._find):
+        for kind in self._find:
+            if self._next(kind, 0) is not None:
+                break
+        else:
             return False
         text = self._text
         if "`" in text:
@@ -94,6 +101,8 @@ class _Scan:
 
     def next(self, at: int) -> re.Match[str] | None:
         """The first match that begins at or after ``at``."""
+        if len(self._find) == 1:
+            return self._next("marker", at)
         best: re.Match[str] | None = None
         for kind in self._find:
             match = self._next(kind, at)
@@ -102,10 +111,12 @@ class _Scan:
         return best
 
     def _next(self, kind: str, at: int) -> re.Match[str] | None:
-        head = self._heads.get(kind)
-        if kind in self._heads and (head is None or head.start() >= at):
-            return head
-        head = self._heads[kind] = self._find[kind](at)
+        heads = self._heads
+        if kind in heads:
+            head = heads[kind]
+            if head is None or head.start() >= at:
+                return head
+        head = heads[kind] = self._find[kind](at)
         return head
 
     def _marker(self, at: int) -> re.Match[str] | None:
@@ -131,12 +142,35 @@ def read_text(text: str, protocol: str = "auto", options: ReadOptions | None = N
     Never raises, whatever the text (an unknown ``protocol`` is a ``ValueError``); linear in its length. Offsets are code points. ``calls`` holds the calls of all blocks
     in order, also those that may not run (``executable`` says so); ``diagnostics`` is sorted by place.
     """
-    options = options or ReadOptions()
-    ids = (*BUILT_IN, *options.also) if protocol == "auto" else (protocol,)
-    reading = _Reading(Source(text), ids, options)
+    if options is None:
+        options = _DEFAULTS
+    ids = (protocol,) if protocol != "auto" else (*BUILT_IN, *options.also) if options.also else BUILT_IN
+    source = Source(text)
+    unfinished = False
+    if text[:1] in _MAY_BE_JSON and protocol in ("auto", "json") and _JSON_START.match(text) is not None:
+        from tamis.protocols.calljson.document import read_call_document
+
+        found = read_call_document(source, protocol, options)
+        if not isinstance(found, str):
+            if options.strict:
+                from tamis.protocols.strict import lift
+
+                lift(found)
+            return found
+        unfinished = found == "unfinished"
+    reading = _Reading(source, ids, options)
     if reading.scan.anything():
         reading.walk()
-    return reading.document()
+    document = reading.document()
+    if unfinished:
+        # What looks like a block may turn out to stand in an argument of call JSON (ruling 1).
+        for block in document.blocks:
+            _withhold(block)
+    if options.strict:
+        from tamis.protocols.strict import lift
+
+        lift(document)
+    return document
 
 
 class _Reading:
@@ -170,7 +204,7 @@ class _Reading:
                 if not context.think(start, end):
                     self._stray(start, end, hint=True)
             elif not kind:
-                self.diagnostics.append(Diag("TC010", (start, end)))
+                self.diagnostics.append(Diag("TC010", (start, end), fix=unescaped(self.source, start, end)))
             elif kind.endswith("_close"):
                 self._stray(start, end, hint=context.fence is not None or context.depth > 0)
             elif start > 0 and text[start - 1] == "\\":
@@ -264,7 +298,7 @@ class _Reading:
         """Withholds a block in reasoning or in an example, with a hint (rulings 5 and 7); False for any other."""
         start = block.span[0]
         if start in self.in_reasoning:
-            _withhold(block)
+            show_only(block)
             block.diagnostics = [Diag("TC017", block.open), *_softened(block.diagnostics)]
             return True
         fence = self.context.fence_of.get(start)
@@ -273,12 +307,12 @@ class _Reading:
         mode = self.options.fenced_calls
         wrapper = fence.wrapper and _protocol(block.protocol).markers.fence == "wrapper"
         if mode == "run" or (mode == "auto" and wrapper):
-            block.diagnostics.insert(0, Diag("TC008", block.open))
+            block.diagnostics.insert(0, Diag("TC008", block.open, fix=unwrapped(self.text, fence, block)))
             if not fence.closed and not self.options.complete:
                 # What follows could still make the fence an example (ruling 1).
                 _withhold(block)
             return False
-        _withhold(block)
+        show_only(block)
         marker = self.text[block.open[0] : block.open[1]]
         block.diagnostics = [Diag("TC009", block.open, {"marker": marker}), *_softened(block.diagnostics)]
         return True
@@ -298,6 +332,14 @@ class _Reading:
 def _withhold(block: Block) -> None:
     for call in block.calls:
         call.executable = False
+
+
+def show_only(block: Block) -> None:
+    """Sets a block aside: nothing of it runs, and its findings are hints, which are never repairs (interface, ``repairs``)."""
+    block.aside = True
+    _withhold(block)
+    for call in block.calls:
+        call.repairs = []
 
 
 def _softened(diagnostics: list[Diag]) -> list[Diag]:

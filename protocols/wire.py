@@ -5,13 +5,13 @@ Must not know where a text came from or what is done with the result.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import UNSET
 
 from tamis.protocols import contract
 from tamis.protocols.catalogue import CATALOGUE, message, severity
-from tamis.protocols.model import Call, Diag, Document, escape_pointer
+from tamis.protocols.model import Call, Diag, Document, Json, escape_pointer
 from tamis.protocols.positions import LineIndex, PositionEncoding, Span
 
 
@@ -37,7 +37,7 @@ def parse_result(document: Document, encoding: PositionEncoding | None, prefix: 
             for block in document.blocks
         ],
         calls=[
-            _call(call, index, f"{prefix}-{index + 1}", text, lines, encoding)
+            wire_call(call, index, f"{prefix}-{index + 1}", call.args(text), lines, encoding)
             for index, call in enumerate(document.calls)
         ],
         diagnostics=[diagnostic(diag, lines, encoding) for diag in document.diagnostics],
@@ -73,7 +73,15 @@ def diagnostic(diag: Diag, lines: LineIndex, encoding: PositionEncoding | None) 
     )
 
 
-def to_range(span: Span, lines: LineIndex, encoding: PositionEncoding | None) -> contract.Range:
+class Lines(Protocol):
+    """Whatever tells the line and character of an offset."""
+
+    def position(self, offset: int, encoding: PositionEncoding = "utf-32") -> tuple[int, int]:
+        """As ``LineIndex.position``."""
+        ...
+
+
+def to_range(span: Span, lines: Lines, encoding: PositionEncoding | None) -> contract.Range:
     """An LSP range of code-point offsets; with ``offset`` when ``encoding`` is None."""
     start_line, start_character = lines.position(span[0], encoding or "utf-32")
     end_line, end_character = lines.position(span[1], encoding or "utf-32")
@@ -84,19 +92,24 @@ def to_range(span: Span, lines: LineIndex, encoding: PositionEncoding | None) ->
     )
 
 
-def _call(
-    call: Call, index: int, call_id: str, text: str, lines: LineIndex, encoding: PositionEncoding | None
+def wire_call(
+    call: Call, index: int, call_id: str, args: dict[str, Json], lines: Lines, encoding: PositionEncoding | None
 ) -> contract.WireCall:
+    """One call with its uncoerced ``args``."""
     ranges: dict[str, contract.Range] = {}
     for param in call.params:
-        for pointer, value in param.value.walk(f"/{escape_pointer(param.name)}"):
+        value, pointer = param.value, f"/{escape_pointer(param.name)}"
+        if value.kind == "text":
             ranges[pointer] = to_range(value.span, lines, encoding)
+            continue
+        for place, part in value.walk(pointer):
+            ranges[place] = to_range(part.span, lines, encoding)
     return contract.WireCall(
         call_id=call_id,
         index=index,
         protocol=call.protocol,
         tool_id=call.tool_id,
-        args=call.args(text),
+        args=args,
         step=UNSET if call.step is None else call.step,
         on_error=UNSET if call.on_error is None else call.on_error,
         retry=UNSET if call.retry is None else call.retry,

@@ -13,6 +13,7 @@ GROUPS = {
     "AX": "ACTION",
     "TM": "TAM",
     "VC": "VCP",
+    "HM": "Calls in JSON",
     "VA": "Tools, arguments and schemas",
     "MF": "Manifests",
     "PF": "Agent profiles",

@@ -14,7 +14,7 @@ from tamis.protocols.positions import Span
 _QUOTES = "\"'“”„‘’`"
 _ATTRIBUTE = lazy(
     rf"""\s*+(?:
-        (?P<name>[^\s=<>{_QUOTES}]++)\s*+(?:=\s*+(?P<value>"[^"]*+"|'[^']*+'|[{_QUOTES}][^{_QUOTES}]*+[{_QUOTES}]|[^\s=]++))?
+        (?P<name>(?:(?!:[{_QUOTES}])[^\s=＝<>{_QUOTES}])++)\s*+(?:(?:[=＝]|:(?=\s*+[{_QUOTES}]))\s*+(?P<value>"[^"]*+"|'[^']*+'|[{_QUOTES}][^{_QUOTES}]*+[{_QUOTES}]|[^\s=]++))?
         | =\s*+(?P<bare>"[^"]*+"|'[^']*+'|[^\s=]++)
         | (?P<junk>[^\s]++)
     )""",
@@ -55,6 +55,8 @@ def read_attributes(text: str, span: Span | None) -> list[Attribute]:
             continue
         start, stop = match.span(group)
         straight = len(raw) >= 2 and raw[0] in "\"'" and raw[-1] == raw[0]
+        if group == "value" and "=" not in text[match.end("name") : start]:
+            straight = False
         while stop > start and text[stop - 1] in _QUOTES and (not straight or stop == match.end(group)):
             stop -= 1
         while start < stop and text[start] in _QUOTES and (not straight or start == match.start(group)):

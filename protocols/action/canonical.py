@@ -1,7 +1,9 @@
 """The canonical path of the ACTION protocol: what is written as the seeds say, in one pass of one expression.
 
 It gives up (None) on anything unusual; the tolerant path then reads the block and owns the diagnostics. Both give the same
-result for every text that this one takes (a test), so it must not repair, warn or guess.
+result for every text that this one takes (a test), so it must not repair, warn or guess. Most blocks hold one call with
+plain values: a loop reads them that knows nothing else. Comments, nested elements, repeats and several calls are for
+``_Canonical``.
 """
 
 from __future__ import annotations
@@ -35,19 +37,31 @@ from tamis.protocols.positions import Span
 _STEP = lazy(
     r"""\s*+<(?:
         (?P<name>[A-Za-z_][A-Za-z0-9_.:\-]*+)(?:[ ]name="(?P<attr>[^"<>&]++)")?>
-            (?:(?P<text>[^<&]*+)(?P<leaf></(?P=name)>)?)
+            (?:(?P<text>[^<]*+)(?P<leaf></(?P=name)>)?)
         | (?P<self>[A-Za-z_][A-Za-z0-9_.:\-]*+)\s*+/>
         | /(?P<close>[A-Za-z_][A-Za-z0-9_.:\-]*+)>
         | (?P<comment>!--)
     )""",
     re.VERBOSE,
 )
+# A call with its first parameter; then, over and over, the end of one parameter with the start of the next, or the call's end.
+_NAME = r"[A-Za-z_][A-Za-z0-9_.:\-]{0,255}+"
+_TAG_HEAD = lazy(rf"\s*+<({_NAME})>\s*+<({_NAME})>")
+_TAG_NEXT = lazy(rf"\s*+</({_NAME})>\s*+<(?:({_NAME})|/({_NAME}))>")
+_INPUTS_HEAD = lazy(
+    r'\s*+<tool_id>\s*+([A-Za-z0-9_][\w:.\-/@]{0,255}+)\s*+</tool_id>\s*+<inputs>\s*+<input name="([^"<>&]++)">'
+)
+_INPUTS_NEXT = lazy(r'\s*+</(input)>\s*+<(?:input name="([^"<>&]++)"|/(inputs))>')
+_END = lazy(r"\s*+</ACTION>")
 _CLOSE = lazy(r"</([A-Za-z_][A-Za-z0-9_.:\-]*+)>")
 _ATTRIBUTE_NAME = lazy(
-    r"[^\s\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad\"'“”‘’`](?:[^\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad\"'“”‘’`]*[^\s\"'“”‘’`])?"
+    r"[^\s\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad\"'“”‘’`](?:[^\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad\"'“”‘’`]*[^\s\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad\"'“”‘’`])?"
 )
 _ACTION_MARK = lazy(r"<[\s/]{0,8}+(?i:action)\b")
 _TOOL_ID = lazy(r"[A-Za-z0-9_][\w:.\-/@]*+")
+_NO_PARAMS = ("action", INPUTS)
+"""Both of six letters."""
+_INPUT_HEAD = len('<input name="')
 _RESERVED = STRONG_TOOL_ID | TOOL_ID_ALIASES | INPUTS_LIKE | INPUT_LIKE | WRAPPERS | {INPUTS, "action"}
 
 
@@ -59,17 +73,127 @@ def read_canonical(source: Source, opener: Span, limit: int, options: ReadOption
     """The block at ``opener``, or None when anything in it is unusual."""
     text = source.text
     try:
-        block = _Canonical(source, opener, limit, options).read()
+        block = _flat(source, opener, limit) or _Canonical(source, opener, limit, options).read()
     except _Unusual:
         return None
     start, end = block.span
     if end - start > MAX_BLOCK_CHARS or control_characters(text, start, end):
         return None
     # A second closing marker before the next opener may mean that a value holds the first.
-    after = _ACTION_MARK.search(text, end) if source.find("ction", end) >= 0 or source.find("CTION", end) >= 0 else None
+    after = _ACTION_MARK.search(text, end)
     if after is not None and "/" in after.group():
         return None
     return block
+
+
+def _flat(source: Source, opener: Span, limit: int) -> Block | None:
+    """One call whose values are texts or CDATA sections, each name once; None for what ``_Canonical`` may still know."""
+    text = source.text
+    find, startswith = text.find, text.startswith
+    match = _TAG_HEAD.match(text, opener[1], limit)
+    tag = match is not None and match.group(1).lower() not in _RESERVED
+    if not tag:
+        match = _INPUTS_HEAD.match(text, opener[1], limit)
+    if match is None:
+        return None
+    tool, key = match.group(1, 2)
+    tool_span = match.span(1)
+    following = _TAG_NEXT if tag else _INPUTS_NEXT
+    ampersand = source.find("&", tool_span[1])
+    params: dict[str, Param] = {}
+    while True:
+        if key in params or (len(key) == 6 and key.lower() in _NO_PARAMS if tag else not _is_name(key)):
+            return None
+        name_span = match.span(2)
+        start = match.end()
+        end = find("<", start, limit)
+        if end < 0:
+            raise _Unusual
+        if startswith("/", end + 1):
+            if 0 <= ampersand < start:
+                ampersand = source.find("&", start)
+            if 0 <= ampersand < end:
+                value = _escaped(text, start, end)
+                if value is None:
+                    raise _Unusual
+            elif start == end or text[start].isspace() or text[end - 1].isspace():
+                value = _plain(text, start, end)
+            else:
+                value = Value("text", (start, end), (Piece(start, end),))
+        elif start < end and not text[start:end].isspace():
+            raise _Unusual
+        elif startswith("![CDATA[", end + 1):
+            start = end + 9
+            close = _section_end(source, start, limit)
+            if close is None:
+                raise _Unusual
+            end = close + 3
+            start, close = trim_cdata(text, start, close)
+            value = Value("text", (start, close), (Piece(start, close),) if start < close else (), cdata=True)
+        else:
+            return None
+        match = following.match(text, end, limit)
+        if match is None:
+            return None
+        closed, then, closes_call = match.groups()
+        whole = match.end(1) + 1
+        if tag:
+            if closed != key:
+                raise _Unusual
+            params[key] = Param(key, value, (name_span[0] - 1, whole), name_span, key)
+        else:
+            params[key] = Param(key, value, (name_span[0] - _INPUT_HEAD, whole), name_span, key, "input")
+        if closes_call is not None:
+            break
+        key = then
+    outer = match.end()
+    last = _END.match(text, outer, limit)
+    if (tag and closes_call != tool) or len(params) > MAX_PARAMS:
+        raise _Unusual
+    if last is None:
+        return None
+    call = Call(
+        "action",
+        tool,
+        tool_span,
+        (find("<", opener[1]), outer),
+        list(params.values()),
+        shape="tag" if tag else "inputs",
+    )
+    end = last.end()
+    return Block("action", (opener[0], end), opener, (end - 9, end), calls=[call])
+
+
+def _plain(text: str, start: int, end: int) -> Value:
+    """Element text without an entity."""
+    if start < end and (text[start].isspace() or text[end - 1].isspace()):
+        start, end = trim_layout(text, start, end)
+    return Value("text", (start, end), (Piece(start, end),) if start < end else ())
+
+
+def _escaped(text: str, start: int, end: int) -> Value | None:
+    """Element text with entities; None when an ampersand begins none that is known."""
+    start, end = trim_layout(text, start, end)
+    decoded = Decoded()
+    decoded.text(text, start, end)
+    if decoded.raw_ampersands or decoded.undefined:
+        return None
+    return Value("text", (start, end), tuple(decoded.pieces))
+
+
+def _section_end(source: Source, start: int, limit: int) -> int | None:
+    """Where the CDATA section whose text begins at ``start`` is closed; None when it may hold another section."""
+    close = source.find("]]>", start)
+    if close < 0 or close + 3 > limit:
+        return None
+    bracket = source.text.find("<", start, close)
+    if bracket >= 0 and source.text.find("<![CDATA[", bracket, close) >= 0:
+        return None
+    return close
+
+
+def _is_name(key: str) -> bool:
+    return key.isidentifier() or _ATTRIBUTE_NAME.fullmatch(key) is not None
 
 
 class _Canonical:
@@ -127,6 +251,8 @@ class _Canonical:
             start = match.end()
             end = self._text.find("-->", start, min(self._limit, start + 10_000))
             if end < 0:
+                raise _Unusual
+            if self._text.find("--", start, end) >= 0 or self._text.endswith("-", start, end):
                 raise _Unusual
             self._at = end + 3
             self._comments.append(Comment((start - 4, end + 3), self._text[start:end].strip()))
@@ -186,15 +312,14 @@ class _Canonical:
             return Value("text", (match.end(), match.end()))
         start, end = match.span("text")
         if match.group("leaf") is not None:
-            if start < end and (text[start].isspace() or text[end - 1].isspace()):
-                start, end = trim_layout(text, start, end)
-            return Value("text", (start, end), (Piece(start, end),) if start < end else ())
+            value = _escaped(text, start, end) if text.find("&", start, end) >= 0 else _plain(text, start, end)
+            if value is None:
+                raise _Unusual
+            return value
         if text.startswith("<![CDATA[", end):
             if start < end and not text[start:end].isspace():
                 raise _Unusual
             return self._cdata(end, name)
-        if end < self._limit and text[end] == "&":
-            return self._escaped(start, name)
         if start < end and not text[start:end].isspace():
             raise _Unusual
         if depth > MAX_DEPTH // 2:
@@ -203,30 +328,13 @@ class _Canonical:
 
     def _cdata(self, at: int, name: str) -> Value:
         start = at + 9
-        close = self._source.find("]]>", start)
-        if close < 0 or close + 3 > self._limit or self._text.find("<![CDATA[", start, close) >= 0:
+        close = _section_end(self._source, start, self._limit)
+        if close is None:
             raise _Unusual
         self._at = close + 3
         self._closing(name)
         start, end = trim_cdata(self._text, start, close)
         return Value("text", (start, end), (Piece(start, end),) if start < end else (), cdata=True)
-
-    def _escaped(self, start: int, name: str) -> Value:
-        text = self._text
-        end = text.find("<", start, self._limit)
-        if end < 0:
-            raise _Unusual
-        decoded = Decoded()
-        start_of_text, stop = trim_layout(text, start, end)
-        decoded.text(text, start_of_text, stop)
-        if decoded.raw_ampersands or decoded.undefined:
-            raise _Unusual
-        self._at = end
-        match = _CLOSE.match(text, end, self._limit)
-        if match is None or match.group(1) != name:
-            raise _Unusual
-        self._at = match.end()
-        return Value("text", (start_of_text, stop), tuple(decoded.pieces))
 
     def _closing(self, name: str) -> None:
         at = self._at
@@ -307,7 +415,7 @@ class _Canonical:
         """True for an element with elements inside: what it is, the tool's schema says."""
         if match.group("leaf") is not None or match.group("self") is not None:
             return False
-        return not self._text.startswith(("<![CDATA[", "&"), match.end())
+        return not self._text.startswith("<![CDATA[", match.end())
 
 
 def _joined(before: Value, value: Value) -> Value:

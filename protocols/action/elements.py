@@ -6,14 +6,14 @@ an element means to a call.
 
 from __future__ import annotations
 
-from tamis.protocols.action.decode import trim_blank, trim_layout
+from tamis.protocols.action.decode import indent, trim_blank, trim_layout
 from tamis.protocols.action.findings import Element, Findings
 from tamis.protocols.action.names import (
     INPUTS_ALIASES,
     STRONG_TOOL_ID,
     TOOL_ID_ALIASES,
 )
-from tamis.protocols.action.tokens import INVISIBLE, Token
+from tamis.protocols.action.tokens import DECORATION, INVISIBLE, Token
 from tamis.protocols.action.values import HTML, ValueReader
 from tamis.protocols.model import (
     Comment,
@@ -25,7 +25,16 @@ from tamis.protocols.patterns import lazy
 _EXCERPT = 40
 _NO_TAG = "?"
 """For ``_alias``: no single other tag would do."""
-_TAG_SAFE = lazy(r"[A-Za-z_][\w.:\-/]*")
+_SPOILT_LEFT = lazy(
+    r"(?:(?P<bracket>\\?[<＜]\s{0,4}[/\\／|]{0,2})|(?P<entity>\\?&(?:lt|#60);)?\s{0,4}[/\\／|]{1,2})\s{0,4}\Z"
+)
+_SPOILT_RIGHT = lazy(r"\s{0,4}+/?(?:(?P<bracket>\\?[>＞]{1,2})|(?P<entity>\\?&(?:gt|#62);))?\Z")
+"""What stands around the name of a closing tag that is written as it must not be."""
+_MAX_SPOILT = 24
+_MAX_NOISE = 400
+_LOOSE = " \t\r\n>"
+_LOST_TAG = lazy(r"(?:^|[\s<＜\\]|&lt;)/{0,1}[^\W\d][\w.:\-]{0,80}(?:\\?[>＞]|&gt;)|(?i:\bname)\s{0,4}=\s{0,4}[\"'“「]")
+"""A tag that lost a bracket, in text between elements: what it opened must not be dropped."""
 
 
 class ElementReader:
@@ -42,6 +51,7 @@ class ElementReader:
         self.values = ValueReader(text, tokens, findings)
         self.end = 0
         """Where the last thing that belongs to the block ends."""
+        self.opener_start = 0
         self.opener_end = 0
         self.cut = False
         """True when the block is open at its end inside a call."""
@@ -68,7 +78,7 @@ class ElementReader:
                 at = token.end
                 i += 1
                 continue
-            self._gap(at, token.start)
+            self._gap(at, token.start, token.end if token.kind == "open" else 0)
             if token.kind in ("open", "self"):
                 element, i = self._element(i, b, end, level, closed=closed)
                 if element is None:
@@ -103,8 +113,8 @@ class ElementReader:
         elif token.kind == "cdata":
             self._noise(token.start, token.end)
 
-    def _gap(self, start: int, end: int) -> None:
-        """Text between elements: layout is nothing, anything else is noise (TC011)."""
+    def _gap(self, start: int, end: int, opened: int = 0) -> None:
+        """Text between elements: layout is nothing, anything else is noise (TC011); ``opened``: where the tag behind it ends."""
         if start >= end:
             return
         gap = self.text[start:end]
@@ -121,18 +131,30 @@ class ElementReader:
             )
             return
         lead = len(gap) - len(gap.lstrip())
-        self._noise(start + lead, start + lead + len(rest))
+        # Quotes on both sides of a tag: the second one may be part of the value, or not.
+        quoted = opened > 0 and gap[-1] in DECORATION + "*" and self.text.startswith(gap[-1], opened)
+        self._noise(
+            start + lead, start + lead + len(rest), error=quoted or _LOST_TAG.search(rest[:_MAX_NOISE]) is not None
+        )
 
-    def _noise(self, start: int, end: int) -> None:
+    def _noise(self, start: int, end: int, *, error: bool = False) -> None:
         excerpt = self.text[start : min(end, start + _EXCERPT)]
+        edits = (Edit(start, end, ""),)
         self.findings.add(
-            "TC011", (start, end), {"excerpt": excerpt}, edits=(Edit(start, end, ""),), title="Remove the text"
+            "TC011", (start, end), {"excerpt": excerpt}, edits=edits, title="Remove the text", error=error
         )
 
     def _element(self, i: int, b: int, end: int, level: str, *, closed: bool) -> tuple[Element | None, int]:
         token = self.tokens[i]
         if token.kind == "self" or (i < token.partner < b):
             element, after = self.values.element(i)
+            if token.kind == "open" and self.tokens[token.partner].key != token.key:
+                end = trim_blank(self.text, element.start, element.end)[1]
+                at = self._spoilt(token, element.start, end)
+                if at >= 0:
+                    # Closed twice, both times oddly: where the element ends is unclear.
+                    args: dict[str, str | int] = {"raw": self.text[at:end], "canonical": f"</{token.name}>"}
+                    self.findings.add("TC004", (at, end), args, error=True)
             if i in self.inner_end:
                 element.end = self.inner_end[i]
             return element, after
@@ -145,17 +167,28 @@ class ElementReader:
 
     def _open_at_block(self, i: int, b: int, end: int) -> tuple[Element, int]:
         """A tool, ``<tool_id>`` or ``<inputs>`` that is never closed: it ends with the block (ruling 18)."""
-        token = self.tokens[i]
+        text, token = self.text, self.tokens[i]
         self.values.check_tag(token)
         if token.key in TOOL_ID_ALIASES and token.attributes is None:
             stop = next((k for k in range(i + 1, b) if self.tokens[k].kind in ("open", "self", "comment")), b)
             here = self.tokens[stop].start if stop < b else end
             if self.text[token.end : here].strip():
+                if stop < b and self.tokens[stop].key == token.key and self.tokens[stop].partner < 0:
+                    return self._missing_slash(i, stop)
                 return self._ended(i, stop, here, "AX102")
         stop, unclear = b, False
+        columns = set[int]()
         k = i + 1
+        at = token.end
         while k < b:
             inner = self.tokens[k]
+            if text[at : inner.start].strip() and self._spoilt(token, at, trim_blank(text, at, inner.start)[1]) >= 0:
+                stop = k
+                break
+            if inner.kind in ("open", "self") and inner.key == token.key and not inner.raw:
+                if inner.partner < 0 and not self._more(k + 1, b, inner.end, end):
+                    return self._missing_slash(i, k)
+                unclear = True
             if inner.kind == "open" and not inner.raw:
                 if k > i + 1 and inner.name in self.options.tools:
                     stop = k
@@ -163,11 +196,28 @@ class ElementReader:
                 if token.key in INPUTS_ALIASES and inner.key in STRONG_TOOL_ID:
                     stop = k
                     break
-                unclear = unclear or self._sibling(token, k)
+                unclear = unclear or self._sibling(token, k) or ":" in inner.name or "/" in inner.name
+                if inner.partner > k and k > i + 1 and indent(text, inner.start) < 0:
+                    # Nothing in it, and no layout to tell a parameter from another tool.
+                    unclear = unclear or not text[inner.end : self.tokens[inner.partner].start].strip()
+                columns.add(indent(text, inner.start))
             k = inner.partner + 1 if inner.kind == "open" and inner.partner > k else k + 1
+            at = self.tokens[k - 1].end
+        column = indent(text, token.start)
+        if column in columns and (len(columns) > 1 or column > max(0, indent(text, self.opener_start))):
+            # As far indented as the open tool where the block indents its levels: it may be a tool of its own.
+            unclear = True
         here = self.tokens[stop].start if stop < b else end
         code = "AX156" if token.key in INPUTS_ALIASES else "AX103"
         return self._ended(i, stop, here, code, error=unclear)
+
+    def _more(self, k: int, b: int, at: int, end: int) -> bool:
+        """True when anything but blanks and comments stands between token ``k`` and the end."""
+        for token in self.tokens[k:b]:
+            if token.kind != "comment" or self.text[at : token.start].strip():
+                return True
+            at = token.end
+        return bool(self.text[at:end].strip())
 
     def _sibling(self, token: Token, k: int) -> bool:
         """True when the element ``k`` looks like another tool: as far indented as the open one, with elements inside."""
@@ -176,7 +226,7 @@ class ElementReader:
             self.tokens[m].kind == "open" for m in range(k + 1, min(inner.partner, k + 9))
         ):
             return False
-        return _indent(self.text, token.start) == _indent(self.text, inner.start)
+        return indent(self.text, token.start) == indent(self.text, inner.start)
 
     def _open_at_tool(self, i: int, b: int, end: int) -> tuple[Element, int]:
         """A parameter that is never closed: its value ends at the next parameter or the tool's end (ruling 18)."""
@@ -186,18 +236,24 @@ class ElementReader:
         unclear = False
         while k < b:
             inner = self.tokens[k]
+            if inner.kind == "self" and inner.key == token.key and inner.attributes is None:
+                follow = self.tokens[k + 1] if k + 1 < b else None
+                rest = text[inner.end : follow.start if follow is not None else end]
+                if not rest.strip(_LOOSE):
+                    return self._missing_slash(i, k)
             if inner.kind == "open" and not inner.raw:
                 glued = inner.start > 0 and not text[inner.start - 1].isspace() and text[inner.start - 1] != ">"
                 if inner.partner > k:
                     # In the middle of a sentence it may as well be markup of the open value.
-                    unclear = (inner.key == token.key or inner.key in HTML) and _in_sentence(
-                        text, token.end, inner.start
-                    )
+                    same = inner.key == token.key
+                    unclear = (same or inner.key in HTML) and _in_sentence(text, token.end, inner.start)
+                    if same and not text[inner.end : self.tokens[inner.partner].start].strip():
+                        unclear = True
                     break
-                if inner.key == token.key and not token.attributes:
+                if inner.key == token.key and not inner.attributes:
                     follow = self.tokens[k + 1] if k + 1 < b else None
                     rest = text[inner.end : follow.start if follow is not None else end]
-                    if not rest.strip() and text[token.end : inner.start].strip():
+                    if not rest.strip(_LOOSE) and text[token.end : inner.start].strip():
                         return self._missing_slash(i, k)
                 first = _line_start(text, inner.start)
                 if inner.key == token.key or first or not (glued or inner.key in HTML):
@@ -206,8 +262,12 @@ class ElementReader:
             k += 1
         here = self.tokens[k].start if k < b else end
         after = b if k >= b else k
+        if k < b and not text[token.end : here].strip():
+            # Nothing before the next element: it may as well be a part of the open one.
+            column = indent(text, token.start)
+            unclear = unclear or column < 0 or indent(text, here) != column
         if not unclear:
-            unclear = self._noise_behind(after, b, end)
+            unclear = self._noise_behind(after, b, end) or text[here - 1] == "\\"
         return self._ended(i, k, here, "AX102", error=unclear)
 
     def _noise_behind(self, k: int, b: int, end: int) -> bool:
@@ -229,7 +289,8 @@ class ElementReader:
 
     def _missing_slash(self, i: int, k: int) -> tuple[Element, int]:
         token, closing = self.tokens[i], self.tokens[k]
-        edit = Edit(closing.start + 1, closing.start + 1, "/")
+        raw = self.text[slice(*token.name_span)]
+        edit = Edit(closing.start, closing.end, f"</{raw}>")
         self.findings.add(
             "AX132", (closing.start, closing.end), {"name": token.name}, edits=(edit,), title=f"Write </{token.name}>"
         )
@@ -239,6 +300,9 @@ class ElementReader:
     def _ended(self, i: int, stop: int, here: int, code: str, *, error: bool = False) -> tuple[Element, int]:
         token = self.tokens[i]
         end = trim_blank(self.text, token.end, here)[1]
+        closer = self._spoilt_close(i, stop, end) if not error else None
+        if closer is not None:
+            return closer, stop
         where = "the end of the block"
         if stop < len(self.tokens):
             after = self.tokens[stop]
@@ -255,14 +319,40 @@ class ElementReader:
         )
         return Element(token, i + 1, stop, token.end, end, end, closed=False), stop
 
+    def _spoilt_close(self, i: int, stop: int, end: int) -> Element | None:
+        """The element when what stands at its end was meant as its closing tag: ``/a>``, ``＜/a＞``, ``<\\/a>``, ``&lt;/a&gt;``."""
+        token = self.tokens[i]
+        at = self._spoilt(token, token.end, end)
+        if at < 0 or (stop - 1 > i and self.tokens[stop - 1].end > at):
+            # There is none, or it is a part of another tag.
+            return None
+        raw = self.text[slice(*token.name_span)]
+        args: dict[str, str | int] = {"raw": self.text[at:end], "canonical": f"</{token.name}>"}
+        edits = (Edit(at, end, f"</{raw}>"),)
+        again = self._spoilt(token, token.end, trim_blank(self.text, token.end, at)[1]) >= 0
+        self.findings.add("TC004", (at, end), args, edits=edits, title=f"Write </{token.name}>", error=again)
+        return Element(token, i + 1, stop, token.end, at, end, closed=True)
+
+    def _spoilt(self, token: Token, start: int, end: int) -> int:
+        """Where the misspelled closing tag of ``token`` begins that ends at ``end``; -1 where there is none."""
+        name = self.text[slice(*token.name_span)]
+        start = max(start, end - len(name) - _MAX_SPOILT)
+        tail = self.text[start:end]
+        right = _SPOILT_RIGHT.search(tail)
+        if right is None or not tail[: right.start()].lower().endswith(name.lower()):
+            return -1
+        left = _SPOILT_LEFT.search(tail, 0, right.start() - len(name))
+        if left is None:
+            return -1
+        # A slash and the name alone may be the end of a path, and an entity goes with an entity.
+        if (left["entity"] is None) != (right["entity"] is None) or not (
+            left["bracket"] or right.group().strip("/ \t\n")
+        ):
+            return -1
+        return start + left.start()
+
     def _has_elements(self, element: Element) -> bool:
         return any(self.tokens[k].kind in ("open", "self") for k in range(element.a, element.b))
-
-
-def _indent(text: str, at: int) -> int:
-    """The column of a tag that is first on its line, else -1."""
-    line = max(text.rfind("\n", max(0, at - 200), at), text.rfind("\r", max(0, at - 200), at)) + 1
-    return at - line if line and not text[line:at].strip() else -1
 
 
 def _in_sentence(text: str, start: int, at: int) -> bool:
@@ -271,4 +361,4 @@ def _in_sentence(text: str, start: int, at: int) -> bool:
 
 
 def _line_start(text: str, at: int) -> bool:
-    return _indent(text, at) >= 0
+    return indent(text, at) >= 0

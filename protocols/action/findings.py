@@ -52,7 +52,8 @@ class Findings:
         if len(self.list) == MAX_PROBLEMS:
             self.list.append(Diag("TC023", span, {"n": MAX_PROBLEMS}))
             return
-        fix = Fix(title, edits, "unsafe" if unsafe else "safe") if edits else None
+        # Where the reading is in doubt, an edit would settle it: that is for a person (ruling 1).
+        fix = Fix(title, edits, "unsafe" if unsafe or error else "safe") if edits else None
         self.list.append(Diag(code, span, args or {}, "error" if error else None, fix, {}, repair and not error))
 
     def forget_pairing(self, start: int, end: int) -> None:

@@ -7,10 +7,14 @@ F7 to F9). Must not know tools, parameters or values.
 
 from __future__ import annotations
 
-from tamis.protocols.action.names import STRONG_TOOL_ID
+from tamis.protocols.action.decode import indent
+from tamis.protocols.action.names import COMMON_TAGS, INPUT, INPUT_ALIASES, STRONG_TOOL_ID
 from tamis.protocols.action.tokens import MARKER_KEY, NOWHERE, TagIndex, Token, Tokens
+from tamis.protocols.action.values import HTML
 from tamis.protocols.model import MAX_PROBLEMS, Diag, Edit, Fix
+from tamis.protocols.patterns import lazy
 
+_NAMED = lazy(r"(?i:\bname)\s{0,4}=")
 _MAX_NESTED = 4
 """Openers of a block inside a block that are looked into before the outer one is given up."""
 
@@ -67,7 +71,7 @@ class _Matcher:
                     if nested > _MAX_NESTED:
                         break
                 self._push(i, token)
-            elif token.kind == "close" and self._close(i, token):
+            elif self._closes_block_spoilt(token) or (token.kind == "close" and self._close(i, token)):
                 self.match.close = i
                 self._check_after(i, token)
                 break
@@ -75,10 +79,16 @@ class _Matcher:
         self._settle_nested()
         return self.match
 
+    def _closes_block_spoilt(self, token: Token) -> bool:
+        """``<ACTION/>`` where the block is closed by nothing else."""
+        if token.kind != "self" or token.key != MARKER_KEY or len(self.stack) > 1:
+            return False
+        return self.index.next_close(MARKER_KEY, token.end) >= self.index.next_open(MARKER_KEY, token.end)
+
     def _check_after(self, i: int, token: Token) -> None:
         """A second run of the same closing tags behind the block: its last value may have held the first (F4)."""
         tokens = self.tokens.list
-        if i < 2 or tokens[i - 1].kind != "close" or tokens[i - 2].kind != "close":
+        if not doubtful_end(tokens, i, self.text):
             return
         again = self.index.next_close(MARKER_KEY, token.end)
         if again >= self.index.next_open(MARKER_KEY, token.end):
@@ -132,7 +142,7 @@ class _Matcher:
                 and self.text[token.end : self._next_start(i)].strip()
             ):
                 token.raw = True
-                token.flag = "own" if self._only_text(i, again) else "own-unclear"
+                token.flag = "own" if self._only_text(i, again) and not self._was_end(i, again) else "own-unclear"
                 return
         if token.name != top.name and token.key == top.key:
             edit = Edit(token.name_span[0], token.name_span[1], top.name)
@@ -141,6 +151,17 @@ class _Matcher:
                 Diag("AX107", (token.start, token.end), {"got": token.name, "name": top.name}, fix=fix, repair=True)
             )
         self._pair(i)
+
+    def _was_end(self, i: int, again: int) -> bool:
+        """True when the value may well have ended at token ``i``, and the same tag ``again`` closes one that lost its opener."""
+        token, previous = self.tokens.list[i], self.tokens.list[i - 1]
+        if previous.kind in ("cdata", "open") and previous.end == token.start:
+            return True
+        between = self.text[token.end : again]
+        if token.key in INPUT_ALIASES and (between[:1] not in (" ", "\t") or between.lstrip(" \t")[:1] in ("\n", "\r")):
+            # Every input closes with the same tag: only prose goes on behind it like that.
+            return True
+        return "=" in between and _NAMED.search(between) is not None
 
     def _deeper(self, i: int, token: Token, depth: int) -> bool:
         """The tag closes an outer element while inner ones are open."""
@@ -172,7 +193,10 @@ class _Matcher:
     def _swapped(self, i: int, token: Token, follow: Token, depth: int) -> bool:
         """``<a>x</T></a>``: the two closing tags are in the wrong order (AX106)."""
         text = self.text
-        first, second = text[token.start : token.end], text[follow.start : follow.end]
+        first, second = (f"</{text[slice(*one.name_span)]}>" for one in (token, follow))
+        for one in (token, follow):
+            # The swap writes both tags anew, with their brackets.
+            one.flag = "" if one.flag == "bracket" else one.flag
         edits = (Edit(token.start, token.end, second), Edit(follow.start, follow.end, first))
         self._report(
             Diag(
@@ -195,26 +219,41 @@ class _Matcher:
     def _stray(self, i: int, token: Token, top: _Open) -> None:
         """A closing tag of a name that is not open."""
         level = len(self.stack) - 1
-        before_start = self.tokens.list[i - 1].end if i > 0 else self.tokens.list[0].start
+        before_start = self.tokens.list[i - 1].end if i > 0 else self.tokens.start
         before = self.text[before_start : token.start]
         previous = self.tokens.list[i - 1] if i > 0 else None
+        if previous is not None and previous.kind == "close" and previous.key == token.key and not before.strip():
+            # The same closing tag twice (F8): whatever it was meant to close, ruling 18 closes.
+            self._stray_report(token)
+            return
         own_ahead = self._own_ahead(top, token.end) and not self._crossed(i, token, top)
         if level >= 2 and own_ahead:
-            if previous is not None and previous.kind == "close" and previous.key == token.key and not before.strip():
-                self._stray_report(token)
-                return
+            if token.key not in HTML and self._again(i, token):
+                # As in <a>1</b><b>2</a>, with more than that: where the value ends is unclear.
+                args: dict[str, str | int] = {"got": token.name, "name": top.name}
+                self._report(Diag("AX104", (token.start, token.end), args, "error"))
             token.raw = True
             return
         gap = self.text[token.end : self._next_start(i)]
         follow = self.tokens.get(i + 1)
         if not own_ahead and level >= 1 and not gap.strip() and follow is not None:
-            after_element = previous is not None and previous.kind in ("close", "self") and not before.strip()
-            if level >= 2 or top.key in STRONG_TOOL_ID or (after_element and follow.kind in ("close", "open")):
+            after_element = (
+                previous is not None
+                and not before.strip()
+                and (previous.kind in ("close", "self", "comment") or i - 1 == top.index)
+            )
+            if (
+                level >= 2
+                or top.key in STRONG_TOOL_ID
+                or (after_element and follow.kind in ("close", "open", "comment"))
+            ):
                 edit = Edit(token.name_span[0], token.name_span[1], top.name)
-                fix = Fix(f"Write </{top.name}>", (edit,))
-                self._report(
-                    Diag("AX104", (token.start, token.end), {"got": token.name, "name": top.name}, fix=fix, repair=True)
-                )
+                # A tag that lacks its bracket, and a closing tag that does not fit: the name itself is in doubt.
+                unclear = top.index == i - 1 and previous is not None and previous.flag == "bracket"
+                fix = Fix(f"Write </{top.name}>", (edit,), "unsafe" if unclear else "safe")
+                args: dict[str, str | int] = {"got": token.name, "name": top.name}
+                level = "error" if unclear else None
+                self._report(Diag("AX104", (token.start, token.end), args, level, fix, repair=not unclear))
                 self._pair(i)
                 return
         if level >= 2:
@@ -225,11 +264,34 @@ class _Matcher:
             self._report(Diag("AX112", (token.start, token.end), {"name": token.name}, "error"))
             token.raw = False
             return
-        self._stray_report(token)
+        self._stray_report(token, error=self._lost_opener(i, token, before, level))
 
-    def _stray_report(self, token: Token) -> None:
-        fix = Fix(f"Remove </{token.name}>", (Edit(token.start, token.end, ""),))
-        self._report(Diag("AX105", (token.start, token.end), {"name": token.name}, fix=fix, repair=True))
+    def _again(self, i: int, token: Token) -> bool:
+        """True when the tag behind token ``i`` opens what that one closes."""
+        follow = self.tokens.get(i + 1)
+        if follow is None or follow.kind != "open" or follow.key != token.key:
+            return False
+        return not self.text[token.end : follow.start].strip()
+
+    def _lost_opener(self, i: int, token: Token, before: str, level: int) -> bool:
+        """True when the stray tag may close an element whose opening tag was lost: what it held must not be dropped."""
+        if before.strip():
+            return True
+        previous = self.tokens.list[i - 1] if i > 0 else None
+        if previous is not None and previous.kind == "cdata":
+            return True
+        if token.key in self.closed or token.key in COMMON_TAGS:
+            return False
+        if previous is None or previous.kind == "open":
+            return True
+        begin = self.tokens.list[previous.partner if previous.partner >= 0 else i - 1].start
+        deeper = 0 <= indent(self.text, token.start) < indent(self.text, begin)
+        return level == 0 or deeper or token.key == INPUT or previous.key == "item"
+
+    def _stray_report(self, token: Token, *, error: bool = False) -> None:
+        fix = Fix(f"Remove </{token.name}>", (Edit(token.start, token.end, ""),), "unsafe" if error else "safe")
+        level = "error" if error else None
+        self._report(Diag("AX105", (token.start, token.end), {"name": token.name}, level, fix, repair=not error))
 
     def _own_ahead(self, top: _Open, at: int) -> bool:
         if top.index < 0:
@@ -287,3 +349,20 @@ class _Matcher:
     def _report(self, diag: Diag) -> None:
         if len(self.match.diagnostics) <= MAX_PROBLEMS:
             self.match.diagnostics.append(diag)
+
+
+def doubtful_end(tokens: list[Token], close: int, text: str) -> bool:
+    """Whether the closing marker at index ``close`` could stand inside the last value, as a quotation of all three closing tags.
+
+    That is so only where the tags follow each other without a blank behind a value of plain words. Everything else ends
+    here whatever follows, so that a stream can give its calls at once.
+    """
+    if close < 2 or tokens[close - 1].kind != "close" or tokens[close - 2].kind != "close":
+        return False
+    inner, outer, marker = tokens[close - 2 : close + 1]
+    if inner.end != outer.start or outer.end != marker.start:
+        return False
+    if close >= 3 and tokens[close - 3].kind == "cdata" and tokens[close - 3].end == inner.start:
+        return False
+    start = tokens[inner.partner].end if inner.partner >= 0 else 0
+    return any(char.isspace() for char in text[max(start, inner.start - 4096) : inner.start])

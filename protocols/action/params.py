@@ -15,11 +15,12 @@ from tamis.protocols.action.json import json_params
 from tamis.protocols.action.names import (
     INPUT,
     INPUT_ALIASES,
+    INPUTS,
     INPUTS_ALIASES,
     NAME_ATTRIBUTES,
     VALUE_ATTRIBUTES,
 )
-from tamis.protocols.action.tokens import INVISIBLE
+from tamis.protocols.action.tokens import DECORATION, INVISIBLE, MARKER_KEY
 from tamis.protocols.action.values import join
 from tamis.protocols.model import (
     MAX_PARAMS,
@@ -32,9 +33,10 @@ from tamis.protocols.model import (
 from tamis.protocols.positions import Span
 
 _EXCERPT = 40
+_AROUND_NAME = DECORATION + "\\「」『』«»＂＇*"
 _NO_TAG = "?"
 """For ``_alias``: no single other tag would do."""
-_TAG_SAFE = re.compile(r"[A-Za-z_][\w.:\-/]*")
+_TAG_SAFE = re.compile(r"[^\W\d][\w.:\-/]*")
 
 
 class ParamReader(ElementReader):
@@ -116,24 +118,49 @@ class ParamReader(ElementReader):
             named = next((a for a in attributes if a.name.lower() == "name" and a.value is not None), None)
             if named is not None and named.value is not None:
                 name = named.value.text(self.text).strip()
-                self._alias(child, name, f"<{name}>" if len(attributes) == 1 else "")
+                clean = bare_name(name)
+                self._alias(child, clean, f"<{clean}>" if len(attributes) == 1 else "")
+                name = self._clean_name(name, named.value.span)
                 rest = [a for a in attributes if a is not named]
                 self._take(params, child, name, named.value.span, rest, schema, "child")
                 return
-        name, name_span = child.name, token.name_span
-        bare = [a for a in attributes if a.value is None]
-        if bare and len(bare) == len(attributes) and child.closed and token.kind == "open":
-            raw = self.text[token.name_span[0] : bare[-1].span[1]]
-            close = self.text[child.end : child.outer_end]
-            if raw in close:
-                self.findings.add("AX134", (token.name_span[0], bare[-1].span[1]), {"raw": raw})
-                self.values.forget_junk(child)
-                name, name_span, attributes = raw, (token.name_span[0], bare[-1].span[1]), []
-        if not name:
-            self.findings.add("TC061", token.name_span, error=True)
+        if self._marker(child):
             return
+        name, name_span = child.name, token.name_span
+        spaced = self._spaced_name(child, attributes)
+        if spaced is not None:
+            name, name_span = spaced
+            attributes = []
         self.values.check_name(token, tool=False)
         self._take(params, child, name, name_span, attributes, schema, "child")
+
+    def _spaced_name(self, element: Element, attributes: list[Attribute]) -> tuple[str, Span] | None:
+        """A tag's name that has a space in it: the words behind it stand in the closing tag too (AX134)."""
+        token = element.token
+        bare = [a for a in attributes if a.value is None]
+        if not bare or len(bare) != len(attributes) or not element.closed or token.kind != "open":
+            return None
+        span = (token.name_span[0], bare[-1].span[1])
+        raw = self.text[slice(*span)]
+        close = self.text[element.end : element.outer_end]
+        if raw not in close:
+            return None
+        at = element.end + close.index(raw)
+        joined = "_".join(raw.split())
+        edits = (Edit(*span, joined), Edit(at, at + len(raw), joined))
+        self.findings.add("AX134", span, {"raw": raw}, edits=edits, title=f"Write {joined}", unsafe=True)
+        self.values.forget_junk(element)
+        return raw, span
+
+    def _marker(self, child: Element) -> bool:
+        """The block's own marker where a parameter was due is none (AX105), nor is a tag without a name."""
+        if not child.name:
+            self.findings.add("TC061", child.token.name_span, error=True)
+            return True
+        if child.key != MARKER_KEY:
+            return False
+        self.findings.add("AX105", (child.open, child.outer_end), {"name": child.name}, error=True)
+        return True
 
     def _take(
         self,
@@ -179,16 +206,16 @@ class ParamReader(ElementReader):
 
     def _json(self, element: Element) -> dict[str, Param] | None:
         """The members of a JSON object that stands where elements were due (AX161)."""
-        before = len(self.findings.list)
+        kept, comments = list(self.findings.list), len(self.findings.comments)
         value = self.values.read(element, {"type": "string"}, element.name)
         body = value.text(self.text)
-        if not body.lstrip().startswith("{"):
-            return None
-        params = json_params(self.text, value, body)
+        params = json_params(self.text, value, body) if body.lstrip().startswith("{") else None
+        # Read as a text it may have been found fault with: that is taken back, and so is what was said about its tags.
+        self.findings.list = kept
         if params is None:
+            del self.findings.comments[comments:]
             return None
-        # The rewritten elements make up for whatever was wrong with the text.
-        del self.findings.list[before:]
+        self.findings.forget_pairing(element.start, element.end)
         lines = "".join(self._written(param, element.key in INPUTS_ALIASES) for param in params.values())
         self.findings.add("AX161", value.span, edits=(Edit(element.start, element.end, lines),), title="Write elements")
         return params
@@ -197,8 +224,7 @@ class ParamReader(ElementReader):
         value = param.value.text(self.text)
         body = as_cdata(value) if value != value.strip() or "<" in value or "&" in value else value
         if as_input or _TAG_SAFE.fullmatch(param.name) is None:
-            name = escape(param.name).replace('"', "&quot;")
-            return f'<{INPUT} name="{name}">{body}</{INPUT}>'
+            return f'<{INPUT} name="{_quoted(param.name)}">{body}</{INPUT}>'
         return f"<{param.name}>{body}</{param.name}>"
 
     def _inputs(self, params: dict[str, Param], part: Element, schema: Json) -> None:
@@ -231,7 +257,18 @@ class ParamReader(ElementReader):
             if any(not a.name for a in attributes):
                 self.findings.add("AX157", (child.open, child.start), error=True)
                 return
-            self.findings.add("AX160", (child.open, child.start), {"name": child.name}, edits=self._as_input(child))
+            if self._marker(child):
+                return
+            if child.key == INPUTS:
+                self.findings.add("AX160", (child.open, child.start), {"name": child.name}, error=True)
+                return
+            self.findings.add(
+                "AX160",
+                (child.open, child.start),
+                {"name": child.name},
+                edits=self._as_input(child),
+                title=f'Write <{INPUT} name="{child.name}">',
+            )
             self.values.check_name(token, tool=False)
             self._named(params, child, child.name, token.name_span, attributes, schema)
             return
@@ -252,20 +289,33 @@ class ParamReader(ElementReader):
                 return
             name_element, value_element = pair
             name_value = self.values.read(name_element, {"type": "string"}, "name")
-            self._alias(child, INPUT, _NO_TAG)
-            self._named(params, value_element, name_value.text(text).strip(), name_value.span, [], schema)
+            name = name_value.text(text).strip()
+            if not name:
+                self.findings.add("AX157", (child.open, child.start), error=True)
+                return
+            edits = (
+                Edit(child.open, value_element.start, f'<{INPUT} name="{_quoted(name)}">'),
+                Edit(value_element.end, child.outer_end, f"</{INPUT}>"),
+            )
+            whole = child.closed and value_element.closed and value_element.token.kind == "open"
+            whole = whole and not (value_element.token.flag or name_element.token.flag)
+            args: dict[str, str | int] = {"got": name_element.name, "canonical": INPUT}
+            title = "Write the name as an attribute"
+            self.findings.add("AX154", name_element.token.name_span, args, edits=edits if whole else (), title=title)
+            self._named(params, value_element, name, name_value.span, [], schema)
             return
         name = named.value.text(text).strip()
         rest = [a for a in attributes if a is not named]
+        written = _quoted(bare_name(name))
         if named.name != "name":
             shown = named.name or "="
             edits = (Edit(named.name_span[0], named.name_span[1], "name"),)
             if not named.name or not named.straight:
                 start = named.span[0] if named.name else token.name_span[1]
-                edits = (Edit(start, named.span[1], f'{"" if named.name else " "}name="{name}"'),)
+                edits = (Edit(start, named.span[1], f'{"" if named.name else " "}name="{written}"'),)
             self.findings.add("AX158", named.span, {"attr": shown}, edits=edits, title="Write name=")
         if not named.straight and named.name:
-            edits = (Edit(named.span[0], named.span[1], f'name="{name}"'),) if named.name == "name" else ()
+            edits = (Edit(named.span[0], named.span[1], f'name="{written}"'),) if named.name == "name" else ()
             self.findings.add("AX159", named.span, {"raw": named.raw}, edits=edits, title="Write straight quotes")
         same = next((a for a in rest if a.name.lower() == "name"), None)
         if same is not None and (same.value is None or same.value.text(text) != named.value.text(text)):
@@ -285,16 +335,34 @@ class ParamReader(ElementReader):
         attributes: list[Attribute],
         schema: Json,
     ) -> None:
-        clean = "".join(char for char in name if char not in INVISIBLE)
-        if clean != name and clean:
-            code = f"{ord(next(char for char in name if char in INVISIBLE)):04X}"
-            self.findings.add("TC013", span, {"hex": code, "where": "a name"}, edits=(Edit(*span, clean),))
-            name = clean
+        name = self._clean_name(name, span)
         if name in params:
             self.findings.add(
-                "TC060", span, {"name": name, "n": 2, "policy": "all values are kept as a list"}, repair=False
+                "TC060",
+                span,
+                {"name": name, "n": 2, "policy": "all values are kept as a list"},
+                edits=(Edit(child.open, child.outer_end, ""),),
+                title="Keep the first value",
+                unsafe=True,
+                repair=False,
             )
         self._take(params, child, name, span, attributes, schema, "input")
+
+    def _clean_name(self, name: str, span: Span) -> str:
+        """A name from an attribute without quotes around and invisible characters in it (ruling 13)."""
+        clean = "".join(char for char in name if char not in INVISIBLE)
+        edits = (Edit(*span, _quoted(clean)),)
+        if clean != name and clean:
+            code = f"{ord(next(char for char in name if char in INVISIBLE)):04X}"
+            self.findings.add(
+                "TC013", span, {"hex": code, "where": "a name"}, edits=edits, title="Remove the character"
+            )
+        bare = bare_name(name)
+        if bare and bare != clean:
+            edits = (Edit(*span, _quoted(bare)),) if clean == name else ()
+            self.findings.add("AX153", span, edits=edits, title="Remove the quotes")
+            clean = bare
+        return clean or name
 
     def _as_input(self, child: Element) -> tuple[Edit, ...]:
         """The edits that turn ``<x>…</x>`` into ``<input name="x">…</input>``."""
@@ -325,6 +393,17 @@ class ParamReader(ElementReader):
         if len(params) > MAX_PARAMS:
             self.findings.add("TC022", call.tool_span, {"limit": MAX_PARAMS, "what": "parameters"}, error=True)
         call.params = list(params.values())
+
+
+def bare_name(name: str) -> str:
+    """A name without quotes around it and invisible characters in it."""
+    clean = "".join(char for char in name if char not in INVISIBLE)
+    return clean.strip(_AROUND_NAME).strip() or clean
+
+
+def _quoted(name: str) -> str:
+    """A name as it stands between straight quotes in an attribute."""
+    return escape(name).replace('"', "&quot;")
 
 
 def schema_names(schema: Json) -> frozenset[str]:

@@ -7,28 +7,35 @@ reads what models write and reports every assumption. Must not know what surroun
 from __future__ import annotations
 
 import re
-from typing import Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 from tamis.protocols.action.canonical import read_canonical
 from tamis.protocols.action.cut import starts_call
 from tamis.protocols.action.decode import control_characters
+from tamis.protocols.action.doubts import leave_to_a_person, report_dashes, settle_doubts
 from tamis.protocols.action.findings import Element, Findings
 from tamis.protocols.action.match import Match, match_block
 from tamis.protocols.action.names import INPUTS_ALIASES
 from tamis.protocols.action.shapes import Shapes
 from tamis.protocols.action.tokens import TagIndex, Token, Tokens
-from tamis.protocols.base import Markers, Source
+from tamis.protocols.base import Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
 from tamis.protocols.catalogue import severity
-from tamis.protocols.model import MAX_BLOCK_CHARS, Block, Call, Diag, Edit, Fix, ReadOptions
+from tamis.protocols.model import MAX_BLOCK_CHARS, MAX_NAME_CHARS, Block, Call, Diag, Edit, Fix, ReadOptions
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
+if TYPE_CHECKING:
+    from tamis.protocols.contract import ExecutionResult
+
 _OPENER = lazy(
     r"<\s{0,8}+[\u200b\u200c\u200d\u2060\ufeff]?(?i:action)[\u200b\u200c\u200d\u2060\ufeff]?(?:\s[^<>]*+)?>"
-    r"|<(?i:action)(?=\s{0,40}+<[A-Za-z_`])|＜(?i:action)＞"
+    r"|<(?i:action)(?=\s{0,40}+<[A-Za-z_`])|＜(?i:action)[＞>]|<(?i:action)＞"
 )
+_WHOLE_TAG = lazy(r"[^>]*>|<\s*/\s*(?i:action)\s*\Z|<(?![/!\w])")
 _AGAIN = lazy(r"\s*+<(?i:action)>")
 _CLOSER = "</ACTION>"
+_FOREIGN_CLOSE = lazy(r"\s{0,400}+(?P<mark><\|\[(?i:END_TOOL)\]\|>|<<<\[(?i:END_TOOL_REQUEST)\]>>>)")
 _MARKERS = Markers(
     open="<ACTION>",
     close=_CLOSER,
@@ -65,6 +72,16 @@ class ActionProtocol:
         start, end = opener
         if text[end - 2 : end] == "/>":
             return Block("action", opener, opener, state="mention")
+        if _in_section(source, start):
+            return Block("action", opener, opener, state="mention")
+        block = self._read(source, opener, limit, options)
+        if block.state != "mention":
+            source.memo[_LAST_END] = block.span[1]
+        return block
+
+    def _read(self, source: Source, opener: Span, limit: int, options: ReadOptions) -> Block:
+        text = source.text
+        start, end = opener
         if text.startswith("<ACTION>", start):
             block = read_canonical(source, opener, limit, options)
             if block is not None:
@@ -74,8 +91,47 @@ class ActionProtocol:
             return _given_up(text, opener)
         return _Reader(source, opener, limit, options).read()
 
+    def parse_tool_requests(self, text: str, options: ReadOptions | None = None) -> list[Call]:
+        """The calls of a text; see ``CallProtocol``."""
+        from tamis.protocols.engine import parse_tool_requests
+
+        return parse_tool_requests(self.id, text, options)
+
+    def format_tool_results(self, results: Sequence[ExecutionResult]) -> str:
+        """The observations of results; see ``CallProtocol``."""
+        from tamis.protocols.engine import format_tool_results
+
+        return format_tool_results("action", results)
+
+    def write_calls(self, calls: Sequence[PlainCall], options: WriteOptions) -> Written:
+        """The calls in canonical spelling; see ``CallProtocol``."""
+        from tamis.protocols.action.write import write_calls
+
+        return write_calls(calls, options)
+
+    def generate_tool_definitions(self, tools: Sequence[PromptTool], style: Style = "full") -> str:
+        """The definitions of tools for a prompt; see ``CallProtocol``."""
+        from tamis.protocols.prompt.action import action_definitions
+
+        return action_definitions(tools, style)
+
 
 ACTION = ActionProtocol()
+_LAST_END = "action-end"
+_SECTION = lazy(r">\s{0,40}<!\[CDATA\[")
+
+
+def _in_section(source: Source, start: int) -> bool:
+    """True when the marker stands in the CDATA section of an element outside any block: a value whose block was not found."""
+    end = source.memo.get(_LAST_END, 0)
+    low = max(end if isinstance(end, int) else 0, start - _MAX_SECTION)
+    opened = source.text.rfind("<![CDATA[", low, start)
+    if opened < 0 or source.text.find("]]>", opened, start) >= 0:
+        return False
+    return _SECTION.match(source.text, max(low, source.text.rfind(">", low, opened)), start) is not None
+
+
+_MAX_SECTION = 4_000
 
 
 class _Reader:
@@ -153,13 +209,21 @@ class _Reader:
             return self._mention()
         self._opener_spelling()
         calls = shapes.calls(elements, self._opener_token())
-        if shapes.cut or not calls or _half(calls, elements):
+        if (
+            shapes.cut
+            or not calls
+            or _half(calls, elements)
+            or (nested is None and _cut_tag(self.text, shapes.end, end))
+        ):
             self.block.state = "truncated"
             self.block.span = (self.opener[0], end)
             self.findings.add(
                 "TC001", self.opener, {"protocol": "ACTION", "construct": _construct(tokens, stop)}, error=True
             )
             return self._settle(calls)
+        foreign = _FOREIGN_CLOSE.match(self.text, shapes.end, self.limit) if nested is None else None
+        if foreign is not None:
+            return self._closed_by_other(foreign, calls)
         self.block.span = (self.opener[0], shapes.end)
         where = "the end of the text" if not self.text[shapes.end : self.limit].strip() else "the last complete call"
         if nested is None and not self.options.complete:
@@ -170,6 +234,18 @@ class _Reader:
         self.findings.add(
             "TC002", self.opener, {"close": _CLOSER, "where": where}, edits=(edit,), title=f"Insert {_CLOSER}"
         )
+        return self._settle(calls)
+
+    def _closed_by_other(self, close: re.Match[str], calls: list[Call]) -> Block:
+        """A block that another protocol's marker closes (TC005)."""
+        span = close.span("mark")
+        block = self.block
+        block.close, block.span = span, (self.opener[0], span[1])
+        args: dict[str, str | int] = {"a": "<ACTION>", "b": close.group("mark")}
+        cut = not self.options.complete
+        if cut:
+            block.state = "truncated"
+        self.findings.add("TC005", span, args, edits=(Edit(*span, _CLOSER),), title=f"Write {_CLOSER}", error=cut)
         return self._settle(calls)
 
     def _nested(self, match: Match) -> Block:
@@ -198,7 +274,9 @@ class _Reader:
     def _shapes(self, match: Match) -> Shapes:
         for diag in match.diagnostics:
             self.findings.list.append(diag)
-        return Shapes(self.text, match.tokens.list, match.inner_end, self.findings, self.options)
+        shapes = Shapes(self.text, match.tokens.list, match.inner_end, self.findings, self.options)
+        shapes.opener_start = self.opener[0]
+        return shapes
 
     def _opener_token(self) -> Token:
         token = Token("open", *self.opener)
@@ -240,7 +318,11 @@ class _Reader:
         """Puts findings and calls together and says what may run (ruling 1)."""
         block, findings = self.block, self.findings
         self._controls(calls)
+        settle_doubts(self.text, findings, calls)
+        report_dashes(self.text, findings)
         failed = any(severity(diag) == "error" for diag in findings.list)
+        if failed:
+            leave_to_a_person(findings)
         if failed and block.state == "complete":
             block.state = "rejected"
         for call in calls:
@@ -285,6 +367,15 @@ def _half(calls: list[Call], elements: list[Element]) -> bool:
     """True when an inputs-shaped call has no inputs yet: what is there may be half of it."""
     has_inputs = any(element.key in INPUTS_ALIASES for element in elements)
     return not has_inputs and any(call.shape == "inputs" and not call.params for call in calls)
+
+
+def _cut_tag(text: str, start: int, end: int) -> bool:
+    """True when the text ends inside a tag behind the last complete element (ruling 18); a whole name of the marker is none."""
+    at = start
+    while at < end and text[at].isspace():
+        at += 1
+    rest = text[at : min(end, at + MAX_NAME_CHARS)]
+    return rest.startswith("<") and end - at == len(rest) and _WHOLE_TAG.match(rest) is None
 
 
 def _construct(tokens: list[Token], stop: int) -> str:

@@ -22,9 +22,10 @@ from tamis.protocols.action.names import (
     TOOL_ATTRIBUTES,
     TOOL_ID,
     TOOL_ID_ALIASES,
+    WEAK_TOOL_ID,
     WRAPPERS,
 )
-from tamis.protocols.action.params import ParamReader, schema_names
+from tamis.protocols.action.params import ParamReader, bare_name, schema_names
 from tamis.protocols.action.tokens import DECORATION, INVISIBLE, Token, plain_name
 from tamis.protocols.model import (
     MAX_PARAMS,
@@ -38,7 +39,10 @@ from tamis.protocols.positions import Span
 _EXCERPT = 40
 _NO_TAG = "?"
 """For ``_alias``: no single other tag would do."""
-_TAG_SAFE = re.compile(r"[A-Za-z_][\w.:\-/]*")
+_TAG_SAFE = re.compile(r"[^\W\d][\w.:\-/]*")
+
+
+_ID_ATTRIBUTES = ("name", "value", "id", "tool_id", "tool")
 
 
 class Shapes(ParamReader):
@@ -91,37 +95,69 @@ class Shapes(ParamReader):
             inner = self._wrapped(element, attributes)
             if inner is not None:
                 return inner
-        self.values.check_name(token, tool=True)
+        name, name_span = token.name, token.name_span
+        spaced = self._spaced_name(element, attributes)
+        if spaced is not None:
+            name, name_span = spaced
+            attributes = []
+        else:
+            self.values.check_name(token, tool=True)
         call = Call(
             "action",
-            token.name,
-            token.name_span,
+            name,
+            name_span,
             (element.open, element.outer_end),
             shape="tag",
         )
         self._tool_params(call, element, attributes)
         return call
 
-    def _wrapped(self, element: Element, attributes: list[Attribute]) -> Call | None:
+    def _wrapped(self, element: Element, attributes: list[Attribute], *, outer: bool = True) -> Call | None:
         """``<invoke name="X">`` and ``<tool_call><tool_id>X</tool_id>…``: the element holds the call (AX154)."""
         given = next((a for a in attributes if a.name.lower() in ("name", "tool_id", "tool", "id") and a.value), None)
         if given is not None and given.value is not None:
             name = given.value.text(self.text)
             if not name.strip():
                 return None
-            self._alias(element, name.strip(), f"<{name.strip()}>" if len(attributes) == 1 else "")
-            call = Call("action", name.strip(), given.value.span, (element.open, element.outer_end), shape="tag")
+            clean = bare_name(name.strip())
+            self._alias(element, clean, f"<{clean}>" if len(attributes) == 1 else "")
+            clean = self._clean_name(name.strip(), given.value.span)
+            call = Call("action", clean, given.value.span, (element.open, element.outer_end), shape="tag")
             self._tool_params(call, element, [a for a in attributes if a is not given])
             return call
         first = next((self.tokens[k] for k in range(element.a, element.b) if self.tokens[k].kind == "open"), None)
-        if first is None or first.key not in STRONG_TOOL_ID | {"name", "tool_name"}:
+        twice = outer and first is not None and first.key in WRAPPERS
+        if first is None or (first.key not in STRONG_TOOL_ID | {"name", "tool_name", INPUTS} and not twice):
             return None
+        before = len(self.findings.list)
         inner = self.elements(element.a, element.b, element.start, element.end, "tool")
-        self._alias(element, TOOL_ID, _NO_TAG)
-        if first.key not in STRONG_TOOL_ID:
+        if twice:
+            found = None
+            if len(inner) == 1:
+                attributes = read_attributes(self.text, inner[0].token.attributes)
+                found = self._wrapped(inner[0], attributes, outer=False)
+            if found is None:
+                del self.findings.list[before:]
+            else:
+                self._unwrap(element, inner[0].name)
+            return found
+        if first.key == INPUTS and not any(one.key in STRONG_TOOL_ID for one in inner):
+            del self.findings.list[before:]
+            return None
+        self._unwrap(element, TOOL_ID)
+        if first.key in ("name", "tool_name"):
             inner[0].key = TOOL_ID
         calls = self._inputs_calls(inner, None)
         return calls[0] if calls else None
+
+    def _unwrap(self, element: Element, instead: str) -> None:
+        """Reports an element around what should stand without it (AX154)."""
+        token = element.token
+        edits: tuple[Edit, ...] = ()
+        if token.kind == "open" and element.closed and token.flag == "":
+            edits = (Edit(element.open, element.start, ""), Edit(element.end, element.outer_end, ""))
+        args: dict[str, str | int] = {"got": token.name, "canonical": instead}
+        self.findings.add("AX154", token.name_span, args, edits=edits, title=f"Remove <{token.name}>")
 
     def _tool_params(self, call: Call, element: Element, attributes: list[Attribute]) -> None:
         text = self.text
@@ -146,9 +182,15 @@ class Shapes(ParamReader):
         else:
             elements = self.elements(element.a, element.b, element.start, element.end, "tool")
         if len(elements) == 1 and elements[0].key == INPUTS and INPUTS not in schema_names(schema):
-            self._alias(elements[0], "its children", _NO_TAG)
+            self._unwrap(elements[0], "its children")
             self._inputs(params, elements[0], schema)
         else:
+            reserved = [child for child in elements if child.key in (TOOL_ID, INPUTS)]
+            if len({child.key for child in reserved}) > 1:
+                # Reserved names (ruling 12): a call inside what was read as one.
+                first = reserved[0]
+                args: dict[str, str | int] = {"a": call.tool_id, "b": text[first.start : first.end][:_EXCERPT]}
+                self.findings.add("AX152", (first.open, first.start), args, error=True)
             for child in elements:
                 self._child(params, child, schema)
                 if len(params) > MAX_PARAMS:
@@ -164,6 +206,12 @@ class Shapes(ParamReader):
         current: list[Element] = []
         head: Element | None = None
         strong = any(element.key in STRONG_TOOL_ID for element in elements)
+        if not any(element.key in TOOL_ID_ALIASES for element in elements) and given is None:
+            # <name>X</name><inputs>…</inputs>: nothing else can be the tool.
+            weak = [element for element in elements if element.key in WEAK_TOOL_ID and not self._has_elements(element)]
+            if len(weak) == 1 and weak[0] is elements[0] and any(element.key == INPUTS for element in elements):
+                weak[0].key = TOOL_ID
+                strong = True
         for element in elements:
             if element.key in STRONG_TOOL_ID or (not strong and element.key in TOOL_ID_ALIASES):
                 ids.append(element)
@@ -188,7 +236,11 @@ class Shapes(ParamReader):
             if call is not None:
                 calls.append(call)
         if len(calls) > 1:
-            self.findings.add("AX162", (calls[1].span[0], calls[1].tool_span[1]), {"n": len(calls)}, repair=False)
+            second = calls[1]
+            # Not a safe edit: of two blocks only the first runs (ruling 14).
+            edits = (Edit(second.span[0], second.span[0], "</ACTION>\n<ACTION>"),)
+            span, title = (second.span[0], second.tool_span[1]), "Split into two blocks"
+            self.findings.add("AX162", span, {"n": len(calls)}, edits=edits, title=title, unsafe=True, repair=False)
         return calls
 
     def _same_id(self, first: Element, second: Element) -> bool:
@@ -197,7 +249,11 @@ class Shapes(ParamReader):
         span = (second.open, second.outer_end)
         if a == b:
             self.findings.add(
-                "TC060", span, {"name": TOOL_ID, "n": 2, "policy": "they are the same"}, edits=(Edit(*span, ""),)
+                "TC060",
+                span,
+                {"name": TOOL_ID, "n": 2, "policy": "they are the same"},
+                edits=(Edit(*span, ""),),
+                title="Remove the second id",
             )
             return True
         self.findings.add("AX152", span, {"a": a, "b": b}, error=True)
@@ -206,11 +262,16 @@ class Shapes(ParamReader):
     def _inputs_call(self, head: Element | None, parts: list[Element], given: Attribute | None) -> Call | None:
         text = self.text
         if head is not None:
-            if head.name != TOOL_ID:
+            attributes = read_attributes(text, head.token.attributes)
+            named = self._id_attribute(head, attributes)
+            if head.name != TOOL_ID and named is None:
                 self._alias(head, TOOL_ID)
-            for attribute in read_attributes(text, head.token.attributes):
-                self._ignored(attribute, head.name)
+            for attribute in attributes:
+                if attribute is not named:
+                    self._ignored(attribute, head.name)
             value = self.values.read(head, {"type": "string"}, TOOL_ID)
+            if named is not None and named.value is not None:
+                value = named.value
             raw, span = value.text(text), value.span
             start = head.open
             end = head.outer_end
@@ -251,16 +312,37 @@ class Shapes(ParamReader):
                 self.findings.add("AX152", (part.open, part.start), {"a": tool_id, "b": part.name}, error=True)
             self._input(params, part, schema)
         if loose:
-            first, last = loose[0], loose[-1]
-            together = len(loose) == len(parts) and all(part.closed for part in loose)
-            edits = (
-                Edit(first.open, first.open, f"<{INPUTS}>"),
-                Edit(last.outer_end, last.outer_end, f"</{INPUTS}>"),
-            )
-            args_span = (first.open, first.start)
-            self.findings.add("AX155", args_span, edits=edits if together else (), title="Wrap in <inputs>")
+            edits = self._wrapping(parts, loose)
+            self.findings.add("AX155", (loose[0].open, loose[0].start), edits=edits, title=f"Wrap in <{INPUTS}>")
         self._finish(call, params)
         return call
+
+    def _id_attribute(self, head: Element, attributes: list[Attribute]) -> Attribute | None:
+        """``<tool_id name="…"/>``: the id in an attribute of an empty element (AX138)."""
+        if self.text[head.start : head.end].strip():
+            return None
+        named = next((a for a in attributes if a.name.lower() in _ID_ATTRIBUTES and a.value is not None), None)
+        if named is None or named.value is None:
+            return None
+        edits = (
+            Edit(head.open, head.outer_end, f"<{TOOL_ID}>{escape(named.value.text(self.text).strip())}</{TOOL_ID}>"),
+        )
+        self.findings.add("AX138", named.span, {"name": TOOL_ID}, edits=edits, title="Write it between the tags")
+        return named
+
+    def _wrapping(self, parts: list[Element], loose: list[Element]) -> tuple[Edit, ...]:
+        """The edits that put loose inputs into ``<inputs>``: one of their own, or the one that stands before them."""
+        first, last = loose[0], loose[-1]
+        if not all(part.closed for part in parts):
+            return ()
+        close = Edit(last.outer_end, last.outer_end, f"</{INPUTS}>")
+        if len(loose) == len(parts):
+            # The bracket is written anew, so that the edit stands behind one that closes what is before it.
+            return (Edit(first.open, first.open + 1, f"<{INPUTS}><"), close)
+        before = parts[0]
+        if parts[1:] == loose and before.token.kind == "open":
+            return (Edit(before.end, before.outer_end, ""), close)
+        return ()
 
     def _clean_id(self, raw: str, span: Span) -> tuple[str, Span]:
         """The id without blanks, quotes, backticks and invisible characters around it (ruling 13)."""
@@ -269,6 +351,8 @@ class Shapes(ParamReader):
         if text[start:end] != raw.strip():
             return raw.strip(), (start, end)
         before = (start, end)
+        while end - start > 4 and text.startswith("**", start) and text.endswith("**", start, end):
+            start, end = start + 2, end - 2
         while end > start and (text[end - 1] in DECORATION or text[end - 1] in INVISIBLE):
             end -= 1
         while start < end and (text[start] in DECORATION or text[start] in INVISIBLE):

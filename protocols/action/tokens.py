@@ -26,10 +26,14 @@ _REST = r"[^\s<>=!?;()&,{}\[\]|\\^%＜＞\x00-\x1f]"
 _NAME = f"{_FIRST}{_REST}*+"
 _ATTRIBUTES = r"""(?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+(?=>)|[^<>]*+"""
 
+# Most tags: nothing about them is unusual, whatever else is wrong with the block.
+_PLAIN = lazy(r"<(/?)([A-Za-z_][A-Za-z0-9_.:\-]*+)>")
 _OPEN = lazy(rf"<(?P<space>[ \t]{{0,4}})(?P<name>{_NAME})(?P<attrs>(?:[\s=])(?:{_ATTRIBUTES}))?>")
-_CLOSE = lazy(rf"<(?P<space>\s{{0,4}}/\s{{0,4}})(?P<name>{_NAME})(?P<rest>\s[^<>]*+)?(?P<end>>|(?=<))")
+_CLOSE = lazy(rf"<(?P<space>\s{{0,4}}/\s{{0,4}})(?P<name>{_NAME})(?P<rest>\s[^<>]*+|/(?=>))?(?P<end>>|(?=<))")
 _UNBRACKETED = lazy(rf"<(?P<name>{_NAME})(?P<rest>\s*+)(?=<[^\s<])")
-_UNBRACKETED_VALUE = lazy(rf"<(?P<name>{_NAME})[ \t](?=[^<>]*+</(?P=name)\s*>)")
+_UNBRACKETED_VALUE = lazy(rf"<(?P<name>{_NAME})[ \t](?![\w\-]+\s*=)(?=[^<>]*+</(?P=name)\s*>)")
+_NEXT_CLOSE = lazy(rf"</{_NAME}\s*+>")
+_MAX_GLUED = 400
 _CDATA = lazy(r"<!\[CDATA\[|<[ \t]?!?[ \t]?\[[ \t]?(?i:CDATA)[ \t]?\[|<!(?i:CDATA)\[")
 _PI = lazy(r"<\?[^<]*?\?>")
 _DOCTYPE = lazy(r"<!(?i:DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)\b[^<>\[]*+>?")
@@ -38,7 +42,7 @@ CDATA_CLOSE = lazy(r"\]\]>")
 COMMENT_CLOSE = lazy(r"-->")
 _ANY_TAG = lazy(rf"<(\s{{0,4}}/\s{{0,4}})?({_NAME})")
 _WIDE_CLOSE = lazy(r"＜/((?i:action))＞")
-_PARTIAL_CDATA_END = lazy(r"\]\]?[ \t]*+>?[ \t\r\n]*+\Z|\]\]\s*+\Z")
+_PARTIAL_CDATA_END = lazy(r"\](?:[ \t]?\])?[ \t]*+>?[ \t\r\n]*+\Z|\]\]\s*+\Z")
 
 
 class Token:
@@ -71,7 +75,7 @@ class Token:
         self.content: Span = (start, start)
         """Of a CDATA section: its inside."""
         self.flag = ""
-        """What was unusual: ``space``, ``bracket``, ``bracket-value``, ``junk``, ``own``, ``own-unclear``, ``unterminated``, ``early``, ``spelling``."""
+        """What was unusual: ``space``, ``bracket``, ``bracket-value``, ``junk``, ``own``, ``own-unclear``, ``unterminated``, ``early``, ``spelling``, ``doubtful``."""
         self.partner = -1
         self.raw = False
         """True for markup that turned out to be text of a value."""
@@ -91,10 +95,18 @@ class TagIndex:
     def __init__(self, source: Source) -> None:
         self.opens: dict[str, list[int]] = {}
         self.closes: dict[str, list[int]] = {}
+        keys: dict[str, str] = {}
         for match in _ANY_TAG.finditer(source.text):
-            where = self.opens if match.group(1) is None else self.closes
-            key = plain_name(match.group(2).rstrip("/")).lower()
-            where.setdefault(key, []).append(match.start())
+            slash, name = match.groups()
+            key = keys.get(name)
+            if key is None:
+                key = keys[name] = plain_name(name.rstrip("/")).lower()
+            where = self.opens if slash is None else self.closes
+            places = where.get(key)
+            if places is None:
+                where[key] = [match.start()]
+            else:
+                places.append(match.start())
 
     def next_open(self, key: str, at: int) -> int:
         """Offset of the next tag that opens ``key`` at or after ``at``; a very large number without one."""
@@ -122,9 +134,12 @@ class Tokens:
         self.source = source
         self.text = source.text
         self.limit = limit
+        self.start = start
         self.at = start
         self.list: list[Token] = []
         self._last_open = ""
+        self._opened = start
+        """Where the last opening tag ends."""
         self._wide = "＜" in source.text
 
     def get(self, i: int) -> Token | None:
@@ -159,6 +174,9 @@ class Tokens:
 
     def _token(self, at: int) -> Token | None:
         text, limit = self.text, self.limit
+        match = _PLAIN.match(text, at, limit)
+        if match is not None:
+            return self._plain(match)
         follow = text[at + 1 : at + 2]
         if text[at] == "＜":
             token = Token("close", at, at + len("＜/ACTION＞"))
@@ -193,6 +211,15 @@ class Tokens:
         if match is not None:
             token = Token("open", at, match.end())
             token.flag = "bracket-value"
+        elif glued := self._glued(at):
+            wide = text[glued] == "＞"
+            token = Token("open", at, glued + wide)
+            token.flag = "bracket-value" if wide else "bracket"
+            token.name_span = (at + 1, glued)
+            token.name = plain_name(text[at + 1 : glued])
+            token.key = token.name.lower()
+            self._last_open, self._opened = token.key, token.end
+            return token
         else:
             match = _UNBRACKETED.match(text, at, limit)
             if match is None:
@@ -200,7 +227,30 @@ class Tokens:
             token = Token("open", at, match.end("name"))
             token.flag = "bracket"
         self._named(token, match)
-        self._last_open = token.key
+        self._last_open, self._opened = token.key, token.end
+        return token
+
+    def _glued(self, at: int) -> int:
+        """``<path/tmp/x</path>``: where the name ends that runs into its value, as the closing tag says; 0 where it does not."""
+        text = self.text
+        close = self.source.next_token(_NEXT_CLOSE, at + 1, min(self.limit, at + _MAX_GLUED))
+        if close is None:
+            return 0
+        name = text[close[0] + 2 : close[1] - 1].rstrip()
+        end = at + 1 + len(name)
+        if end >= close[0] or not text.startswith(name, at + 1) or text[end].isspace():
+            return 0
+        between = text[end : close[0]]
+        return 0 if "<" in between or ">" in between else end
+
+    def _plain(self, match: re.Match[str]) -> Token:
+        slash, name = match.groups()
+        token = Token("close" if slash else "open", match.start(), match.end())
+        token.name_span = match.span(2)
+        token.name = name
+        token.key = name.lower()
+        if not slash:
+            self._last_open, self._opened = token.key, token.end
         return token
 
     def _opening(self, match: re.Match[str]) -> Token | None:
@@ -225,7 +275,7 @@ class Tokens:
         if match.group("space"):
             token.flag = "space"
         if token.kind == "open":
-            self._last_open = token.key
+            self._last_open, self._opened = token.key, token.end
         return token
 
     def _named(self, token: Token, match: re.Match[str]) -> None:
@@ -255,7 +305,7 @@ class Tokens:
         exact = match.group() == "<![CDATA["
         close = source.next_token(CDATA_CLOSE, start, limit)
         if not exact:
-            if close is None:
+            if close is None and (self._own_close(start, limit) is None or text[self._opened : at].strip()):
                 return None
             token.flag = "spelling"
         inner = source.next_token(CDATA_OPEN, start, limit)
@@ -278,6 +328,9 @@ class Tokens:
             token.end = own
             return token
         end = self._late_end(start, close)
+        if own is not None:
+            after = text[text.find(">", own) + 1 : text.find(">", own) + 65].lstrip()
+            token.flag = "doubtful" if after.startswith("</") else token.flag
         if end is not None:
             token.flag = "early"
             close = end

@@ -6,19 +6,34 @@ that happens to hold markup? Every assumption is reported with the edit that mak
 
 from __future__ import annotations
 
+import re
 from html.entities import html5
 
 from tamis.protocols.action.attributes import read_attributes
-from tamis.protocols.action.decode import Decoded, as_cdata, clip, trim_blank, trim_cdata, trim_layout, trim_tail
+from tamis.protocols.action.decode import (
+    Decoded,
+    as_cdata,
+    clip,
+    indent,
+    trim_blank,
+    trim_cdata,
+    trim_layout,
+    trim_tail,
+)
 from tamis.protocols.action.findings import Element, Findings
 from tamis.protocols.action.tokens import DECORATION, INVISIBLE, MARKER_KEY, Token
-from tamis.protocols.model import MAX_DEPTH, MAX_NAME_CHARS, Comment, Edit, Json, Value
+from tamis.protocols.model import MAX_DEPTH, MAX_NAME_CHARS, Comment, Edit, Json, Piece, Value
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
 _MAX_FIX = 1 << 20
 """Characters of a value up to which a fix writes it out again."""
 _MAX_ESCAPES = 16
+_LIKE_CDATA = lazy(
+    r"(?:[<＜]?!?[ \t]?\[[ \t]?(?i:CDATA)[ \t]?[\[({]|<!\[(?i:CDATA)[({])(?P<body>(?s:.*?))[\])}][ \t]?[\])}][ \t]?[>＞]?\Z"
+)
+_HALF_END = lazy(r"\]\s?\]\s{0,4}(?:>|<|&gt;)|</(?i:inputs|tool_id|action)>\s{0,40}\Z")
+"""What may have been meant as the end of a section."""
 _XML_NAME = lazy(r"[^\W\d][\w.:\-]*")
 _IDENTIFIER = lazy(r"[A-Za-z_][\w.\-]*")
 _MIXED_SCRIPT = lazy(r"(?=.*[A-Za-z])(?=.*[\u0370-\u03ff\u0400-\u04ff])")
@@ -135,15 +150,17 @@ class ValueReader:
         """The value of a parameter's element."""
         if wants_text(schema):
             return self._text(element, name, declared=True)
-        kept = len(self.findings.list)
+        found, kept = self.findings.list, len(self.findings.list)
         kept_comments = len(self.findings.comments)
         try:
             return self._value(element, schema, name, 0)
         except _MixedError:
-            errors = [diag for diag in self.findings.list[kept:] if diag.severity == "error"]
-            self.findings.list[kept:] = errors
+            before = found[:kept]
+            known = {id(diag) for diag in before}
+            errors = [diag for diag in self.findings.list if diag.severity == "error" and id(diag) not in known]
+            self.findings.list = [*before, *errors]
             del self.findings.comments[kept_comments:]
-            return self._text(element, name, mixed=True)
+            return self._text(element, name, mixed=True, unclear=bool(errors))
 
     def _value(self, element: Element, schema: Json, name: str, depth: int) -> Value:
         if depth and wants_text(schema):
@@ -210,6 +227,11 @@ class ValueReader:
                 continue
             if token.kind == "comment" and not token.flag:
                 comments.append(_comment(self.text, token))
+                at = token.end
+                i += 1
+                continue
+            if token.kind == "close" and token.partner < 0 and not token.raw and children:
+                # Reported as stray where the tags were paired: it closes nothing (F8).
                 at = token.end
                 i += 1
                 continue
@@ -301,9 +323,16 @@ class ValueReader:
 
     # Text
 
-    def _text(self, element: Element, name: str, *, declared: bool = False, mixed: bool = False) -> Value:
+    def _text(
+        self, element: Element, name: str, *, declared: bool = False, mixed: bool = False, unclear: bool = False
+    ) -> Value:
         """The content as text: entities decoded once, CDATA as it stands."""
         text = self.text
+        plain = element.closed and element.a == element.b and text.find("<", element.start, element.end) < 0
+        if plain and text.find("&", element.start, element.end) < 0:
+            # Nothing to decode and nothing to report: most values, also in a block that has a fault elsewhere.
+            start, end = trim_layout(text, element.start, element.end)
+            return Value("text", (start, end), (Piece(start, end),) if start < end else ())
         decoded = Decoded()
         literal = Decoded()
         sections: list[Token] = []
@@ -346,9 +375,28 @@ class ValueReader:
             start, end = trim_layout(text, element.start, element.end)
         else:
             start, end = trim_blank(text, element.start, element.end)
+        like = (
+            _LIKE_CDATA.match(text, start, end)
+            if not sections and text.startswith(("!", "[", "<", "＜"), start)
+            else None
+        )
+        if like is not None:
+            return self._like_section(like, start, end, name)
         value = Value("text", (start, end), tuple(clip(decoded.pieces, start, end)))
-        self._report_text(element, value, decoded, name, raw, own, sections, balanced, declared=declared, mixed=mixed)
+        self._report_text(
+            element, value, decoded, name, raw, own, sections, balanced, declared=declared, mixed=mixed, unclear=unclear
+        )
         return value
+
+    def _like_section(self, mark: re.Match[str], start: int, end: int, name: str) -> Value:
+        """A value in marks that are nearly those of a section: nobody means them as text (AX122)."""
+        a, b = mark.span("body")
+        body = (Piece(a, b),) if a < b else ()
+        wrap = (Edit(start, end, as_cdata(self.text[a:b])),) if b - a <= _MAX_FIX else ()
+        self.findings.forget_pairing(start, end)
+        args: dict[str, str | int] = {"raw": self.text[start:a], "param": name}
+        self.findings.add("AX122", (start, a), args, edits=wrap, title="Write <![CDATA[")
+        return Value("text", (a, b), body, cdata=True)
 
     def _text_without_comments(
         self, element: Element, name: str, comments: list[Token], sections: list[Token]
@@ -408,17 +456,34 @@ class ValueReader:
         span, edit, title = (token.start, start), Edit(end, end, ""), "Write the value as one CDATA section"
         args: dict[str, str | int] = {"param": name}
         if token.flag == "unterminated":
+            inline = wrap is not None
+            if inline or _HALF_END.search(self.text, start, min(end, start + _MAX_FIX)) is not None:
+                # Behind other text it may be a word about sections.
+                self.findings.add("AX120", span, args, error=True)
+                return True
             code, edit, title = "AX120", Edit(end, token.end, "]]>"), "Insert ]]>"
+            self._check_spelling(token, wrap)
         elif token.flag == "early":
             body = self.text[start:end].replace("]]>", "]]]]><![CDATA[>")
             code, edit, title = "AX121", Edit(start, end, body), "Split the section"
         elif token.flag == "spelling":
             args = {"raw": self.text[token.start : start]}
             code, edit, title = "AX122", Edit(token.start, start, "<![CDATA["), "Write <![CDATA["
+        elif token.flag == "doubtful":
+            # Closing tags, then the start of another section: a section that was never closed, or a text about markup.
+            self.findings.add("AX120", span, args, error=True)
+            return True
         else:
             return False
         self.findings.add(code, span, args, edits=(edit,) if wrap is None else wrap, title=title)
         return True
+
+    def _check_spelling(self, token: Token, wrap: tuple[Edit, ...] | None) -> None:
+        """Reports the opening mark of a section that is also never closed."""
+        start, raw = token.content[0], self.text[token.start : token.content[0]]
+        if raw != "<![CDATA[":
+            edits = (Edit(token.start, start, "<![CDATA["),) if wrap is None else ()
+            self.findings.add("AX122", (token.start, start), {"raw": raw}, edits=edits, title="Write <![CDATA[")
 
     def _report_text(
         self,
@@ -433,6 +498,7 @@ class ValueReader:
         *,
         declared: bool,
         mixed: bool,
+        unclear: bool = False,
     ) -> None:
         text, add = self.text, self.findings.add
         start, end = value.span
@@ -440,7 +506,7 @@ class ValueReader:
         if raw is not None or own is not None or balanced:
             self.findings.forget_pairing(element.start, element.end)
         wrap: tuple[Edit, ...] = ()
-        if end - start <= _MAX_FIX:
+        if end - start <= _MAX_FIX and not unclear:
             wrap = (Edit(start, end, as_cdata(value.text(text))),)
         title = "Wrap the value in CDATA"
         for section in sections:
@@ -455,7 +521,10 @@ class ValueReader:
             wrap = ()
         if raw is not None or stray >= 0:
             at = min(x for x in (raw.start if raw is not None else end, stray if stray >= 0 else end))
-            add("AX110", (at, at + 1), {"char": "<", "param": name}, edits=wrap, title=title)
+            # A tag that is never closed and stands where the parameters stand: the next one, or a line of this value?
+            column = indent(text, raw.start) if raw is not None and raw.kind == "open" else -1
+            unclear = column >= 0 and column == indent(text, element.open)
+            add("AX110", (at, at + 1), {"char": "<", "param": name}, edits=wrap, title=title, error=unclear)
             wrap = ()
         elif balanced and declared:
             add("AX115", (start, end), {"param": name}, edits=wrap, title=title, repair=False)

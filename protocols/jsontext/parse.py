@@ -12,8 +12,7 @@ import json
 import re
 from typing import Literal
 
-import msgspec
-
+from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member
 from tamis.protocols.model import Diag, Edit, Fix, Severity
 
@@ -424,7 +423,7 @@ class _Reader:
             end = _word_end(text, at)
             key = text[at:end]
             self.at = end
-        fix = Fix("Put the name in double quotes", (Edit(at, end, msgspec.json.encode(key).decode()),))
+        fix = Fix("Put the name in double quotes", (Edit(at, end, quoted(key)),))
         self.error("MF520", at, end, "names need double quotes", fix)
         return key, end
 
@@ -441,7 +440,7 @@ class _Reader:
             return JsonNode("string", at, end, string)
         if char == "'":
             string, end = self.single()
-            fix = Fix("Use double quotes", (Edit(at, end, msgspec.json.encode(string).decode()),))
+            fix = Fix("Use double quotes", (Edit(at, end, quoted(string)),))
             self.error("MF522", at, end, "strings need double quotes", fix)
             return JsonNode("string", at, end, string)
         if char in "}],:":
@@ -469,7 +468,7 @@ class _Reader:
         if word[0] in "0123456789+-.":
             self.error("MF523", at, end, f"{_shown(word)} is not a JSON number")
             return JsonNode("error", at, end, None)
-        fix = Fix("Put it in double quotes", (Edit(at, end, msgspec.json.encode(word).decode()),), "unsafe")
+        fix = Fix("Put it in double quotes", (Edit(at, end, quoted(word)),), "unsafe")
         self.error("MF520", at, end, f"a value is expected, not {_shown(word)}; texts need double quotes", fix)
         return JsonNode("error", at, end, None)
 
@@ -498,12 +497,18 @@ class _Reader:
                 self.ended("a string", at, end)
             else:
                 self.error("MF522", at, end, "the string is not closed on its line")
+        if closed and "\\" in raw:
+            # The C decoder takes exactly what has no fault; only then is a look at every escape due.
+            try:
+                return self.decoded(json.loads(raw), at, end), end
+            except ValueError:
+                pass
         faults = [m for m in _ESCAPE.finditer(raw) if m.lastindex] if "\\" in raw or not raw.isprintable() else ()
         for fault in faults:
             first, last = at + fault.start(), at + fault.end()
             if fault.group(2):
                 control = fault.group(2)
-                escaped = msgspec.json.encode(control).decode()[1:-1]
+                escaped = quoted(control)[1:-1]
                 fix = Fix(f"Write {escaped}", (Edit(first, last, escaped),))
                 self.error("MF522", first, last, f"control character U+{ord(control):04X} in a string", fix)
             elif closed or last < end:
@@ -513,12 +518,14 @@ class _Reader:
             return raw[1:-1] if closed else raw[1:], end
         if "\\" not in raw:
             return raw[1:-1], end
-        value: str = json.loads(raw)
+        return self.decoded(json.loads(raw), at, end), end
+
+    def decoded(self, value: str, at: int, end: int) -> str:
+        """The decoded text of the string at ``at``: a lone surrogate escape is legal and becomes U+FFFD, with a warning."""
         if _SURROGATE.search(value):
-            # The interface keeps a lone surrogate escape legal: it becomes U+FFFD, with a warning.
             value = _SURROGATE.sub("\ufffd", value)
             self.diags.append(Diag("MF527", (at, end)))
-        return value, end
+        return value
 
     def single(self) -> tuple[str, int]:
         found = _SINGLE.match(self.text, self.at)

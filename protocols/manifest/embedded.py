@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tamis.protocols.catalogue import message
+from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.manifest.fields import Findings, in_words, value_of
 from tamis.protocols.model import Diag, Edit, Fix, Json
@@ -56,7 +57,7 @@ def _report(tree: JsonTree, issue: SchemaIssue, base: str, found: Findings) -> N
     fix = None
     if issue.suggestion is not None:
         sure = "safe" if issue.on_key and same_name(issue.suggestion, str(issue.args.get("k", ""))) else "unsafe"
-        text = msgspec.json.encode(issue.suggestion).decode()
+        text = quoted(issue.suggestion)
         fix = Fix(f"Replace by '{issue.suggestion}'", (Edit(*span, text),), sure)
     diag = Diag(issue.code, span, dict(issue.args), severity=issue.severity, fix=fix, data={"path": path})
     found.diags.append(diag)
@@ -135,7 +136,7 @@ def _compare(tree: JsonTree, plan: Plan, value: Json, base: str, code: str, inde
         span = (tree.key_span(path) if unknown else None) or _span(tree, path)
         fix = None
         if unknown and finding.suggestion is not None:
-            text = msgspec.json.encode(finding.suggestion).decode()
+            text = quoted(finding.suggestion)
             fix = Fix(f"Rename to '{finding.suggestion}'", (Edit(*span, text),), "unsafe")
         args: dict[str, str | int] = {"i": index, "reason": _reasons([finding], base.rpartition("/")[2])}
         found.add(code, span, args, fix=fix, data={"code": finding.code, "path": path})

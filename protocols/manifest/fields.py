@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-import msgspec
-
 from tamis.protocols.jsontext.tree import JsonNode, Member
 from tamis.protocols.model import Diag, Edit, Fix, Json
 from tamis.protocols.positions import Span
@@ -196,8 +194,3 @@ def value_of(members: dict[str, Member], name: str) -> JsonNode | None:
 def in_words(value: Json) -> str:
     """The type of a value in words."""
     return types_in_words([type_of(value)])
-
-
-def quoted(text: str) -> str:
-    """A text as JSON."""
-    return msgspec.json.encode(text).decode()

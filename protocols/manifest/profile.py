@@ -13,15 +13,16 @@ import msgspec
 
 from tamis.protocols.catalogue import severity
 from tamis.protocols.jsontext.parse import parse_json
+from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.manifest.fields import Findings, value_of
 from tamis.protocols.manifest.reading import tool_id_fault
 from tamis.protocols.model import Diag, Edit, Fix, Json
+from tamis.protocols.plugins import known_protocols
 from tamis.protocols.suggest import best, hint
 
 PREFIXES = ("workflow", "system", "kb", "core", "vendor", "custom")
 """Namespaces that the seeds give a meaning to; a registered tool's namespace is as good."""
-PROTOCOLS = ("vcp", "action", "tam")
 _CONFIG = (
     *("enabled", "mode", "toolToggles", "defaultToolEnabled", "maxIterations"),
     *("timeout", "requireConfirmation", "parallelExecution", "protocol"),
@@ -40,7 +41,7 @@ class ToolCallConfig(msgspec.Struct, frozen=True, rename="camel"):
     timeout: int = 30_000
     require_confirmation: bool = False
     parallel_execution: bool = False
-    protocol: Literal["vcp", "action", "tam"] = "vcp"
+    protocol: str = "vcp"
 
     def allows(self, tool_id: str) -> bool:
         """Whether a tool is switched on: its own toggle wins, else the default (V10, V11)."""
@@ -140,8 +141,7 @@ def _inventory(node: JsonNode | None, known: list[str] | None, found: Findings) 
 def _replacing(node: JsonNode, text: str | None) -> Fix | None:
     if text is None:
         return None
-    quoted = msgspec.json.encode(text).decode()
-    return Fix(f"Replace by '{text}'", (Edit(node.start, node.end, quoted),), "unsafe")
+    return Fix(f"Replace by '{text}'", (Edit(node.start, node.end, quoted(text)),), "unsafe")
 
 
 def _config(node: JsonNode | None, listed: set[str] | None, found: Findings) -> ToolCallConfig:
@@ -154,7 +154,7 @@ def _config(node: JsonNode | None, listed: set[str] | None, found: Findings) -> 
         return default if value is None else value
 
     mode = found.choice(value_of(fields, "mode"), "mode", ("auto", "manual"))
-    protocol = found.choice(value_of(fields, "protocol"), "protocol", PROTOCOLS)
+    protocol = found.choice(value_of(fields, "protocol"), "protocol", known_protocols())
     rounds = found.whole(value_of(fields, "maxIterations"), "maxIterations", 1, 1000)
     timeout = found.whole(value_of(fields, "timeout"), "timeout", 1, MAX_TIMEOUT_MS)
     return ToolCallConfig(
@@ -166,7 +166,7 @@ def _config(node: JsonNode | None, listed: set[str] | None, found: Findings) -> 
         timeout=30_000 if timeout is None else timeout,
         require_confirmation=flag("requireConfirmation", False),
         parallel_execution=flag("parallelExecution", False),
-        protocol="action" if protocol == "action" else "tam" if protocol == "tam" else "vcp",
+        protocol=protocol or "vcp",
     )
 
 

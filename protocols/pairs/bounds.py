@@ -15,6 +15,7 @@ from tamis.protocols.positions import Span
 
 _INLINE_BLANK = lazy(r"[ \t]*+")
 _NEWLINE = lazy(r"\r\n|[\r\n]")
+_ENTITY = lazy(r"&#?\w{1,9};\Z")
 _KEY_WINDOW = 400
 
 
@@ -108,7 +109,9 @@ class Bounds:
         text, d = self.text, self.d
         low = max(low, head - _KEY_WINDOW)
         before = text[low:head].rstrip(" \t")
-        width = next((n for n in (2, 1) if d.separator.fullmatch(before[-n:])), 0)
+        if before[-1:] in "*`" and before.rstrip("*`")[-1:] in (":", "："):
+            before = before.rstrip("*`")
+        width = next((n for n in (2, 1) if d.separator.fullmatch(before[-n:])), 2 if before.endswith("->") else 0)
         if not width:
             return None
         before = before[:-width]
@@ -135,12 +138,14 @@ class Bounds:
                 end = at + len(text[at:line].rstrip())
         trimmed = end
         while trimmed > at and text[trimmed - 1] in d.between + " \t\r\n":
+            if text[trimmed - 1] == ";" and _ENTITY.search(text, max(at, trimmed - 12), trimmed):
+                break
             trimmed -= 1
         m = d.ending_tail.search(text, max(at, trimmed - 40), trimmed)
         if m is not None:
             return m.start(), m.span()
-        if d.protocol == "vcp" and text.endswith("末」", at, trimmed):
-            # Half a mark, unless a bracket in the value opens it (「年末」).
+        if d.protocol == "vcp" and text.endswith("末」", at, trimmed) and text[trimmed - 3] not in "年月周期季岁本始粉":
+            # Half a mark, unless it ends a word (年末) or a bracket in the value opens it.
             part = text[at:trimmed]
             if part.count("」") > part.count("「"):
                 return trimmed - 2, (trimmed - 2, trimmed)

@@ -34,7 +34,9 @@ from tamis.protocols.tam.keys import INVISIBLE, visible
 
 BLANK = lazy(rf"[\s{INVISIBLE}]*+")
 LINE_END = lazy(r"[\r\n]")
-LEADING = lazy(r"[ \t]*+(?:[-*+•·▪●◦‣–—][ \t]++|\d{1,3}[.)][ \t]++)?[*`\"'“”‘’「」『』]*+[ \t]*+")
+LEADING = lazy(
+    r"[ \t]*+(?:(?:[-*+•·▪●◦‣–—][ \t]++|\d{1,3}[.)][ \t]++)(?:\[[ xX]\][ \t]++)?)?[*`\"'“”‘’「」『』]*+[ \t]*+"
+)
 """Bullets, quotes and emphasis that models put before a key (TM221, VC324); an underscore is part of the name."""
 TRAILING = " \t*`\"'“”‘’「」『』"
 FENCE_LINE = lazy(r"(?:```|~~~)[\w+-]*[ \t]*+(?=[\r\n]|\Z)")
@@ -400,6 +402,7 @@ def block_of(
     items = lexed.findings.items
     if lexed.end - opener[0] > MAX_BLOCK_CHARS:
         items.append(Finding(Diag("TC021", opener, {"limit": MAX_BLOCK_CHARS}), -1))
+    _only_by_a_person(items)
     errors = truncated or dropped or not calls or any(is_error(item.diag) for item in items)
     repairs = [item for item in items if item.diag.repair and not is_error(item.diag)]
     kept: list[Call] = []
@@ -420,6 +423,17 @@ def block_of(
         diagnostics,
         lexed.comments,
     )
+
+
+def _only_by_a_person(items: list[Finding]) -> None:
+    """In a block that an error keeps from running, only a person repairs: a safe edit could make it run (P4)."""
+    if not any(is_error(item.diag) for item in items):
+        return
+    for item in items:
+        change = item.diag.fix
+        if change is not None and change.applicability == "safe":
+            change = msgspec.structs.replace(change, applicability="unsafe")
+            item.diag = msgspec.structs.replace(item.diag, fix=change)
 
 
 def is_error(diag: Diag) -> bool:

@@ -15,10 +15,13 @@ import msgspec
 INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 """Characters without a width, which models and editors leave in layout; never a letter, digit or blank."""
 
+_WORD = re.compile(r"[^\W_]*[a-z][^\W_]*")
+"""A word with a small letter; one in capitals stays whole (``2ND``)."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _OTHER = re.compile(r"[\W_]+")
-_NUMBER = re.compile(r"(.+?)(_?)(\d+)")
+_NUMBER = re.compile(r"(.+?)(_?)(\d+)(_?)")
 _CANONICAL = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+_SMALL_DIGITS = str.maketrans("₀₁₂₃₄₅₆₇₈₉⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789" * 2)
 _MAX_STEP_DIGITS = 9
 _BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -34,26 +37,30 @@ class Key(msgspec.Struct, frozen=True):
     number: int | None = None
     digits: str = ""
     glued: bool = False
+    bracketed: bool = False
+    """The number is set in brackets or in small digits (``x[7]``, ``x₇``)."""
 
     @property
     def plain_number(self) -> bool:
         """Whether the number is written as a step number should be: ASCII digits, no leading zero."""
-        return self.number is None or self.digits == str(self.number)
+        return self.number is None or (self.digits == str(self.number) and not self.bracketed)
 
 
 @lru_cache(maxsize=4096)
 def parse_key(raw: str) -> Key:
     """Normalises one key as it was written; ``normal`` is empty when it has no letter or digit."""
-    normal = _OTHER.sub("_", _CAMEL.sub("_", raw.strip())).lower()
+    plain = raw if raw.isascii() else raw.translate(_SMALL_DIGITS)
+    split = _WORD.sub(lambda word: _CAMEL.sub("_", word.group()), plain.strip())
+    normal = _OTHER.sub("_", split).lower()
     if normal.strip("_") == "":
         return Key("", "")
     found = _NUMBER.fullmatch(normal)
     if found is None:
         return Key(normal, normal)
-    base, gap, digits = found.groups()
+    base, gap, digits, rest = found.groups()
     if len(digits) > _MAX_STEP_DIGITS or base.strip("_") == "":
         return Key(normal, normal)
-    return Key(normal, base, int(digits), digits, glued=not gap)
+    return Key(normal, base, int(digits), digits, glued=not gap, bracketed=rest != "" or plain != raw)
 
 
 def is_canonical(raw: str) -> bool:

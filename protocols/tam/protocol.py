@@ -7,10 +7,11 @@ findings. Both give the same pairs, from which ``tam/steps.py`` makes the calls.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
-from tamis.protocols.base import Markers, Source
-from tamis.protocols.model import MAX_NAME_CHARS, MAX_PARAMS, Block, Comment, ReadOptions
+from tamis.protocols.base import Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
+from tamis.protocols.model import MAX_NAME_CHARS, MAX_PARAMS, Block, Call, Comment, ReadOptions
 from tamis.protocols.pairs.lexer import lex
 from tamis.protocols.pairs.walk import (
     CONTROL,
@@ -35,6 +36,9 @@ from tamis.protocols.positions import Span
 from tamis.protocols.tam.keys import INVISIBLE
 from tamis.protocols.tam.steps import make_calls
 
+if TYPE_CHECKING:
+    from tamis.protocols.contract import ExecutionResult
+
 OPEN = "<|[REQUEST_TOOL]|>"
 CLOSE = "<|[END_TOOL]|>"
 HEAD = "»»»"
@@ -58,16 +62,23 @@ _END_TOOL = (
 
 PLAIN = Family("plain", HEAD, TAIL, lazy("««««*+"), lazy("»»»»*+"))
 _BACKUP_TAIL = lazy(r"[<«](?:(?<=<)<<<*+(?!\[)|(?<=«)«««*+)")
-_ANY_HEAD = lazy(r"[»>》＞«](?:(?<=»)»*+|(?<=>)>>>*+|(?<=[》＞])[》＞]++|(?<=«)«««*+)")
-_LINE_KEY = r"[ \t]*+(?:[-*+•][ \t]++)?[*`\"']*+[^\W\d][\w.\-]{0,63}+[*`\"']*+[ \t]*+[:：=](?!//)"
+_ANY_HEAD = lazy(r"[»>》＞«](?:(?<=»)»*+|(?<=>)(?:[ \t]?>)++|(?<=[》＞])[》＞]++|(?<=«)«««*+)")
+_MIXED_TAIL = lazy(
+    rf"[<«《＜](?:(?<=[<«])(?:[ \t{INVISIBLE}]*+[<«])++(?!\[)|(?<=«)|(?<=[《＜])[《＜]++)",
+)
+_LINE_KEY = r"[ \t]*+(?:[-*+•][ \t]++)?[*`\"']*+[^\W\d][\w.\-]{0,63}+(?: \d{1,9}+)?[*`\"']*+[ \t]*+[:：=︰﹕∶](?!//)"
 
 
 def _family_of(head: str) -> str:
+    """The family by what the delimiter is made of: a value that ``»`` opened is not closed by ``<<`` in its text."""
     if head.startswith(HEAD) and not head.strip("»"):
         return "plain"
     if head == ">>>":
         return "backup"
-    return "swapped" if head[0] in "«<《＜" else "odd"
+    if head[0] in "«<《＜":
+        return "swapped" if head[0] == "«" else "swapped ascii" if head[0] == "<" else "swapped wide"
+    kinds = {char for char in head if char in "»>《》＜＞"}
+    return "odd" if len(kinds) > 1 else {"»": "odd quotes", ">": "odd ascii"}.get(head[0], "odd")
 
 
 DIALECT: Final = Dialect(
@@ -78,32 +89,37 @@ DIALECT: Final = Dialect(
     open_text=OPEN,
     close_text=CLOSE,
     case_matters=False,
-    key_text=lazy(r"[^\r\n:：=→»«<>《》＜＞]*+"),
-    separator=lazy(r"=>|[:：=→︰﹕∶]"),
+    key_text=lazy(r"[^\r\n:：=→︰﹕∶»«<>《》＜＞]*+"),
+    separator=lazy(r"=>|::|[:：=→︰﹕∶]"),
     # A single » and doubled ASCII brackets are also prose and shell: they count only with their partner on the line.
     head=lazy(
-        r"»{3,}+|>{3,}+|[»>]{3}|»{1,2}+(?:[ \t]++»{1,2}+)*+|>(?:[ \t]>){2}|>>(?=[^\r\n<>]*+<<)|[》＞]{2,}+"
+        rf"»{{3,}}+|>{{3,}}+|[»>]{{3}}|»{{1,2}}+(?:[ \t{INVISIBLE}]++»{{1,2}}+)*+|>(?:[ \t]>){{2}}|>{{1,2}}+(?:[{INVISIBLE}]++>{{1,2}}+)++"
+        r"|>>(?=[^\r\n<>«]*+(?:<<|«))|[》＞]{2,}+"
         r"|«{3,}+|<{3,}+(?=[^\r\n<>]*+>>>)|[《＜]{2,}+(?=[^\r\n]*?[》＞]{2})"
     ),
     strong_head=lazy(r"»»»»*+|>>>>*+"),
     any_head=_ANY_HEAD,
     any_tail=lazy(r"«{2,}+|<{3,}+(?!\[)|[《＜]{2,}+"),
-    ending_tail=lazy(r"(?:«(?:[ \t]*«)*+|<{2,}+|[《＜]{2,}+|»{2,}+)\Z"),
-    bare_key=lazy(r"[^\W\d][\w.\-]{0,63}"),
+    ending_tail=lazy(rf"(?:[<«](?:[ \t{INVISIBLE}]*+[<«])++|«|[《＜]{{2,}}+|»{{2,}}+)\Z"),
+    bare_key=lazy(r"[^\W\d][\w.\-]{0,63}+(?: \d{1,9})?"),
     bare_line=lazy(_LINE_KEY),
     later_bare_line=lazy(r"[\r\n]" + _LINE_KEY),
     inline_pair=lazy(r"[,，;；][ \t]*+[\w.\-]{1,64}+[ \t]*+[:：=][ \t]*+(?:»»»|>>>)"),
-    next_key=lazy(r"\w[\w.\-]{0,63}+(?:[ \t][\w.\-]{1,63}+){0,2}"),
+    next_key=lazy(r"\w[\w.\-/]{0,63}+(?:[\[(#]\d{1,9}[\])]?)?(?:[ \t][\w.\-/]{1,63}+){0,2}"),
     first_key="command",
     drops=False,
-    between=",，;；",
+    between=",，;；、|",
     comment=lazy(r"#[^\r\n]*+"),
     foreign_comment=lazy(r"//[^\r\n]*+|--[ \t][^\r\n]*+|<!--[^\r\n]*?-->|/\*[^\r\n]*?\*/|;[ \t][^\r\n]*+"),
     families={
         "plain": PLAIN,
         "backup": Family("backup", HEAD, TAIL, _BACKUP_TAIL, lazy(r"[»>](?:(?<=»)»»»*+|(?<=>)>>>*+)")),
-        "swapped": Family("swapped", HEAD, TAIL, lazy(r"»{3,}+|>{3,}+|[》＞]{2,}+"), lazy(r"«{3,}+")),
-        "odd": Family("odd", HEAD, TAIL, lazy(r"«(?:[ \t]*«)*+|<{2,}+(?!\[)|[《＜]{2,}+"), _ANY_HEAD),
+        "swapped": Family("swapped", HEAD, TAIL, lazy(r"»{3,}+"), lazy(r"«{3,}+")),
+        "swapped ascii": Family("swapped", HEAD, TAIL, lazy(r">{3,}+"), lazy(r"«{3,}+")),
+        "swapped wide": Family("swapped", HEAD, TAIL, lazy(r"[》＞]{2,}+"), lazy(r"«{3,}+")),
+        "odd": Family("odd", HEAD, TAIL, _MIXED_TAIL, _ANY_HEAD),
+        "odd quotes": Family("odd", HEAD, TAIL, lazy(rf"«(?:[ \t{INVISIBLE}]*+«)*+"), _ANY_HEAD),
+        "odd ascii": Family("odd", HEAD, TAIL, lazy(r"<{2,}+(?!\[)"), _ANY_HEAD),
     },
     codes=Codes(
         missing_tail="TM211",
@@ -150,7 +166,8 @@ def lex_canonical(source: Source, start: int, limit: int) -> Lexed | None:
         if i == len(starts) or ends[i] > limit or ends[i] - starts[i] != 3 or key[1] - key[0] > MAX_NAME_CHARS:
             return None
         tail, end = starts[i], ends[i]
-        if text.find(HEAD, head, tail) >= 0:
+        if text.find("»»", head, tail) >= 0:
+            # Whether another pair begins there is for the tolerant walk to say.
             return None
         pairs.append(Pair(at, end, key, match.group(1), (head, tail), "plain"))
         at = end
@@ -176,6 +193,7 @@ class TamProtocol:
     markers = Markers(
         open=OPEN,
         close=CLOSE,
+        values="text",
         stray=r"<{1,2}+\|?\[(?i:END_TOOL)\]\|?>{1,2}+",
         escaped=r"&lt;\|\[REQUEST_TOOL\]\|&gt;",
         bare_sign=HEAD,
@@ -200,8 +218,35 @@ class TamProtocol:
         if lexed.close is not None and DIALECT.closes.fullmatch(text, *lexed.close):
             note_marker(lexed.findings, text, lexed.close, CLOSE, DIALECT)
         truncated = note_unterminated(lexed, opener, DIALECT, options)
-        calls = make_calls(text, lexed, options)
+        line = max(
+            text.rfind("\n", max(0, opener[0] - 200), opener[0]), text.rfind("\r", max(0, opener[0] - 200), opener[0])
+        )
+        calls = make_calls(text, lexed, max(line + 1, 0 if opener[0] <= 200 else opener[0]), options)
         return block_of(DIALECT, opener, lexed, calls, truncated=truncated, dropped=False)
+
+    def parse_tool_requests(self, text: str, options: ReadOptions | None = None) -> list[Call]:
+        """The calls of a text; see ``CallProtocol``."""
+        from tamis.protocols.engine import parse_tool_requests
+
+        return parse_tool_requests(self.id, text, options)
+
+    def format_tool_results(self, results: Sequence[ExecutionResult]) -> str:
+        """The observations of results; see ``CallProtocol``."""
+        from tamis.protocols.engine import format_tool_results
+
+        return format_tool_results("tam", results)
+
+    def write_calls(self, calls: Sequence[PlainCall], options: WriteOptions) -> Written:
+        """The calls in canonical spelling; see ``CallProtocol``."""
+        from tamis.protocols.tam.write import write_calls
+
+        return write_calls(calls, options)
+
+    def generate_tool_definitions(self, tools: Sequence[PromptTool], style: Style = "full") -> str:
+        """The definitions of tools for a prompt; see ``CallProtocol``."""
+        from tamis.protocols.prompt.tam import tam_definitions
+
+        return tam_definitions(tools, style)
 
 
 TAM: Final = TamProtocol()

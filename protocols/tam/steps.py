@@ -11,6 +11,7 @@ import msgspec
 
 from tamis.protocols.model import (
     MAX_NAME_CHARS,
+    MAX_PROBLEMS,
     MAX_STEPS,
     Call,
     Edit,
@@ -27,6 +28,8 @@ from tamis.protocols.tam.keys import Key, declared_names, is_canonical, parse_ke
 
 TYPE_HINTS = ("text", "json", "base64")
 
+_RESERVED = ("command", "on_error", "retry", "request_id", "comment")
+_RESERVED_PREFIXES = ("common_", "uri_", "type_hint_")
 _BLANKS = lazy(r"[ \t]*+")
 _LINE_START = lazy(r"(?:\r\n|[\r\n])([ \t]*+)")
 _WHOLE = lazy(r"[0-9]{1,9}")
@@ -64,9 +67,7 @@ def value_of(text: str, pair: Pair, low: int) -> tuple[Value, bool]:
     start, end = trimmed(text, *pair.value)
     if start == end:
         return Value("text", (start, end)), False
-    line = max(text.rfind("\n", low, pair.start), text.rfind("\r", low, pair.start)) + 1
-    margin = _BLANKS.match(text, max(line, low), pair.start)
-    indent = margin.group() if margin else ""
+    indent = _indentation(text, pair, low)
     if not indent:
         return Value("text", (start, end), (Piece(start, end),)), False
     pieces: list[Piece] = []
@@ -81,6 +82,19 @@ def value_of(text: str, pair: Pair, low: int) -> tuple[Value, bool]:
     return Value("text", (start, end), tuple(pieces)), removed
 
 
+def _indentation(text: str, pair: Pair, low: int) -> str:
+    """The blanks at the start of the line on which a pair's key stands.
+
+    ``low`` is where the pair before it ends, or the block's opening marker begins: a line that began as another value has no
+    indentation of its own.
+    """
+    line = max(text.rfind("\n", max(0, low - 1), pair.start), text.rfind("\r", max(0, low - 1), pair.start)) + 1
+    if line == 0 and low > 0:
+        return ""
+    margin = _BLANKS.match(text, line, pair.start)
+    return margin.group() if margin is not None else ""
+
+
 def _shared(indent: str, blanks: str) -> int:
     width = 0
     for left, right in zip(indent, blanks, strict=False):
@@ -90,24 +104,27 @@ def _shared(indent: str, blanks: str) -> int:
     return width
 
 
-def make_calls(text: str, lexed: Lexed, options: ReadOptions) -> list[tuple[Call, set[int]]]:
-    """The calls of a block in numeric order, each with the indices of the pairs that it was made of."""
-    return _Steps(text, lexed, options).calls()
+def make_calls(text: str, lexed: Lexed, start: int, options: ReadOptions) -> list[tuple[Call, set[int]]]:
+    """The calls of a block in numeric order, each with the indices of the pairs that it was made of.
+
+    ``start`` is where the line of the block's opening marker begins, as far as it is looked back.
+    """
+    return _Steps(text, lexed, start, options).calls()
 
 
 class _Steps:
     """Working state of one block; ``make_calls`` is its only user."""
 
-    def __init__(self, text: str, lexed: Lexed, options: ReadOptions) -> None:
+    def __init__(self, text: str, lexed: Lexed, start: int, options: ReadOptions) -> None:
         self.text = text
         self.lexed = lexed
+        self.low = start
         self.found: Findings = lexed.findings
         self.tools = options.tools
-        self.keys: list[Key] = [parse_key(visible(pair.raw)) for pair in lexed.pairs]
+        self.keys: list[Key] = [self.key(index, pair) for index, pair in enumerate(lexed.pairs)]
         self.commands: dict[int, _Field] = {}
         self.numbered = False
         self.declared: dict[int, dict[str, str]] = {}
-        self.low = lexed.pairs[0].start
 
     def calls(self) -> list[tuple[Call, set[int]]]:
         """Reads commands first, then places every other pair, then builds the calls."""
@@ -127,8 +144,39 @@ class _Steps:
         order = list(self.commands)
         if order != sorted(order):
             listed = ", ".join(str(number) for number in sorted(order))
-            self.found.add("TM233", self.commands[order[0]].pair.key, args={"list": listed}, minor=True)
+            first = self.commands[order[0]].pair.key
+            self.found.add("TM233", first, args={"list": listed}, fix=self.reorder(fields), minor=True)
         return self.build(fields)
+
+    def key(self, index: int, pair: Pair) -> Key:
+        """A pair's key; underscores around a reserved one are emphasis, because no parameter is meant by it."""
+        key = parse_key(visible(pair.raw))
+        bare = key.normal.strip("_")
+        if bare == key.normal or not bare or key.base in _RESERVED:
+            return key
+        inner = parse_key(bare)
+        if inner.base not in _RESERVED and bare not in _RESERVED and not bare.startswith(_RESERVED_PREFIXES):
+            return key
+        change = self.rename(pair, bare)
+        self.found.add("TM221", pair.key, index, args={"raw": pair.raw}, fix=change, repair=True)
+        return inner
+
+    def reorder(self, fields: list[_Field]) -> Fix | None:
+        """The pairs written in the order in which they run; only where nothing else is to be said or moved along."""
+        pairs = self.lexed.pairs
+        if self.found.items or self.lexed.comments or len(pairs) > MAX_PROBLEMS:
+            return None
+        lows = [self.low, *(pair.end for pair in pairs)]
+        if any(_indentation(self.text, pair, low) for pair, low in zip(pairs, lows, strict=False)):
+            return None
+        steps = {field.index: field.step or 0 for field in [*fields, *self.commands.values()]}
+        ordered = sorted(range(len(pairs)), key=lambda i: steps.get(i, 0))
+        edits = [
+            Edit(pair.start, pair.end, self.text[pairs[i].start : pairs[i].end])
+            for pair, i in zip(pairs, ordered, strict=True)
+            if pair is not pairs[i]
+        ]
+        return fix("Write the steps in their order", *edits)
 
     # --- commands -------------------------------------------------------------------------------------------------
 
@@ -148,10 +196,12 @@ class _Steps:
                     "TM234",
                     pair.key,
                     index,
-                    args={"raw": key.digits, "n": step},
+                    args={"raw": pair.raw if key.bracketed else key.digits, "n": step},
                     fix=self.rename(pair, f"command_{step}"),
                     repair=True,
                 )
+            else:
+                self.note_key(index, pair, key, field)
             if step in self.commands:
                 args: dict[str, str | int] = {"_n": "" if key.number is None else f"_{step}"}
                 self.found.add("TM203", pair.key, index, args=args, severity="error")
@@ -183,7 +233,7 @@ class _Steps:
         key = self.keys[index]
         if not key.normal:
             if pair.raw.strip():
-                self.found.add("TM224", pair.key, index, args={"key": pair.raw})
+                self.found.add("TM224", pair.key, index, args={"raw": pair.raw})
             else:
                 self.found.add("TC061", (pair.start, pair.end), index, severity="warning")
             return None
@@ -231,7 +281,7 @@ class _Steps:
                     "TM234",
                     pair.key,
                     index,
-                    args={"raw": key.digits, "n": step},
+                    args={"raw": pair.raw if key.bracketed else key.digits, "n": step},
                     fix=self.rename(pair, f"{name}_{step}"),
                     repair=True,
                 )
@@ -397,11 +447,10 @@ class _Steps:
 
     def param(self, field: _Field, origin: Literal["pair", "common"]) -> Param:
         pair = field.pair
-        value, removed = value_of(self.text, pair, self.low)
+        low = self.lexed.pairs[field.index - 1].end if field.index else self.low
+        value, removed = value_of(self.text, pair, low)
         if removed:
-            line = max(self.text.rfind("\n", self.low, pair.start), self.text.rfind("\r", self.low, pair.start)) + 1
-            margin = _BLANKS.match(self.text, max(line, self.low), pair.start)
-            width = len(margin.group()) if margin else 0
+            width = len(_indentation(self.text, pair, low))
             self.found.add("TM225", value.span, field.index, args={"n": width}, minor=True)
         if "@{" in self.text[value.span[0] : value.span[0] + 4096]:
             self.variables(field, value)
@@ -422,11 +471,12 @@ class _Steps:
         value = self.plain(field)
         span = trimmed(self.text, *field.pair.value)
         if field.role == "type_hint":
-            call.type_hints[field.name] = value
+            near = next((hint for hint in TYPE_HINTS if hint == value.casefold()), None)
+            call.type_hints[field.name] = near or value
             if value not in TYPE_HINTS:
-                near = next((hint for hint in TYPE_HINTS if hint == value.casefold()), None)
-                change = fix(f"Write {near}", Edit(*span, near), unsafe=True) if near else None
-                self.found.add("TM242", span, field.index, args={"v": value}, fix=change)
+                # Letter case has one reading (ruling 1); any other word is listed as it stands, and nothing is guessed.
+                change = fix(f"Write {near}", Edit(*span, near)) if near else None
+                self.found.add("TM242", span, field.index, args={"v": value}, fix=change, repair=near is not None)
         elif field.role == "uri":
             call.uris[field.name] = value
             if not _URI.match(value):
@@ -439,6 +489,7 @@ class _Steps:
             call.on_error = "continue" if value == "continue" else "stop"
             if value not in ("stop", "continue"):
                 near = value.casefold() if value.casefold() in ("stop", "continue") else "stop"
+                # Ruling 24 reads stop, whatever the word is near to: any other word changes the call, which a person decides.
                 change = fix(f"Write {near}", Edit(*span, near), unsafe=near != "stop")
                 self.found.add("TM240", span, field.index, args={"v": value}, fix=change)
 

@@ -7,10 +7,12 @@ findings. Both give the same pairs, from which ``vcp/calls.py`` makes the calls.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
-from tamis.protocols.base import Markers, Source
-from tamis.protocols.model import MAX_NAME_CHARS, MAX_PARAMS, Block, Diag, ReadOptions
+from tamis.protocols.base import Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
+from tamis.protocols.model import MAX_NAME_CHARS, MAX_PARAMS, Block, Call, Diag, ReadOptions
+from tamis.protocols.pairs.doubt import runs_on
 from tamis.protocols.pairs.lexer import lex
 from tamis.protocols.pairs.walk import (
     CONTROL,
@@ -35,6 +37,9 @@ from tamis.protocols.positions import Span
 from tamis.protocols.tam.keys import INVISIBLE, visible
 from tamis.protocols.vcp.calls import make_calls
 
+if TYPE_CHECKING:
+    from tamis.protocols.contract import ExecutionResult
+
 OPEN = "<<<[TOOL_REQUEST]>>>"
 CLOSE = "<<<[END_TOOL_REQUEST]>>>"
 HEAD = "「始」"
@@ -57,25 +62,25 @@ _TOOL_REQUEST = f"{_letters('TOOL')}{_GAP}{_letters('REQUEST')}"
 _SUFFIXES = {"": "", "EXP": f"{_GAP}EXP", "ESCAPE": f"{_GAP}ESCAPE"}
 _OPENS = lazy(f"(?i:{_LEFT}{_TOOL_REQUEST}(?:{_GAP}(?:EXP|ESCAPE))?{_RIGHT})")
 
-_L = r"[「｢『{｛【［\[〔]"
-_R = r"[」｣』}｝】］\]〕]"
+_L = r"[「｢『{｛【［\[〔《〈]"
+_R = r"[」｣』}｝】］\]〕》〉]"
 _KIND = r"(?:[ _\-]?(?:ESCAPE|exp))?"
 _STARTS = (
-    rf"(?i:[「｢『{{｛【［\[〔始(（<＜](?:(?<={_L}){_S}(?:始|开始|開始|start|begin){_KIND}{_S}{_R}"
+    rf"(?i:[「｢『{{｛【［\[〔《〈始(（<＜](?:(?<={_L}){_S}(?:始|开始|開始|start|begin){_KIND}{_S}{_R}"
     rf"|(?<=始){_R}|(?<=[(（<＜])始[)）>＞]))"
-)
-_ENDS = (
-    rf"(?i:[「｢『{{｛【［\[〔(（<＜](?:(?<={_L}){_S}(?:末|未|终|終|结束|結束|end|/始){_KIND}{_S}{_R}"
-    r"|(?<=[(（<＜])[末未][)）>＞]))"
 )
 # Half a mark, unless the character goes on as a word (「始终…).
 _HALF = "「始(?![终終末于於])"
-_ANY_HEAD = lazy(_STARTS)
+_ENDS = (
+    rf"(?i:[「｢『{{｛【［\[〔《〈(（<＜](?:(?<={_L}){_S}(?:末|未|终|終|结束|結束|end|stop|/始){_KIND}{_S}{_R}"
+    r"|(?<=[(（<＜])[末未][)）>＞]))"
+)
+_ANY_HEAD = lazy(f"{_STARTS[:-2]}|(?<=「)始(?![终終末于於])))")
 _ANY_TAIL = lazy(_ENDS)
 PLAIN = Family("plain", HEAD, TAIL, lazy(TAIL), lazy("「始(?:ESCAPE|exp)?」"))
 ESCAPE = Family("escape", "「始ESCAPE」", "「末ESCAPE」", lazy("(?i:「末ESCAPE」)"), lazy("(?i:「始ESCAPE」)"))
 EXP = Family("exp", "「始exp」", "「末exp」", lazy("(?i:「末exp」)"), lazy("(?i:「始exp」)"))
-_LINE_KEY = r"[ \t]*+(?:[-*+•][ \t]++)?[*`\"']*+[\w\-]{1,64}+[*`\"']*+[ \t]*+[:：=](?!//)"
+_LINE_KEY = r"[ \t]*+(?:[-*+•][ \t]++)?[*`\"']*+[\w\-]{1,64}+[*`\"']*+[ \t]*+[:：=︰﹕∶](?!//)"
 
 
 def _family_of(head: str) -> str:
@@ -100,9 +105,11 @@ def _dialect(suffix: str) -> Dialect:
         open_text=f"<<<[TOOL_REQUEST{tag}]>>>",
         close_text=f"<<<[END_TOOL_REQUEST{tag}]>>>",
         case_matters=True,
-        key_text=lazy(r"[^\r\n:：=→<>「」,，;；、]*+"),
-        separator=lazy(r"=>|[:：=→︰﹕∶]"),
-        head=lazy(rf"{_STARTS}(?:[ \t]*+「始」)*+|{_ENDS}|{_HALF}"),
+        key_text=lazy(r"[^\r\n:：=→︰﹕∶<>「」,，;；、|]*+"),
+        separator=lazy(r"=>|::|[:：=→︰﹕∶]"),
+        head=lazy(
+            rf"(?i:「始(?:ESCAPE|exp)?」)(?:[ \t]*+「始」)*+|(?P<odd>{_STARTS})(?:[ \t]*+(?:(?P=odd)|「始」))*+|{_ENDS}|{_HALF}"
+        ),
         strong_head=lazy("「始(?:ESCAPE|exp)?」"),
         any_head=_ANY_HEAD,
         any_tail=_ANY_TAIL,
@@ -110,11 +117,11 @@ def _dialect(suffix: str) -> Dialect:
         bare_key=lazy(r"[\w\-]{1,64}"),
         bare_line=lazy(_LINE_KEY),
         later_bare_line=lazy(r"[\r\n]" + _LINE_KEY),
-        inline_pair=lazy(r"[,，;；、][ \t]*+[\w\-]{1,64}+[ \t]*+[:：=](?!//)"),
+        inline_pair=lazy(r"[,，;；、|][ \t]*+[\w\-]{1,64}+[ \t]*+[:：=](?!//)"),
         next_key=lazy(r"[\w\-]{1,64}+(?:[ \t][\w\-]{1,64}+){0,2}"),
         first_key="tool_name",
         drops=True,
-        between=",，;；、",
+        between=",，;；、|",
         comment=None,
         foreign_comment=None,
         families={
@@ -142,6 +149,17 @@ def _dialect(suffix: str) -> Dialect:
 
 
 DIALECTS: Final = {suffix: _dialect(suffix) for suffix in _SUFFIXES}
+
+
+def _suffix(marker: str) -> str:
+    upper = visible(marker).upper()
+    return next((name for name in ("EXP", "ESCAPE") if name in upper), "")
+
+
+def dialect_of(marker: str) -> Dialect:
+    """The dialect of the block that an opening marker opens."""
+    return DIALECTS[_suffix(marker)]
+
 
 _OTHER_BLOCK = lazy(r"(?i:<<{1,3}\[TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
 _OTHER_CLOSE = lazy(r"(?i:<<{1,3}\[END_TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
@@ -185,6 +203,11 @@ def lex_canonical(source: Source, start: int, limit: int) -> Lexed | None:
     # A closing marker inside a value and control characters need the tolerant walk's judgement.
     if CONTROL.search(text, start, at) is not None:
         return None
+    # So does anything like a mark inside a value.
+    if (text.count("末", start, at) != len(pairs) or text.find("未", start, at) >= 0) and any(
+        runs_on(text[slice(*pair.value)], "vcp") for pair in pairs
+    ):
+        return None
     if any(text.find(char, start, at) >= 0 for char in "<《＜") and DIALECTS[""].closes.search(text, start, at):
         return None
     lexed = Lexed(pairs, [], Findings(), (at, end), "close", end)
@@ -201,6 +224,7 @@ class VcpProtocol:
     markers = Markers(
         open=OPEN,
         close=CLOSE,
+        values="text",
         stray=r"<{2,4}+\[(?i:END_TOOL_REQUEST(?:_?EXP)?)\]>{2,4}+",
         escaped=r"(?:&lt;){3}\[TOOL_REQUEST\](?:&gt;){3}",
         bare_sign=HEAD,
@@ -219,8 +243,7 @@ class VcpProtocol:
             return _no_request(source, opener, limit, marker)
         if _quoted(source, opener, limit, options):
             return mention("vcp", opener, Diag("VC326", opener, {"marker": marker}))
-        upper = visible(marker).upper()
-        suffix = next((name for name in ("EXP", "ESCAPE") if name in upper), "")
+        suffix = _suffix(marker)
         dialect = DIALECTS[suffix]
         lexed = lex_canonical(source, opener[1], limit) if marker == OPEN else None
         if lexed is None:
@@ -229,6 +252,8 @@ class VcpProtocol:
                 return twice
             lexed = lex(source, opener[1], limit, dialect, complete=options.complete)
             note_controls(lexed.findings, text, opener[1], lexed.end, lexed.pairs)
+            if not options.complete and lexed.close is not None and _cut_marker(text, lexed.close, limit, dialect):
+                lexed.close, lexed.stop, lexed.end = None, "end", limit
         if suffix:
             lexed.findings.add("VC316", opener, minor=True)
         if not lexed.pairs:
@@ -242,6 +267,36 @@ class VcpProtocol:
         dropped = lexed.close is None and not truncated
         calls = make_calls(text, lexed, opener, options)
         return block_of(dialect, opener, lexed, calls, truncated=truncated, dropped=dropped)
+
+    def parse_tool_requests(self, text: str, options: ReadOptions | None = None) -> list[Call]:
+        """The calls of a text; see ``CallProtocol``."""
+        from tamis.protocols.engine import parse_tool_requests
+
+        return parse_tool_requests(self.id, text, options)
+
+    def format_tool_results(self, results: Sequence[ExecutionResult]) -> str:
+        """The observations of results; see ``CallProtocol``."""
+        from tamis.protocols.engine import format_tool_results
+
+        return format_tool_results("vcp", results)
+
+    def write_calls(self, calls: Sequence[PlainCall], options: WriteOptions) -> Written:
+        """The calls in canonical spelling; see ``CallProtocol``."""
+        from tamis.protocols.vcp.write import write_calls
+
+        return write_calls(calls, options)
+
+    def generate_tool_definitions(self, tools: Sequence[PromptTool], style: Style = "full") -> str:
+        """The definitions of tools for a prompt; see ``CallProtocol``."""
+        from tamis.protocols.prompt.vcp import vcp_definitions
+
+        return vcp_definitions(tools, style)
+
+
+def _cut_marker(text: str, close: Span, limit: int, dialect: Dialect) -> bool:
+    """Whether a closing marker at the end of a text that was cut off may still lack brackets (ruling 1)."""
+    raw = text[close[0] : close[1]]
+    return close[1] == limit and raw != dialect.close_text and dialect.close_text.startswith(raw)
 
 
 def _quoted(source: Source, opener: Span, limit: int, options: ReadOptions) -> bool:

@@ -143,6 +143,10 @@ class Settings(msgspec.Struct, frozen=True):
     reasoning_calls: Literal["ignore", "run"] = "ignore"
     fenced_calls: Literal["auto", "run", "ignore"] = "auto"
     allow_multiple_blocks: bool = False
+    strict: bool = False
+    """True: what reading a text repaired is an error, and ACTION blocks must be well-formed XML."""
+    also: tuple[str, ...] = ()
+    """Registered protocols that ``auto`` reads besides the built-in ones."""
 
 
 class Snapshot:
@@ -189,7 +193,9 @@ class Snapshot:
             reasoning_calls=settings.reasoning_calls,
             fenced_calls=settings.fenced_calls,
             allow_multiple_blocks=settings.allow_multiple_blocks,
+            strict=settings.strict,
             tools=self.registry.hints() if self.registry is not None else {},
+            also=settings.also,
         )
         return read_text(self.text, self.protocol, options)
 

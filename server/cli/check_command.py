@@ -50,16 +50,19 @@ def run(arguments: argparse.Namespace) -> int:
         return runtimes[own]
 
     files, problems = find_checkables(paths)
-    report = [(file.path, file.text, _findings(file.path, file.text, runtime_of(file.path))) for file in files]
+    report = [
+        (file.path, file.text, _findings(file.path, file.text, runtime_of(file.path), arguments.strict))
+        for file in files
+    ]
     report.extend((problem.path, "", [_unreadable(problem.message)]) for problem in problems)
     report.sort(key=lambda entry: entry[0])
-    levels = [_level(finding, arguments.strict) for _, _, findings in report for finding in findings]
+    levels = [finding.severity for _, _, findings in report for finding in findings]
     errors, warnings = levels.count("error"), levels.count("warning")
-    _WRITERS[arguments.format](report, errors, warnings, arguments.strict)
+    _WRITERS[arguments.format](report, errors, warnings)
     return 1 if errors or (arguments.strict and warnings) else 0
 
 
-def _findings(path: str, text: str, runtime: Runtime) -> list[Finding]:
+def _findings(path: str, text: str, runtime: Runtime, strict: bool) -> list[Finding]:
     from tamis.server.analysis.diagnostics import diagnose
     from tamis.server.analysis.snapshot import FolderFacts, Settings, Snapshot, kind_of
     from tamis.server.runtime.checkables import files_beside
@@ -72,6 +75,8 @@ def _findings(path: str, text: str, runtime: Runtime) -> list[Finding]:
         reasoning_calls=own.protocol.reasoning_calls,
         fenced_calls=own.protocol.fenced_calls,
         allow_multiple_blocks=own.protocol.allow_multiple_blocks,
+        also=runtime.also,
+        strict=strict,
     )
     return diagnose(Snapshot(path, kind, text, runtime.registry, folder=folder, settings=settings))
 
@@ -82,13 +87,6 @@ def _unreadable(message: str) -> Finding:
     return Finding((0, 0), "MF500", "unreadable", "error", message)
 
 
-def _level(finding: Finding, strict: bool) -> str:
-    from tamis.protocols.catalogue import CATALOGUE
-
-    entry = CATALOGUE.get(finding.code)
-    return "error" if strict and entry is not None and entry.strict else finding.severity
-
-
 Report = list[tuple[str, str, "list[Finding]"]]
 
 
@@ -97,7 +95,7 @@ def _shown(path: str) -> str:
     return path.removeprefix(here)
 
 
-def _places(report: Report, strict: bool) -> list[tuple[str, Finding, str, int, int, int, int]]:
+def _places(report: Report) -> list[tuple[str, Finding, str, int, int, int, int]]:
     """Every finding with its level and its one-based place."""
     from tamis.protocols.positions import LineIndex
 
@@ -106,15 +104,15 @@ def _places(report: Report, strict: bool) -> list[tuple[str, Finding, str, int, 
         lines = LineIndex(text)
         for finding in findings:
             (line, column), (end_line, end_column) = (lines.position(offset) for offset in finding.span)
-            level = _level(finding, strict)
+            level = finding.severity
             found.append((_shown(path), finding, level, line + 1, column + 1, end_line + 1, end_column + 1))
     return found
 
 
-def _write_text(report: Report, errors: int, warnings: int, strict: bool) -> None:
+def _write_text(report: Report, errors: int, warnings: int) -> None:
     paint = Paint(sys.stdout)
     colours = {"error": "31", "warning": "33", "information": "36", "hint": "90"}
-    for path, finding, level, line, column, _, _ in _places(report, strict):
+    for path, finding, level, line, column, _, _ in _places(report):
         if level in ("error", "warning", "information"):
             print(
                 f"{path}:{line}:{column}: {paint(colours[level], level)}: {finding.message} [{finding.code} {finding.slug}]"
@@ -126,7 +124,7 @@ def _write_text(report: Report, errors: int, warnings: int, strict: bool) -> Non
     print(f"{count} file{'' if count == 1 else 's'} checked, {', '.join(parts)}", file=sys.stderr)
 
 
-def _write_json(report: Report, errors: int, warnings: int, strict: bool) -> None:
+def _write_json(report: Report, errors: int, warnings: int) -> None:
     from msgspec import UNSET
 
     from tamis.protocols.contract import CheckResult, Diagnostic, FileDiagnostics, TextEdit
@@ -143,7 +141,7 @@ def _write_json(report: Report, errors: int, warnings: int, strict: bool) -> Non
                     Diagnostic(
                         code=finding.code,
                         slug=finding.slug,
-                        severity=_level(finding, strict),  # pyright: ignore[reportArgumentType]
+                        severity=finding.severity,  # pyright: ignore[reportArgumentType]
                         range=to_range(finding.span, lines, None),
                         message=finding.message,
                         fix=[
@@ -160,22 +158,22 @@ def _write_json(report: Report, errors: int, warnings: int, strict: bool) -> Non
     print_json(CheckResult(files=files, errors=errors, warnings=warnings))
 
 
-def _write_github(report: Report, errors: int, warnings: int, strict: bool) -> None:
+def _write_github(report: Report, errors: int, warnings: int) -> None:
     words = {"error": "error", "warning": "warning", "information": "notice"}
-    for path, finding, level, line, column, end_line, end_column in _places(report, strict):
+    for path, finding, level, line, column, end_line, end_column in _places(report):
         if level in words:
             text = finding.message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
             place = f"file={path},line={line},col={column},endLine={end_line},endColumn={end_column}"
             print(f"::{words[level]} {place},title={finding.code} {finding.slug}::{text}")
 
 
-def _write_sarif(report: Report, errors: int, warnings: int, strict: bool) -> None:
+def _write_sarif(report: Report, errors: int, warnings: int) -> None:
     from tamis import __version__
 
     levels = {"error": "error", "warning": "warning", "information": "note", "hint": "none"}
     results: list[dict[str, Any]] = []
     rules: dict[str, dict[str, Any]] = {}
-    for path, finding, level, line, column, end_line, end_column in _places(report, strict):
+    for path, finding, level, line, column, end_line, end_column in _places(report):
         rules.setdefault(finding.code, {"id": finding.code, "name": finding.slug})
         results.append(
             {

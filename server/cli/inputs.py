@@ -10,6 +10,7 @@ from typing import Any
 from tamis.server.runtime.config import find_root
 
 MAX_TEXT_BYTES = 64 * 1024 * 1024
+PROTOCOL_HELP = "auto (the default), action, tam, vcp, json, or one that an installed package brings, such as hermes"
 
 
 class UsageError(Exception):
@@ -24,6 +25,17 @@ def root_of(value: str | None) -> Path:
     if not folder.is_dir():
         raise UsageError(f"--root: '{value}' is not a folder")
     return folder.resolve()
+
+
+def check_protocol(name: str) -> None:
+    """Makes sure that a protocol can be read; looks at the installed packages only for one that is not built in."""
+    if name in ("auto", "action", "tam", "vcp", "json"):
+        return
+    from tamis.server.runtime.protocols import load_protocol
+
+    problem = load_protocol(name)
+    if problem:
+        raise UsageError(f"--protocol: {problem}")
 
 
 def read_text(name: str) -> str:

@@ -16,9 +16,12 @@ COMMANDS = {
     "rpc": "the tool methods as JSON-RPC on stdio, for host applications",
     "check": "diagnostics for manifests and for calls in text",
     "parse": "the calls found in a text, as JSON",
+    "convert": "rewrite the calls of a text in another form",
+    "format": "canonical manifests and call blocks",
     "run": "parse a text and run its calls in order",
     "call": "run one tool",
     "list": "the registered tools",
+    "prompt": "what a model is told about the tools, as text for its prompt",
     "doctor": "versions, sandbox, runtimes, configuration, each problem with its remedy",
 }
 USAGE = 2

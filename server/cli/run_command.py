@@ -7,7 +7,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from tamis.server.cli.answering import positive
-from tamis.server.cli.inputs import Paint, UsageError, print_json, read_text, root_of, warn
+from tamis.server.cli.inputs import (
+    PROTOCOL_HELP,
+    Paint,
+    UsageError,
+    check_protocol,
+    print_json,
+    read_text,
+    root_of,
+    warn,
+)
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
@@ -16,7 +25,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``tamis run``."""
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="the text; - or nothing is stdin")
-    parser.add_argument("--protocol", choices=["auto", "action", "tam", "vcp"], default="auto")
+    parser.add_argument("--protocol", default="auto", metavar="P", help=PROTOCOL_HELP)
     parser.add_argument("--yes", "-y", action="store_true", help="run without asking, within the policy")
     parser.add_argument("--json", action="store_true", help="print the tool/executeText result")
     parser.add_argument("--dry-run", action="store_true", help="check everything, run nothing")
@@ -33,6 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the calls of the text; prints each observation as soon as it is there."""
     try:
         root = root_of(arguments.root)
+        check_protocol(arguments.protocol)
         text = read_text(arguments.file)
     except UsageError as error:
         warn(str(error))
@@ -64,7 +74,7 @@ async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
     from tamis.server.runtime.text import TextOptions, execute_text, has_unread, plan_text, unread_observations
 
     runtime = Runtime(Path(str(root)))
-    for problem in runtime.loaded.problems:
+    for problem in runtime.problems:
         warn(problem)
     document = runtime.read(text, arguments.protocol)
     paint = Paint(sys.stderr)

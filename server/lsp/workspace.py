@@ -211,6 +211,7 @@ class Workspace:
                 reasoning_calls=protocol.reasoning_calls,
                 fenced_calls=protocol.fenced_calls,
                 allow_multiple_blocks=protocol.allow_multiple_blocks,
+                also=_also(protocol.also),
             )
         facts = None
         if document.kind == "manifest" and document.path is not None:
@@ -263,3 +264,12 @@ def without_client_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 _CLIENT_SETTINGS = frozenset(
     {"path", "args", "trace", "markdown", "interpreter", "importStrategy", "codeLens", "inlayHints"}
 )
+
+
+def _also(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The protocols besides the built-in ones that documents are read with; `tamis doctor` names the ones that cannot be."""
+    if not names:
+        return ()
+    from tamis.server.runtime.protocols import load_also
+
+    return load_also(names)[0]

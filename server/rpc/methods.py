@@ -12,8 +12,9 @@ import msgspec
 
 from tamis import __version__
 from tamis.protocols.contract import RPC_VERSION, ExecutionResult
+from tamis.protocols.plugins import known_protocols
 from tamis.protocols.positions import PositionEncoding
-from tamis.server.rpc import prompts, repairs, streams, writing
+from tamis.server.rpc import grammars, prompts, repairs, streams, writing
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import P, Params, check_protocol, check_size, read_params
 from tamis.server.rpc.session import Method, Request, Session
@@ -24,7 +25,6 @@ from tamis.server.runtime.runtime import InlineTool, Runtime, ToolFilter
 from tamis.server.runtime.text import TextOptions, execute_text
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError
 
-PROTOCOLS = ["action", "tam", "vcp"]
 _ENCODINGS: tuple[PositionEncoding, ...] = ("utf-32", "utf-8", "utf-16")
 
 
@@ -118,7 +118,7 @@ class RpcServer:
             }
             | {
                 name: self._method(kind, handler)
-                for group in (streams, writing, prompts, repairs)
+                for group in (streams, writing, prompts, grammars, repairs)
                 for name, (kind, handler) in group.methods(self).items()
             }
         )
@@ -169,7 +169,7 @@ class RpcServer:
                     "tamis": {
                         "rpc": RPC_VERSION,
                         "methods": {name: "stable" for name in sorted(self.session.methods) if "/" in name},
-                        "protocols": PROTOCOLS,
+                        "protocols": sorted({*known_protocols(), *self._runtime.also}),
                         "exports": ["native"],
                         "sandbox": {key: state[key] for key in ("backend", "version", "network", "memory", "pids")}
                         | {"available": state["available"]},

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from tamis.protocols.plugins import find_protocol, known_protocols
+from tamis.protocols.plugins import find_protocol
 from tamis.protocols.positions import PositionEncoding
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.session import Session
@@ -60,7 +60,11 @@ def check_size(text: str) -> None:
 
 
 def check_protocol(name: str) -> None:
-    """Refuses a protocol that nobody registered; ``auto`` is always there."""
-    if name != "auto" and find_protocol(name) is None:
-        known = ", ".join(("auto", *known_protocols()))
-        raise RpcError(INVALID_PARAMS, f"wrong params: no protocol '{name}' - at `$.protocol`; known: {known}")
+    """Refuses a protocol that nobody brings, after looking at the installed packages; ``auto`` is always there."""
+    if name == "auto" or find_protocol(name) is not None:
+        return
+    from tamis.server.runtime.protocols import load_protocol
+
+    problem = load_protocol(name)
+    if problem:
+        raise RpcError(INVALID_PARAMS, f"wrong params: {problem} - at `$.protocol`")

@@ -1,11 +1,85 @@
-"""Texts for a model's prompt (``prompt/generate``, ``prompt/grammar``, ``observation/format``). A thin face; holds no rules of its own."""
+"""Texts for a model's prompt (``prompt/generate``, ``observation/format``). A thin face; holds no rules of its own."""
 
 from __future__ import annotations
 
-from tamis.server.rpc.params import Group, Host
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta
+
+from tamis.protocols.contract import ObservationText, PromptResult
+from tamis.protocols.prompt import MAX_FEW_SHOT
+from tamis.server.rpc.params import Group, Host, Params, check_protocol, check_size
+from tamis.server.rpc.session import Request
+from tamis.server.runtime.observing import GivenResult, format_results
+from tamis.server.runtime.runtime import ToolFilter
+from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.prompts import Prompts
+
+
+class Generate(Params, kw_only=True):
+    """Params of ``prompt/generate``."""
+
+    protocol: str | None = None
+    shape: Literal["tag", "inputs"] = "tag"
+    tool_ids: list[str] | None = None
+    filter: ToolFilter | None = None
+    style: Literal["full", "compact"] = "full"
+    few_shot: Annotated[int, Meta(ge=0, le=MAX_FEW_SHOT)] = 0
+    instructions: bool = True
+    template: str | None = None
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+
+
+class Format(Params, kw_only=True):
+    """Params of ``observation/format``."""
+
+    results: list[GivenResult]
+    protocol: str
+    shape: Literal["tag", "inputs"] = "tag"
+    max_chars: Annotated[int, Meta(ge=1)] | None = None
 
 
 def methods(host: Host) -> Group:
     """The methods of this group."""
-    del host
-    return {}
+    kept: Prompts | None = None
+
+    def generate(_request: Request, params: Generate) -> PromptResult:
+        # What writes prompts is loaded with the first one: most sessions need none.
+        from tamis.protocols.prompt.assemble import PromptTooLargeError
+        from tamis.server.runtime.prompts import PromptError, PromptRequest, Prompts
+
+        nonlocal kept
+        prompts = kept = kept or Prompts()
+        if params.template is not None:
+            check_size(params.template)
+        try:
+            return prompts.generate(
+                host.runtime,
+                PromptRequest(
+                    protocol=params.protocol,
+                    shape=params.shape,
+                    tool_ids=None if params.tool_ids is None else tuple(params.tool_ids),
+                    filter=params.filter,
+                    style=params.style,
+                    few_shot=params.few_shot,
+                    instructions=params.instructions,
+                    template=params.template,
+                    max_tokens=params.max_tokens,
+                ),
+            )
+        except (PromptError, PromptTooLargeError) as error:
+            raise RpcError(INVALID_PARAMS, f"wrong params: {error}") from None
+
+    def format_observations(_request: Request, params: Format) -> ObservationText:
+        _check_named(params.protocol)
+        return ObservationText(text=format_results(params.results, params.protocol, params.shape, params.max_chars))
+
+    return {"prompt/generate": (Generate, generate), "observation/format": (Format, format_observations)}
+
+
+def _check_named(protocol: str) -> None:
+    if protocol == "auto":
+        raise RpcError(INVALID_PARAMS, "wrong params: an observation is written in one protocol - at `$.protocol`")
+    check_protocol(protocol)

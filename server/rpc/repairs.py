@@ -2,10 +2,45 @@
 
 from __future__ import annotations
 
-from tamis.server.rpc.params import Group, Host
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from tamis.protocols.contract import ExplainResult, RepairResult
+from tamis.protocols.model import Document
+from tamis.server.rpc.params import Group, Host, Params, check_protocol, check_size
+from tamis.server.runtime.runtime import InlineTool
+
+
+class _Text(Params, kw_only=True):
+    text: str
+    protocol: str = "auto"
+    complete: bool = True
+    tools: list[InlineTool] = msgspec.field(default_factory=list[InlineTool])
+    options: dict[str, Any] | None = None
 
 
 def methods(host: Host) -> Group:
     """The methods of this group."""
-    del host
-    return {}
+
+    def reader(params: _Text) -> Callable[[str], Document]:
+        check_size(params.text)
+        check_protocol(params.protocol)
+        return lambda text: host.runtime.read(
+            text, params.protocol, complete=params.complete, tools=params.tools, options=params.options
+        )
+
+    def repair(_request: object, params: _Text) -> RepairResult:
+        from tamis.protocols import explain
+
+        read = reader(params)
+        return explain.repair(read(params.text), read, host.encoding)
+
+    def explained(_request: object, params: _Text) -> ExplainResult:
+        from tamis.protocols import explain
+
+        read = reader(params)
+        return explain.explain(read(params.text), read, host.encoding)
+
+    return {"tool/repair": (_Text, repair), "tool/explain": (_Text, explained)}

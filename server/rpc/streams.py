@@ -2,10 +2,127 @@
 
 from __future__ import annotations
 
-from tamis.server.rpc.params import Group, Host
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols import contract
+from tamis.server.rpc.errors import named_error
+from tamis.server.rpc.params import Group, Host, Params, check_protocol
+from tamis.server.rpc.session import Request
+from tamis.server.runtime.runtime import MAX_TEXT_CHARS, InlineTool
+from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
+
+if TYPE_CHECKING:
+    from tamis.protocols.streaming.lines import LineCounter
+    from tamis.protocols.streaming.partial import Partial
+    from tamis.protocols.streaming.reader import ReadCall, StreamReader
+
+MAX_STREAMS = 64
+MAX_ALL_CHARS = 4 * MAX_TEXT_CHARS
+
+
+class _Open(Params, kw_only=True):
+    protocol: str = "auto"
+    tools: list[InlineTool] = msgspec.field(default_factory=list[InlineTool])
+    options: dict[str, Any] | None = None
+
+
+class _Feed(Params, kw_only=True):
+    stream_id: str
+    chunk: str
+
+
+class _Close(Params, kw_only=True):
+    stream_id: str
+    complete: bool = True
+
+
+class _Stream:
+    """One text that is being read."""
+
+    def __init__(self, reader: StreamReader, lines: LineCounter) -> None:
+        self.reader = reader
+        self.lines = lines
+
+
+class _Streams:
+    """The open streams of one session."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._open: dict[str, _Stream] = {}
+        self._count = 0
+
+    def open(self, _request: Request, params: _Open) -> contract.OpenedStream:
+        from tamis.protocols.streaming.lines import LineCounter
+        from tamis.protocols.streaming.reader import StreamReader
+
+        check_protocol(params.protocol)
+        if len(self._open) >= MAX_STREAMS:
+            raise named_error(
+                "overloaded", f"{MAX_STREAMS} streams are open", "end one with parse/close", retryable=True
+            )
+        options = self._host.runtime.read_options(tools=params.tools, options=params.options)
+        reader = StreamReader(params.protocol, options)
+        self._count += 1
+        name = f"stream-{self._count}"
+        self._open[name] = _Stream(reader, LineCounter(reader.slice, self._host.encoding))
+        return contract.OpenedStream(stream_id=name)
+
+    def feed(self, _request: Request, params: _Feed) -> contract.FedText:
+        stream = self._find(params.stream_id)
+        size = len(params.chunk)
+        if stream.reader.length + size > MAX_TEXT_CHARS:
+            hint = "this piece was not taken; parse/close gives the result of what came before it"
+            raise named_error("textTooLarge", f"the text is larger than {MAX_TEXT_CHARS} characters", hint)
+        if sum(other.reader.length for other in self._open.values()) + size > MAX_ALL_CHARS:
+            hint = "this piece was not taken; end streams that are not needed with parse/close"
+            raise named_error("textTooLarge", f"the open streams hold more than {MAX_ALL_CHARS} characters", hint)
+        fed = stream.reader.feed(params.chunk)
+        return contract.FedText(
+            text=fed.text,
+            calls=[self._call(stream, call) for call in fed.calls],
+            partial=UNSET if fed.partial is None else _partial(fed.partial),
+        )
+
+    def close(self, _request: Request, params: _Close) -> contract.ParseResult:
+        from tamis.protocols.wire import parse_result
+
+        stream = self._find(params.stream_id)
+        del self._open[params.stream_id]
+        return parse_result(stream.reader.close(params.complete), self._host.encoding)
+
+    def _call(self, stream: _Stream, read: ReadCall) -> contract.WireCall:
+        from tamis.protocols.wire import wire_call
+
+        lines = stream.lines.block(read.block, read.start)
+        return wire_call(read.call, read.index, f"call-{read.index + 1}", read.args, lines, self._host.encoding)
+
+    def _find(self, name: str) -> _Stream:
+        stream = self._open.get(name)
+        if stream is None:
+            hint = "parse/open gives one; parse/close and the end of the session end it"
+            raise RpcError(INVALID_PARAMS, f"wrong params: no open stream '{name}' - at `$.streamId`; {hint}")
+        return stream
+
+
+def _partial(partial: Partial) -> contract.PartialCall:
+    return contract.PartialCall(
+        protocol=partial.protocol,
+        tool_id=UNSET if partial.tool_id is None else partial.tool_id,
+        done=list(partial.done),
+        argument=UNSET if partial.argument is None else partial.argument,
+        new=[contract.NewText(argument=new.argument, text=new.text, length=new.length) for new in partial.new],
+    )
 
 
 def methods(host: Host) -> Group:
     """The methods of this group."""
-    del host
-    return {}
+    streams = _Streams(host)
+    return {
+        "parse/open": (_Open, streams.open),
+        "parse/feed": (_Feed, streams.feed),
+        "parse/close": (_Close, streams.close),
+    }

@@ -2,10 +2,53 @@
 
 from __future__ import annotations
 
-from tamis.server.rpc.params import Group, Host
+from typing import Any, Literal
+
+import msgspec
+
+from tamis.server.rpc.params import Group, Host, Params, check_protocol, check_size
+from tamis.server.rpc.session import Request
+from tamis.server.runtime.runtime import InlineTool
+from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
+
+
+class _Convert(Params, kw_only=True):
+    to: str
+    text: str | None = None
+    calls: list[dict[str, Any]] | None = None
+    protocol: str = "auto"
+    shape: Literal["tag", "inputs"] | None = None
+    tools: list[InlineTool] = msgspec.field(default_factory=list[InlineTool])
+    options: dict[str, Any] | None = None
 
 
 def methods(host: Host) -> Group:
     """The methods of this group."""
-    del host
-    return {}
+
+    def convert(_request: Request, params: _Convert) -> Any:
+        from tamis.server.runtime.converting import BadCallError, convert_calls, convert_text
+
+        if (params.text is None) == (params.calls is None):
+            raise RpcError(INVALID_PARAMS, "wrong params: give either text or calls - at `$`")
+        try:
+            if params.text is not None:
+                check_size(params.text)
+                check_protocol(params.protocol)
+                made = convert_text(
+                    host.runtime,
+                    params.text,
+                    params.to,
+                    protocol=params.protocol,
+                    shape=params.shape,
+                    tools=params.tools,
+                    options=params.options,
+                )
+            else:
+                made = convert_calls(
+                    host.runtime, params.calls or [], params.to, shape=params.shape, tools=params.tools
+                )
+        except BadCallError as error:
+            raise RpcError(INVALID_PARAMS, f"wrong params: {error}") from None
+        return {"text": made.text, "losses": made.losses}
+
+    return {"tool/convert": (_Convert, convert)}

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from tamis.protocols.catalogue import message, severity
-from tamis.protocols.manifest.profile import Profile, read_profile
+from tamis.protocols.manifest.profile import Profile, ProfileReading, read_profile
 
 MAX_BYTES = 4 * 1024 * 1024
 
@@ -63,7 +63,7 @@ def load_agent_rules(root: Path, name: str) -> AgentRules:
             data = stream.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             return AgentRules(problem=f"the agent profile {path} is larger than {MAX_BYTES} bytes")
-        reading = read_profile(data.decode("utf-8-sig"))
+        reading = _read(data.decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         return AgentRules(problem=f"the agent profile {path} cannot be read: {error}")
     if reading.profile is None:
@@ -71,3 +71,14 @@ def load_agent_rules(root: Path, name: str) -> AgentRules:
         cause = message(worst) if worst is not None else "it is no profile"
         return AgentRules(problem=f"the agent profile {path} cannot be used: {cause}")
     return AgentRules(reading.profile)
+
+
+def _read(text: str) -> ProfileReading:
+    """The profile; a protocol in it that no one knows yet is looked for among the installed packages."""
+    reading = read_profile(text)
+    for diag in reading.diagnostics:
+        if diag.code == "PF602" and diag.args.get("p") == "protocol":
+            from tamis.server.runtime.protocols import load_protocol
+
+            return reading if load_protocol(str(diag.args.get("v"))) else read_profile(text)
+    return reading

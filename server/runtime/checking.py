@@ -10,11 +10,13 @@ from typing import Any, cast
 
 import msgspec
 
-from tamis.protocols.check import LocatedFinding, check_call, to_problem
+from tamis.protocols.check import LocatedFinding, check_call, reading_of, to_problem
 from tamis.protocols.contract import Problem
 from tamis.protocols.model import Call, Param, Piece, Value
 from tamis.protocols.positions import LineIndex, PositionEncoding
+from tamis.protocols.schema.plan import Reading
 from tamis.protocols.wire import to_range
+from tamis.server.runtime.protocols import load_protocol
 from tamis.server.runtime.registry import Tool
 
 
@@ -76,12 +78,16 @@ def call_from_wire(call: Mapping[str, Any]) -> Call:
     args = call.get("args")
     hints = call.get("typeHints")
     nowhere = (0, 0)
+    protocol = str(call.get("protocol"))
+    # A host may bring a call that another process parsed.
+    load_protocol(protocol)
+    reading = reading_of(protocol)
     params = [
-        Param(str(name), _value(value), nowhere, nowhere)
+        Param(str(name), _value(value, reading), nowhere, nowhere)
         for name, value in (cast("dict[str, Any]", args) if isinstance(args, dict) else {}).items()
     ]
     return Call(
-        protocol=str(call.get("protocol")),
+        protocol=protocol,
         tool_id=str(call.get("toolId", "")),
         tool_span=nowhere,
         span=nowhere,
@@ -92,11 +98,13 @@ def call_from_wire(call: Mapping[str, Any]) -> Call:
     )
 
 
-def _value(value: object) -> Value:
+def _value(value: object, reading: Reading) -> Value:
     if isinstance(value, dict):
         inner = cast("dict[str, object]", value)
-        return Value("object", (0, 0), entries={str(name): _value(item) for name, item in inner.items()})
+        return Value("object", (0, 0), entries={str(name): _value(item, reading) for name, item in inner.items()})
     if isinstance(value, list):
-        return Value("list", (0, 0), items=[_value(item) for item in cast("list[object]", value)])
+        return Value("list", (0, 0), items=[_value(item, reading) for item in cast("list[object]", value)])
+    if reading == "typed" and (value is None or isinstance(value, (bool, int, float))):
+        return Value("literal", (0, 0), literal=value)
     text = value if isinstance(value, str) else "" if value is None else msgspec.json.encode(value).decode()
     return Value("text", (0, 0), (Piece(0, 0, text),))

@@ -67,7 +67,8 @@ class SandboxSettings(msgspec.Struct, rename="camel", frozen=True):
 class ProtocolSettings(msgspec.Struct, rename="camel", frozen=True):
     """How calls are read."""
 
-    default: Literal["action", "tam", "vcp"] = "vcp"
+    default: str = "vcp"
+    also: tuple[str, ...] = ()
     reasoning_calls: Literal["ignore", "run"] = "ignore"
     fenced_calls: Literal["auto", "run", "ignore"] = "auto"
     allow_multiple_blocks: bool = False

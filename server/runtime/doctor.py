@@ -51,9 +51,16 @@ def _runtimes(runtime: Runtime) -> list[dict[str, Any]]:
 def _configuration(runtime: Runtime) -> list[dict[str, Any]]:
     path = runtime.root / "tamis.toml"
     where = str(path) if path.is_file() else f"no tamis.toml; the defaults hold in {runtime.root}"
-    problems = [*runtime.loaded.problems, *_policy_problems(runtime), runtime.agent.problem]
+    problems = [*runtime.problems, _default_protocol(runtime), *_policy_problems(runtime), runtime.agent.problem]
     found = [_check("configuration", "error", problem, f"mend {path}") for problem in problems if problem]
     return found or [_check("configuration", "ok", where)]
+
+
+def _default_protocol(runtime: Runtime) -> str:
+    from tamis.server.runtime.protocols import load_protocol
+
+    problem = load_protocol(runtime.settings.protocol.default)
+    return f"protocol.default: {problem}" if problem else ""
 
 
 def _policy_problems(runtime: Runtime) -> list[str]:

@@ -29,7 +29,6 @@ from tamis.protocols.observation import unknown_tool
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.protocols.reader import read_text
 from tamis.protocols.suggest import best
-from tamis.protocols.tokens import estimate_tokens
 from tamis.protocols.wire import parse_result, to_range
 from tamis.server.runtime.agents import AgentRules, load_agent_rules
 from tamis.server.runtime.checking import check_arguments, check_wire_call
@@ -37,6 +36,7 @@ from tamis.server.runtime.config import LoadedSettings, Settings, load_settings
 from tamis.server.runtime.interpreters import missing_runtime
 from tamis.server.runtime.rates import CallRate
 from tamis.server.runtime.registry import Registry, Tool, load_registry
+from tamis.server.runtime.token_counts import count_tokens
 
 if TYPE_CHECKING:
     import asyncio
@@ -96,6 +96,23 @@ class Runtime:
             self._agent = load_agent_rules(self.root, self.settings.profile)
         return self._agent
 
+    @property
+    def also(self) -> tuple[str, ...]:
+        """The protocols of ``[protocol] also`` that can be read."""
+        return self._protocols()[0]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong in the settings, also with the protocols that they name; looks at what is installed if they name any."""
+        return (*self.loaded.problems, *self._protocols()[1])
+
+    def _protocols(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        if not self.settings.protocol.also:
+            return (), ()
+        from tamis.server.runtime.protocols import load_also
+
+        return load_also(self.settings.protocol.also)
+
     def surroundings(
         self, *, ask: Ask | None = None, on_output: OnOutput | None = None, cancelled: asyncio.Event | None = None
     ) -> Surroundings:
@@ -135,21 +152,35 @@ class Runtime:
         options: Mapping[str, Any] | None = None,
         guided: bool = True,
     ) -> Document:
-        """Reads a text. ``guided`` lets registered tools guide the reading; inline ones always do and win."""
+        """Reads a text. ``guided`` lets registered tools guide the reading; inline ones always do and win.
+
+        Raises ``ValueError`` for a protocol that nobody brings.
+        """
+        return read_text(
+            text, protocol, self.read_options(complete=complete, tools=tools, options=options, guided=guided)
+        )
+
+    def read_options(
+        self,
+        *,
+        complete: bool = True,
+        tools: Sequence[InlineTool] = (),
+        options: Mapping[str, Any] | None = None,
+        guided: bool = True,
+    ) -> ReadOptions:
+        """How ``read`` reads: the request's options over the settings, and the tools that guide it."""
         hints: dict[str, ToolHint] = dict(self.registry.hints()) if guided else {}
         hints.update({tool.tool_id: ToolHint(tool.tool_id, tool.parameters) for tool in tools})
         own = self.settings.protocol
         given = options or {}
-        return read_text(
-            text,
-            protocol,
-            ReadOptions(
-                complete=complete,
-                reasoning_calls=given.get("reasoningCalls", own.reasoning_calls),
-                fenced_calls=given.get("fencedCalls", own.fenced_calls),
-                allow_multiple_blocks=given.get("allowMultipleBlocks", own.allow_multiple_blocks),
-                tools=hints,
-            ),
+        return ReadOptions(
+            complete=complete,
+            reasoning_calls=given.get("reasoningCalls", own.reasoning_calls),
+            fenced_calls=given.get("fencedCalls", own.fenced_calls),
+            allow_multiple_blocks=given.get("allowMultipleBlocks", own.allow_multiple_blocks),
+            strict=given.get("strict", False),
+            tools=hints,
+            also=self.also,
         )
 
     def parse(
@@ -168,7 +199,7 @@ class Runtime:
     ) -> ToolList:
         """``tool/list``, in the order of ids, newest version first."""
         wanted = wanted or ToolFilter()
-        tools = [tool for tool in self.registry.tools if _fits(tool, wanted)]
+        tools = [tool for tool in self.registry.tools if fits(tool, wanted)]
         start = int(cursor) if cursor is not None and cursor.isdigit() and len(cursor) < 12 else 0
         end = start + max(1, min(limit or DEFAULT_PAGE, DEFAULT_PAGE))
         return ToolList(
@@ -183,7 +214,7 @@ class Runtime:
         if tool is None:
             return None
         text = msgspec.json.encode(tool.manifest.raw).decode("utf-8", "replace")
-        return Description(definition=dict(tool.manifest.raw), losses=[], tokens=estimate_tokens(text))
+        return Description(definition=dict(tool.manifest.raw), losses=[], tokens=count_tokens(text)[0])
 
     def validate_args(
         self,
@@ -285,7 +316,8 @@ def inline_tool(tool_id: str, parameters: dict[str, Json]) -> Tool:
     return Tool(manifest, "", available=False, reason="given inline")
 
 
-def _fits(tool: Tool, wanted: ToolFilter) -> bool:
+def fits(tool: Tool, wanted: ToolFilter) -> bool:
+    """Whether a tool is among those that a filter wants."""
     manifest = tool.manifest
     if wanted.namespace is not None and tool.namespace != wanted.namespace:
         return False

@@ -23,7 +23,7 @@ from tamis.protocols.contract import (
     Usage,
 )
 from tamis.protocols.model import Block, Call, Diag, Document
-from tamis.protocols.observation import Style, malformed, observation
+from tamis.protocols.observation import Style, malformed, observation, style_of
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.protocols.wire import parse_result
 from tamis.server.runtime.execute import CallRequest, Surroundings, execute
@@ -55,13 +55,6 @@ class Planned(msgspec.Struct, frozen=True):
     refused: Diag | None
 
 
-def style_of(call: Call) -> Style:
-    """Whose observation sentences a call gets."""
-    if call.protocol == "action":
-        return "action-inputs" if call.shape == "inputs" else "action"
-    return "vcp" if call.protocol == "vcp" else "tam" if call.protocol == "tam" else "action"
-
-
 def plan_text(document: Document) -> list[Planned]:
     """The calls that are run or refused, in order; calls that are only reported (reasoning, examples) are left out."""
     planned: list[Planned] = []
@@ -69,7 +62,9 @@ def plan_text(document: Document) -> list[Planned]:
     for number, block in enumerate(document.blocks):
         error = _first_error(block)
         planned.extend(
-            Planned(index[id(call)], call, number, style_of(call), None if call.executable else error)
+            Planned(
+                index[id(call)], call, number, style_of(call.protocol, call.shape), None if call.executable else error
+            )
             for call in block.calls
             if call.executable or error is not None
         )

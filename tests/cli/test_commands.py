@@ -163,6 +163,16 @@ def test_two_manifests_with_one_id_keep_the_first_and_say_so(root: Path) -> None
     assert json.loads(tamis("call", "echo", cwd=root).stdout) == {}
 
 
+def test_a_text_is_repaired_and_explained_on_the_command_line(root: Path) -> None:
+    text = "<|[REQUEST_TOOL]|>\ncommand:>>>T.t<<<\nx:»»»1«««\nx:»»»2«««\n<|[END_TOOL]|>"
+    repaired = json.loads(tamis("parse", "--repair", cwd=root, data=text).stdout)
+    assert repaired["text"] == text.replace(">>>T.t<<<", "»»»T.t«««")
+    explained = json.loads(tamis("parse", "--explain", cwd=root, data=text).stdout)
+    assert [one["code"] for one in explained["assumptions"]] == ["TM210", "TC060"]
+    assert [one["title"] for one in explained["alternatives"]] == ["The first one is used"]
+    assert tamis("parse", "--repair", "--explain", cwd=root, data=text).returncode == 2
+
+
 def test_parse_gives_the_calls_and_fails_on_rejected_ones(root: Path) -> None:
     good = tamis("parse", cwd=root, data=action("t", a="1"))
     assert (good.returncode, json.loads(good.stdout)["calls"][0]["args"]) == (0, {"a": "1"})

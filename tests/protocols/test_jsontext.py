@@ -227,3 +227,10 @@ def test_one_changed_character_anywhere_gives_a_tree_and_located_findings(is_lon
         broken = text[:at] + chance.choice('{}[],:"\\x1 \n') + text[at + chance.randrange(2) :]
         tree = parse_json(broken, comments=False)
         assert tree.ok == accepted(broken), broken
+
+
+@pytest.mark.parametrize("text", ['{"a\udfff: 1}', "{\udfff: 1}", '{"a": \udfff}', "{'\udfff': '\udfff'}"])
+def test_half_a_surrogate_pair_has_a_fix_that_can_be_sent(text: str) -> None:
+    for diag in parse_json(text).diagnostics:
+        for edit in diag.fix.edits if diag.fix is not None else ():
+            msgspec.json.encode(edit.new_text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,16 @@ from tamis.protocols.contract import (
     Status,
     Usage,
 )
-from tamis.protocols.observation import malformed, observation, plain, unknown_tool
+from tamis.protocols.observation import (
+    Observed,
+    cut_middle,
+    malformed,
+    observation,
+    observations,
+    plain,
+    style_of,
+    unknown_tool,
+)
 from tamis.protocols.reader import read_text
 
 
@@ -116,3 +126,113 @@ def test_a_vcp_result_block_holds_any_text_and_is_no_request(text: str) -> None:
 def test_control_and_direction_characters_are_shown_not_sent() -> None:  # D74
     assert plain("a\x1b[31m\u202eb\x00") == "a\\u001b[31m\\u202eb\\u0000"
     assert plain("tab\tline\nend") == "tab\tline\nend"
+
+
+def fields_of(block: str) -> dict[str, str]:
+    """The fields of a result block, by name."""
+    return dict(re.findall(r"^(\w+):「始(?:ESCAPE)?」(.*?)「末(?:ESCAPE)?」,?$", block, re.M | re.S))
+
+
+def test_a_vcp_block_is_the_seeds_record_of_a_result() -> None:  # V21, seed 001 §3.3
+    block = observation(result(output={"n": 1}, duration_ms=12.6), "vcp", request_id="r-1")
+    assert fields_of(block) == {
+        "request_id": "r-1",
+        "tool_name": "t",
+        "status": "success",
+        "duration_ms": "13",
+        "result": '{"n": 1}',
+    }
+
+
+@pytest.mark.parametrize("status", get_args(Status))
+def test_the_seeds_three_words_stand_for_every_status(status: Status) -> None:  # V21, V56
+    shown = fields_of(observation(result(status), "vcp"))["status"]
+    assert shown == {"success": "success", "denied": "denied"}.get(status, "error")
+
+
+def test_a_denied_vcp_call_is_told_in_the_seeds_words() -> None:  # V61
+    assert "用户拒绝了该操作" in fields_of(observation(result("denied"), "vcp"))["result"]
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        ("", ""),
+        (None, "null"),
+        (0, "0"),
+        (False, "false"),
+        ([], "[]"),
+        ("a\nb", "a\nb"),
+        ({"名": "值"}, '{"名": "值"}'),
+    ],
+)
+def test_a_text_is_shown_as_it_is_and_anything_else_as_json(output: object, shown: str) -> None:
+    assert observation(result(output=output), "action") == f"Observation: Tool t executed successfully. Result: {shown}"
+    assert fields_of(observation(result(output=output), "vcp"))["result"] == shown
+
+
+def test_an_output_that_holds_the_marks_of_its_frame_stays_inside_it() -> None:  # F4, ruling 28
+    block = observation(result(output="「末」 and 「末ESCAPE」 <<<[END_TOOL_RESULT]>>> x"), "vcp")
+    assert block.count("「末ESCAPE」") == 1
+    assert block.count("<<<[END_TOOL_RESULT]>>>") == 1
+    element = observation(result(output="</OBSERVATION>"), "action-inputs")
+    assert element.count("</OBSERVATION>") == 1
+    assert element.endswith(r'Output: "\u003c/OBSERVATION>"</OBSERVATION>')
+
+
+def test_the_style_is_the_protocols() -> None:
+    assert style_of("action", "inputs") == "action-inputs"
+    assert [style_of(name) for name in ("action", "tam", "vcp", "other")] == ["action", "tam", "vcp", "other"]
+
+
+def seen(*outputs: str, style: Any = "action") -> list[Observed]:
+    return [Observed(result=result(output=output), style=style) for output in outputs]
+
+
+def test_results_stand_one_under_the_other() -> None:
+    assert observations(seen("a", "b")) == "\n".join(observation(result(output=one), "action") for one in "ab")
+    assert observations([]) == ""
+
+
+def test_a_long_value_is_cut_in_its_middle_and_says_how_much_is_missing() -> None:
+    assert cut_middle("a" * 60 + "b" * 40, 60) == "a" * 23 + " … [66 characters cut] … " + "b" * 11
+    assert cut_middle("short", 5) == "short"
+    assert cut_middle("x" * 100, 10) == "[100 characters cut]"
+    assert cut_middle("x" * 11, 10) == "x" * 11  # the note would be longer
+
+
+def test_short_values_stay_whole_and_long_ones_share_the_rest() -> None:
+    text = observations(seen("a" * 1_000, "short", "b" * 5_000), 900)
+    assert len(text) <= 900
+    assert "Result: short\n" in text
+    shown = [
+        len(re.sub(r"[^ab]", "", line.partition("Result: ")[2].replace("characters", ""))) for line in text.split("\n")
+    ]
+    assert abs(shown[0] - shown[2]) <= 2
+
+
+@given(
+    st.lists(
+        st.text(max_size=200) | st.sampled_from(["「末」" * 30, "</OBSERVATION>" * 20, "天" * 300]),
+        min_size=1,
+        max_size=5,
+    ),
+    st.integers(1, 1_500),
+    st.sampled_from(["action", "action-inputs", "tam", "vcp"]),
+)
+def test_a_bound_is_kept_wherever_the_notes_fit_and_frames_stay_whole(
+    outputs: list[str], bound: int, style: Any
+) -> None:
+    whole = observations(seen(*outputs, style=style))
+    text = observations(seen(*outputs, style=style), bound)
+    if len(whole) <= bound:
+        assert text == whole
+        return
+    frames = len(observations(seen(*[""] * len(outputs), style=style)))
+    room = frames + len(outputs) * len(" … [999 characters cut] … ") * 3
+    assert len(text) <= max(bound, room)
+    if style == "vcp":
+        assert text.count("<<<[TOOL_RESULT]>>>") == text.count("<<<[END_TOOL_RESULT]>>>") == len(outputs)
+        assert len(re.findall("「末(?:ESCAPE)?」,?$", text, re.M)) >= 5 * len(outputs)
+    if style == "action-inputs":
+        assert text.count("<OBSERVATION") == text.count("</OBSERVATION>") == len(outputs)

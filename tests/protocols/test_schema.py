@@ -367,7 +367,13 @@ def test_each_keyword_has_its_code_and_a_whole_sentence(schema: Any, value: Any,
         ({"properties": {"p": {"type": "boolean"}}}, {"p": "True"}, "VA411", "true", '"True"'),
         ({"properties": {"p": {"type": "object"}}}, {"p": '{"a": 1, "a": 2}'}, "VA423", "object", '"\\"a\\": 2}"'),
         ({"properties": {"p": {"type": "array"}}}, {"p": "one"}, "VA413", "array", "one value"),
-        ({"properties": {"p": {"type": "string", "format": "date"}}}, {"p": "soon"}, "VA438", "date (YYYY-MM-DD)", '"soon"'),
+        (
+            {"properties": {"p": {"type": "string", "format": "date"}}},
+            {"p": "soon"},
+            "VA438",
+            "date (YYYY-MM-DD)",
+            '"soon"',
+        ),
     ],
 )
 def test_a_finding_says_what_was_expected_and_what_came(

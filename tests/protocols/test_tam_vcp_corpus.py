@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from tamis.protocols.model import ReadOptions
+from tamis.protocols.reader import read_text
 from tests.protocols.corpus_adapter import adapt
+from tests.protocols.pair_reading import unsound
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +62,12 @@ def test_no_prefix_of_a_good_row_runs_what_the_whole_does_not(corpora: Path, sco
                 and all(scorer.same_call(want[i], calls[i], row["ws"]) for i in range(len(calls)))
                 for want in wanted
             ), (row["id"], cut)
+
+
+@pytest.mark.parametrize("name", ["tam", "vcp"])
+# P4, P6
+def test_safe_edits_of_every_text_give_the_same_calls_and_leave_no_warning(corpora: Path, name: str) -> None:
+    for row in _rows(corpora, name):
+        options = ReadOptions(complete=row["finish_reason"] != "length")
+        problems = unsound(read_text(row["text"], options=options), name, options)
+        assert not problems, (row["id"], problems)

@@ -126,6 +126,7 @@ def _shape(lexed: Lexed | None) -> object:
 
 @given(st.dictionaries(NAMES, st.text(st.sampled_from("ab 文😀\n:#,{}"), max_size=12), max_size=5), st.booleans())
 def test_the_canonical_and_the_tolerant_walk_agree_on_canonical_blocks(fields: dict[str, str], note: bool) -> None:
+    fields |= {"q": "x « two » y", "r": "未来（末尾）\n"} if note else {}
     lines = [f"{name}:»»»{value}«««" for name, value in fields.items()]
     text = tam("command:»»»T.t«««", *(["# note"] if note else []), *lines)
     start = len("<|[REQUEST_TOOL]|>")
@@ -166,7 +167,8 @@ def test_safe_fixes_keep_the_calls_and_leave_no_repair(lines: list[str]) -> None
     text = tam("command:»»»T.t«««", *dict.fromkeys(lines))
     mended = repaired(text)
     assert runs(mended) == runs(text)
-    assert warnings(mended) == []
+    # A bare line below a value that nothing closes may be part of it: then nothing runs, and a person repairs.
+    assert warnings(mended) == [] or runs(text) == []
 
 
 TO, TE, VO, VE = "<|[REQUEST_TOOL]|>\n", "<|[END_TOOL]|>", "<<<[TOOL_REQUEST]>>>\n", "<<<[END_TOOL_REQUEST]>>>"

@@ -1,0 +1,78 @@
+"""Writing call JSON: ``{"toolName", "arguments"}`` (seed 004 §2.4), results and definitions as JSON. Must not know how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
+from tamis.protocols.base import PlainCall, PromptTool, Style, WriteOptions, Written
+from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.model import MAX_NAME_CHARS, Json
+from tamis.protocols.observation import observation, plain
+from tamis.protocols.prompt.guard import guard_json
+from tamis.protocols.prompt.listing import brief_of, description_of
+from tamis.protocols.writing.expect import Expectations
+from tamis.protocols.writing.proof import carries, write_proved
+from tamis.protocols.writing.values import excerpt, json_text
+
+
+def write_calls(calls: Sequence[PlainCall], options: WriteOptions) -> Written:
+    """One document: the call, or a list of several; see ``CallProtocol``. ``meta`` can hold an ``id``."""
+    return write_proved(_CallJson(options), calls, options)
+
+
+class _CallJson:
+    protocol = "json"
+    title = "call JSON"
+
+    def __init__(self, options: WriteOptions) -> None:
+        self.expectations = Expectations(options.tools, "typed")
+
+    def faults(self, call: PlainCall) -> list[tuple[str, str, str]]:
+        """What call JSON has no place for."""
+        found = carries(call, "on_error", "retry", "request_id", "uris", "type_hints")
+        if call.tool_id != call.tool_id.strip() or len(call.tool_id) > MAX_NAME_CHARS:
+            why = f"it begins or ends with a blank, or has more than {MAX_NAME_CHARS} characters"
+            found.append(("/toolId", f"the tool id {excerpt(call.tool_id)}", why))
+        if not call.meta.keys() <= {"id"}:
+            found.append(("/meta", f"meta of {', '.join(call.meta)}", "it has a place for an id only"))
+        return found
+
+    def text(self, calls: Sequence[PlainCall]) -> str:
+        """The document."""
+        contents = [_content(call) for call in calls]
+        return json_text(contents[0] if len(contents) == 1 else list[Json](contents))
+
+
+def _content(call: PlainCall) -> dict[str, Json]:
+    content: dict[str, Json] = {"id": call.meta["id"]} if "id" in call.meta else {}
+    return {**content, "toolName": call.tool_id, "arguments": dict(call.args)}
+
+
+def format_tool_results(results: Sequence[ExecutionResult]) -> str:
+    """One line of JSON for each result: ``{"toolName", "status", "result"}``, or ``error`` with the sentence of its observation."""
+    return "\n".join(plain(json_text(_result(result))) for result in results)
+
+
+def _result(result: ExecutionResult) -> dict[str, Json]:
+    content: dict[str, Json] = {"toolName": result.tool_id, "status": result.status}
+    if result.status == "success":
+        content["result"] = None if result.output is UNSET else result.output
+    else:
+        content["error"] = observation(result, "action").removeprefix("Observation: ")
+    return content
+
+
+def generate_tool_definitions(tools: Sequence[PromptTool], style: Style = "full") -> str:
+    """A JSON list of ``{toolName, description, parameters}``, by name; the compact style shortens the descriptions of tools."""
+    found: list[Json] = [
+        {
+            "toolName": tool.name,
+            "description": brief_of(tool) if style == "compact" else description_of(tool),
+            "parameters": tool.parameters or {"type": "object", "properties": {}},
+        }
+        for tool in sorted(tools, key=lambda tool: tool.name)
+    ]
+    # A definition must not look like a marker of any protocol to whoever reads the prompt again.
+    return guard_json(plain(json_text(found))) if found else ""

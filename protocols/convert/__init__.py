@@ -1,0 +1,1 @@
+"""Calls from one form to another, with every loss named."""

@@ -1,0 +1,157 @@
+"""Formatting the call blocks of a text: each in its protocol's canonical spelling, everything else byte for byte.
+
+Only what has one reading is rewritten: blocks that are clean, or whose repairs are all safe. The result is read again and must
+give the same calls; a block that does not is left. Must not know files or the registry.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from tamis.protocols.base import WriteOptions
+from tamis.protocols.catalogue import message, severity
+from tamis.protocols.convert.fields import block_fields
+from tamis.protocols.convert.plain import raw_call
+from tamis.protocols.model import Block, Call, Diag, Document, Json, ReadOptions
+from tamis.protocols.plugins import find_protocol
+from tamis.protocols.positions import Span
+
+
+class Left(msgspec.Struct, frozen=True):
+    """A block that was not rewritten. ``doubtful``: not for the sake of its layout, but because a person has to look at it."""
+
+    span: Span
+    why: str
+    doubtful: bool
+
+
+class FormattedText(msgspec.Struct, frozen=True):
+    """The text with its blocks in canonical spelling, and the blocks that were left."""
+
+    text: str
+    left: list[Left]
+
+
+def format_blocks(document: Document, reading: ReadOptions) -> FormattedText:
+    """Formats the blocks of a text that was read with ``reading``; formatting the result again changes nothing. Never raises."""
+    from tamis.protocols.reader import read_text
+
+    left: list[Left] = []
+    made: list[tuple[Block, str]] = []
+    for block in document.blocks:
+        text = _written(block, document, reading, left)
+        if text is not None and text != document.text[block.span[0] : block.span[1]]:
+            made.append((block, text))
+    for _ in range(_ROUNDS):
+        text = _replaced(document.text, made)
+        changed = {block.span for block in _changes(document, read_text(text, "auto", reading))}
+        if not changed:
+            return FormattedText(text, left)
+        # A block that reads otherwise goes; where that was another's doing, the last one goes.
+        if not any(block.span in changed for block, _ in made):
+            changed = {made[-1][0].span}
+        left += [Left(block.span, _OTHERWISE, True) for block, _ in made if block.span in changed]
+        made = [pair for pair in made if pair[0].span not in changed]
+    left += [Left(block.span, _OTHERWISE, True) for block, _ in made]
+    return FormattedText(document.text, left)
+
+
+_ROUNDS = 8
+_OTHERWISE = "its canonical spelling would be read otherwise in this place"
+
+
+def _written(block: Block, document: Document, reading: ReadOptions, left: list[Left]) -> str | None:
+    """The canonical text of a block, or None when it stays, with an entry in ``left`` unless it is no call at all."""
+    source = document.text
+    if block.protocol == "json":
+        # A vendor's call JSON is a document of its own form.
+        return None
+    if not all(call.executable for call in block.calls) or not block.calls:
+        error = next((diag for diag in block.diagnostics if severity(diag) in ("error", "warning")), None)
+        if error is not None:
+            left.append(Left(block.span, message(error), True))
+        return None
+    doubt = next((diag for diag in block.diagnostics if _doubtful(diag, block)), None)
+    if doubt is not None:
+        left.append(Left(block.span, message(doubt), True))
+        return None
+    why = _layout(block, document)
+    if why is not None:
+        left.append(Left(block.span, why, False))
+        return None
+    protocol = find_protocol(block.protocol)
+    shapes = {call.shape for call in block.calls}
+    if protocol is None or len(shapes) != 1:
+        return None
+    calls = [raw_call(call, source) for call in block.calls]
+    shape: Literal["tag", "inputs"] = "inputs" if shapes == {"inputs"} else "tag"
+    written = protocol.write_calls(calls, WriteOptions(shape=shape))
+    if written.refusals:
+        # A schema may carry what the text alone does not: the spelling of a TAM parameter.
+        written = protocol.write_calls(calls, WriteOptions(shape=shape, tools=reading.tools))
+    if written.refusals:
+        refusal = written.refusals[0]
+        left.append(Left(block.span, message(Diag(refusal.code, (0, 0), refusal.args)), False))
+        return None
+    return written.text
+
+
+def _doubtful(diag: Diag, block: Block) -> bool:
+    """Whether a person has to look: anything of warning level that no safe edit of the block removes."""
+    if severity(diag) not in ("error", "warning"):
+        return False
+    if not diag.repair:
+        return True
+    if diag.fix is not None:
+        return diag.fix.applicability != "safe"
+    # One edit may remove several causes, as one CDATA section does for all markup in a value.
+    fixes = [other.fix for other in block.diagnostics if other.fix is not None and other.fix.applicability == "safe"]
+    return not any(edit.start <= diag.span[0] <= edit.end for fix in fixes for edit in fix.edits)
+
+
+def _layout(block: Block, document: Document) -> str | None:
+    """What rewriting a block would take from its author."""
+    source = document.text
+    start, end = block.span
+    fields = block_fields(source, block)
+    if block.comments or any(field.kind == "comment" for field in fields):
+        return "it has comments"
+    if fields:
+        return "it has shared parameters"
+    if source.find("\r", start, end) >= 0:
+        return "its line ends are not plain line feeds"
+    line = source.rfind("\n", 0, start) + 1
+    if start > line and not source[line:start].strip():
+        return "it is indented"
+    return None
+
+
+def _replaced(source: str, made: list[tuple[Block, str]]) -> str:
+    out: list[str] = []
+    at = 0
+    for block, text in made:
+        out += (source[at : block.span[0]], text)
+        at = block.span[1]
+    return "".join([*out, source[at:]])
+
+
+def _changes(before: Document, after: Document) -> list[Block]:
+    """The blocks whose calls are not the same any more."""
+    if len(before.blocks) != len(after.blocks):
+        pairs = zip(before.blocks, after.blocks, strict=False)
+        first = next((block for block, other in pairs if _calls(block, before) != _calls(other, after)), None)
+        return [first or before.blocks[-1]] if before.blocks else []
+    pairs = zip(before.blocks, after.blocks, strict=True)
+    return [block for block, other in pairs if _calls(block, before) != _calls(other, after)]
+
+
+def _calls(block: Block, document: Document) -> list[list[object]]:
+    return [_said(call, document.text) for call in block.calls]
+
+
+def _said(call: Call, source: str) -> list[object]:
+    args: dict[str, Json] = call.args(source)
+    modifiers = (call.step, call.on_error, call.retry, call.request_id, call.uris, call.type_hints, call.meta)
+    return [call.protocol, call.shape, call.tool_id, args, *modifiers, call.executable]

@@ -1,0 +1,81 @@
+"""What a block holds besides its calls: TAM's comments and shared parameters (seed 002 §4), the texts of a vendor's message.
+
+A conversion takes it along or names it as lost, and the formatter leaves a block alone that has any. Must not know how calls are made.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from tamis.protocols.base import Source
+from tamis.protocols.model import Block
+
+
+class BlockField(msgspec.Struct, frozen=True):
+    """A field of the whole block with its text."""
+
+    kind: Literal["comment", "common"]
+    text: str
+
+
+def block_fields(text: str, block: Block) -> list[BlockField]:
+    """The comments and shared parameters of a TAM block, in order; none for other protocols."""
+    if block.protocol != "tam":
+        return []
+    from tamis.protocols.pairs.lexer import lex
+    from tamis.protocols.tam.keys import parse_key
+    from tamis.protocols.tam.protocol import DIALECT
+
+    own = text[block.span[0] : block.span[1]]
+    named = {param.name for call in block.calls for param in call.params if param.origin == "pair"}
+    found: list[BlockField] = []
+    for pair in lex(Source(own), block.open[1] - block.span[0], len(own), DIALECT, complete=True).pairs:
+        normal = parse_key(pair.raw).normal
+        value = own[pair.value[0] : pair.value[1]].strip()
+        if normal == "comment" and normal not in named:
+            found.append(BlockField("comment", value))
+        elif normal.startswith("common_") and normal not in named:
+            found.append(BlockField("common", value))
+    return found
+
+
+class MessageTexts(msgspec.Struct, frozen=True):
+    """The texts of a message in call JSON: before its first call and behind it."""
+
+    lead: str = ""
+    tail: str = ""
+    between: bool = False
+    """Whether a text stood between two calls."""
+    others: tuple[str, ...] = ()
+    """Types of parts that are neither texts nor calls."""
+
+
+def message_texts(text: str, block: Block) -> MessageTexts:
+    """What OpenAI's and Anthropic's messages say beside their calls."""
+    from tamis.protocols.jsontext.parse import parse_json
+
+    root = parse_json(text[block.span[0] : block.span[1]]).root
+    content = root if root is not None and root.kind == "array" else None if root is None else root.get("content")
+    if content is None:
+        return MessageTexts()
+    if content.kind == "string" and isinstance(content.value, str):
+        return MessageTexts(lead=content.value)
+    lead: list[str] = []
+    tail: list[str] = []
+    others: list[str] = []
+    called = between = False
+    for item in content.items if content.kind == "array" else []:
+        kind, said = (node.value if node is not None else None for node in (item.get("type"), item.get("text")))
+        if kind == "text" and isinstance(said, str):
+            (tail if called else lead).append(said)
+        elif kind in _CALL_TYPES or kind is None:
+            between = between or bool(tail)
+            called = True
+        else:
+            others.append(str(kind))
+    return MessageTexts("\n\n".join(lead), "\n\n".join(tail), between, tuple(dict.fromkeys(others)))
+
+
+_CALL_TYPES = ("tool_use", "function", "function_call")

@@ -1,0 +1,1 @@
+"""Grammars for constrained decoding: what a model may write so that its calls read back whole and check against their schemas."""

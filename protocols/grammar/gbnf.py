@@ -1,0 +1,92 @@
+"""The GBNF grammar of an answer: some prose, then calls of known tools in one protocol's canonical layout.
+
+What the grammar lets a model write is read back without a repair: calls that are whole, with arguments that fit their schema as
+far as a grammar can say it. Order and spelling are the schema's. ``prose`` holds no ``<``, backslash, backtick or ``~``, so that nothing
+in it can open a block, a fence or a stretch of reasoning, or quote the marker. Must not know the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tamis.protocols.base import CallProtocol, PlainCall, PromptTool, Shape, WriteOptions
+from tamis.protocols.grammar.branches import COMPOSED
+from tamis.protocols.grammar.json_schema_rules import SchemaRules
+from tamis.protocols.grammar.json_text import HERMES, PLAIN, Surrounding, constant, shared
+from tamis.protocols.grammar.rules import CONTROLS, Rules, klass
+from tamis.protocols.grammar.text_calls import call_of
+from tamis.protocols.model import Json, ToolHint
+
+PROTOCOLS = ("action", "tam", "vcp", "hermes", "json")
+_INVISIBLE = "\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
+_NO_PROSE = "<＜`~\\" + CONTROLS + _INVISIBLE
+_ANSWERS = {
+    "tag": '"<ACTION>" call+ "\\n</ACTION>"',
+    # Several pairs of id and inputs in one block are read with a warning (AX162).
+    "inputs": '"<ACTION>" call "\\n</ACTION>"',
+    "tam": 'call ("\\n" call)*',
+    "vcp": 'call ("\\n" call)*',
+    "hermes": 'call ("\\n" call)*',
+}
+
+
+class GrammarError(ValueError):
+    """There is no grammar: the protocol has none, or can carry no tool."""
+
+
+def gbnf(protocol: CallProtocol, tools: Sequence[PromptTool], shape: Shape = "tag", notes: Sequence[str] = ()) -> str:
+    """The grammar as text; the same for the same tools. ``notes`` are remarks for its head.
+
+    A tool that the protocol cannot carry is left out with a remark. Raises ``GrammarError`` when none is left, or for a protocol
+    that is not built in.
+    """
+    if protocol.id not in PROTOCOLS:
+        raise GrammarError(f"there is no grammar for protocol '{protocol.id}'; there is one for {', '.join(PROTOCOLS)}")
+    rules = Rules()
+    rules.note(f"An answer in protocol {protocol.id}: prose, then calls. A rule named t1-… belongs to the first tool.")
+    for note in notes:
+        rules.note(note)
+    calls: list[str] = []
+    for number, tool in enumerate(tools, 1):
+        rules.note(f"t{number}: {tool.name}")
+        schemas = SchemaRules(rules, f"t{number}", tool.parameters)
+        if protocol.id in ("json", "hermes"):
+            body = _json_call(protocol, tool, schemas)
+        else:
+            body = call_of(protocol, tool, schemas, shape)
+        if body:
+            calls.append(rules.define(rules.name(f"t{number}-call"), body))
+        else:
+            rules.note(f"t{number} is left out: {protocol.id} cannot carry its name or a required parameter")
+    if not calls:
+        raise GrammarError(
+            f"there is no grammar: {'no tool fits' if not tools else f'{protocol.id} can carry none of the tools'}"
+        )
+    rules.define("call", " | ".join(calls))
+    if protocol.id == "json":
+        return rules.text('(call | "[" ws call ws ("," ws call ws)* "]") "\\n"?')
+    rules.define("prose", klass(_NO_PROSE, negated=True) + "*")
+    return rules.text(f'prose {_ANSWERS[shape if protocol.id == "action" else protocol.id]} "\\n"?')
+
+
+def _json_call(protocol: CallProtocol, tool: PromptTool, schemas: SchemaRules) -> str:
+    """A call as a JSON object; empty when the name cannot be written."""
+    options = WriteOptions(tools={tool.name: ToolHint(tool.name, {})})
+    if protocol.write_calls((PlainCall(tool.name),), options).refusals:
+        return ""
+    hermes = protocol.id == "hermes"
+    around: Surrounding = HERMES if hermes else PLAIN
+    shared(schemas.rules, "ws")
+    # Names that the tool does not declare are offered only where its schema opens itself (ruling 3).
+    parameters: dict[str, Json] = {**tool.parameters, "type": "object"}
+    if not any(keyword in parameters for keyword in COMPOSED):
+        parameters.setdefault("additionalProperties", False)
+    members = [
+        constant(around, "name" if hermes else "toolName"),
+        constant(around, tool.name),
+        constant(around, "arguments"),
+        schemas.rule(parameters, around, ""),
+    ]
+    name, tool_name, arguments, value = members
+    content = f'"{{" ws {name} ws ":" ws {tool_name} ws "," ws {arguments} ws ":" ws {value} ws "}}"'
+    return f'"<tool_call>\\n" {content} "\\n</tool_call>"' if hermes else content

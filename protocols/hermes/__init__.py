@@ -1,0 +1,1 @@
+"""Hermes: ``<tool_call>`` blocks of JSON, as Hermes and Qwen models write them."""

@@ -1,0 +1,126 @@
+"""Writing Hermes: calls as ``<tool_call>`` blocks, results as ``<tool_response>`` blocks, definitions as JSON schemas in ``<tools>``.
+
+The forms are those that Hermes and Qwen models were trained on. Must not know how blocks are read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
+from tamis.protocols.base import PlainCall, PromptTool, Style, WriteOptions, Written
+from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.hermes.extent import CLOSE, OPEN
+from tamis.protocols.model import MAX_NAME_CHARS, Json
+from tamis.protocols.observation import observation, plain
+from tamis.protocols.prompt.guard import guard, guard_json
+from tamis.protocols.prompt.listing import brief_of, description_of
+from tamis.protocols.writing.expect import Expectations
+from tamis.protocols.writing.proof import carries, write_proved
+from tamis.protocols.writing.values import excerpt, is_list, is_object, json_text
+
+# Readers that look for the marker without reading the JSON would take one inside a string for the end of the block.
+_MARKER = re.compile(r"<(?=/?tool_(?:call|response))")
+_ANNOTATIONS = frozenset(("description", "title", "examples", "$comment", "$schema", "deprecated"))
+_MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
+
+
+def write_calls(calls: Sequence[PlainCall], options: WriteOptions) -> Written:
+    """One block for each call; see ``CallProtocol``. Order stands for ``step``; ``meta`` can hold an ``id``."""
+    from tamis.protocols.hermes.protocol import HERMES
+    from tamis.protocols.plugins import find_protocol, register
+
+    if find_protocol("hermes") is None:
+        register(HERMES)
+    return write_proved(_Hermes(options), calls, options)
+
+
+class _Hermes:
+    protocol = "hermes"
+    title = "Hermes"
+
+    def __init__(self, options: WriteOptions) -> None:
+        self.expectations = Expectations(options.tools, "typed")
+
+    def faults(self, call: PlainCall) -> list[tuple[str, str, str]]:
+        """What a Hermes call has no place for."""
+        found = carries(call, "on_error", "retry", "request_id", "uris", "type_hints")
+        if call.tool_id != call.tool_id.strip() or len(call.tool_id) > MAX_NAME_CHARS:
+            why = f"it begins or ends with a blank, or has more than {MAX_NAME_CHARS} characters"
+            found.append(("/toolId", f"the tool id {excerpt(call.tool_id)}", why))
+        if not call.meta.keys() <= {"id"}:
+            found.append(("/meta", f"meta of {', '.join(call.meta)}", "it has a place for an id only"))
+        return found
+
+    def text(self, calls: Sequence[PlainCall]) -> str:
+        """The blocks, one under the other."""
+        return "\n".join(f"{OPEN}\n{_json(_content(call))}\n{CLOSE}" for call in calls)
+
+
+def _content(call: PlainCall) -> dict[str, Json]:
+    content: dict[str, Json] = {"name": call.tool_id, "arguments": dict(call.args)}
+    if "id" in call.meta:
+        content["id"] = call.meta["id"]
+    return content
+
+
+def _json(value: Json) -> str:
+    return _MARKER.sub(r"\\u003c", json_text(value))
+
+
+def format_tool_results(results: Sequence[ExecutionResult]) -> str:
+    """``<tool_response>`` blocks of ``{"name", "content"}``; of a call that did not succeed, ``content`` is ``{"error": …}``.
+
+    Its words are those of every other protocol.
+    """
+    return "\n".join(_response(result) for result in results)
+
+
+def _response(result: ExecutionResult) -> str:
+    content: Json
+    if result.status == "success":
+        content = None if result.output is UNSET else result.output
+    else:
+        said = observation(result, "action").removeprefix("Observation: ")
+        content = {"status": result.status, "error": said}
+    text = _json({"name": result.tool_id, "content": content})
+    return f"<tool_response>\n{plain(text)}\n</tool_response>"
+
+
+def generate_tool_definitions(tools: Sequence[PromptTool], style: Style = "full") -> str:
+    """One line of JSON for each tool, by name, inside ``<tools>``; the compact style leaves descriptions of parameters out."""
+    if not tools:
+        return ""
+    lines = [_definition(tool, style) for tool in sorted(tools, key=lambda tool: tool.name)]
+    return "\n".join(["<tools>", *lines, "</tools>"])
+
+
+def _definition(tool: PromptTool, style: Style) -> str:
+    schema: Json = tool.parameters or {"type": "object", "properties": {}}
+    function: dict[str, Json] = {
+        "name": tool.name,
+        "description": brief_of(tool) if style == "compact" else description_of(tool),
+        "parameters": _without_words(schema) if style == "compact" else schema,
+    }
+    text = plain(json_text({"type": "function", "function": function}))
+    # Words of a manifest must not become a call, nor end the list.
+    return guard_json(text) if guard(text) != text or "tools>" in text else text
+
+
+def _without_words(schema: Json) -> Json:
+    """A schema without what only people read."""
+    if is_list(schema):
+        return [_without_words(part) for part in schema]
+    if not is_object(schema):
+        return schema
+    kept: dict[str, Json] = {}
+    for key, part in schema.items():
+        if key in ("enum", "const", "default", "required"):
+            kept[key] = part
+        elif key in _MAPS and is_object(part):
+            kept[key] = {name: _without_words(inner) for name, inner in part.items()}
+        elif key not in _ANNOTATIONS:
+            kept[key] = _without_words(part)
+    return kept

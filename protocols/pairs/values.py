@@ -1,0 +1,254 @@
+"""Where a value ends, and what is to be said when its delimiters do not say it.
+
+Nothing is searched twice: delimiters and markers come from token arrays that the ``Source`` builds once per text. Must not know
+what a key means.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tamis.protocols.model import Edit, Fix
+from tamis.protocols.pairs.bounds import past
+from tamis.protocols.pairs.doubt import (
+    doubtful_end,
+    doubtful_start,
+    holds_pair,
+    mark_ends,
+    mark_starts,
+    runs_on,
+    wrapped,
+)
+from tamis.protocols.pairs.spelling import Spelling
+from tamis.protocols.pairs.walk import BLANK, LINE_END, Family, Pair, fix
+from tamis.protocols.positions import Span
+
+
+class Values(Spelling):
+    """The part of the walk that closes pairs."""
+
+    nested: Span | None = None
+
+    def value(self, start: int, key_end: int, sep: Span | None, head: re.Match[str]) -> int:
+        """A delimited value: where it ends, and what is to be said about its delimiters."""
+        d = self.d
+        pair = self.open_pair(start, key_end, sep, head.start())
+        index = len(self.out.pairs) - 1
+        name = d.family_of(head.group())
+        family = d.families[name]
+        pair.family = name
+        at = head.end()
+        tail = self.closing(at, family)
+        if tail is not None:
+            pair.value, pair.end = (at, tail[0]), tail[1]
+            self.doubt(index, at, tail, family)
+            self.spelling(index, head.span(), tail, family)
+            return self.own_tail(index, tail[1], family)
+        bound = self.seek(at)
+        follower = self.next_key(d.any_head, at, bound)
+        stop = follower[0] if follower else bound
+        end, tail = self.value_end(at, stop)
+        pair.value = (at, end)
+        pair.end = tail[1] if tail else end
+        if tail is not None:
+            self.doubt(index, at, tail, family, loose=True)
+            self.spelling(index, head.span(), tail, family)
+            return tail[1]
+        pair.delimited = False
+        self.spelling(index, head.span(), None, family)
+        self.unclosed(index, family, stop, follower[1] if follower else None, doubtful=sep is None)
+        if out_of := (self.open is not None and stop == self.open[0]):
+            self.nested = self.whole_block_inside(at, family)
+            if self.nested is not None:
+                self.found.add(d.codes.own_tail, self.nested, index, args={"key": pair.raw})
+                return self.nested[1]
+        if stop == self.limit or (out_of and not self.complete):
+            self.out.cut_pair = index
+            pair.end = pair.end if self.complete else self.limit
+            return pair.end
+        return stop
+
+    def only_tail(self, head: re.Match[str]) -> bool:
+        """Whether what looks like swapped delimiters is a closing one alone: the next opening one has a key of its own."""
+        family = self.d.families[self.d.family_of(head.group())]
+        if family.name != "swapped":
+            return False
+        tail = self.token(family.closes, head.end(), self.limit)
+        return tail is not None and self.key_before(head.end(), tail[0]) is not None
+
+    def undelimited(self, start: int, key_end: int, sep: Span, bound: int) -> int | None:
+        """A value without an opening delimiter: up to its closing one (missing head), or bare."""
+        text, d, out = self.text, self.d, self.out
+        span, edits = self.key(start, key_end)
+        if not d.bare_key.fullmatch(text, *span) or any(
+            char in "\"'“”" for e in edits for char in text[e.start : e.end]
+        ):
+            return None
+        at = self.blank(sep[1], bound) if edits else past(BLANK, text, sep[1], bound)
+        line = self.line_end(sep[1], bound)
+        if at >= line or text.startswith("//", at) or self.after_block(start):
+            return None
+        if m := d.inline_pair.search(text, at, line):
+            line = m.start()
+        plain = d.families["plain"]
+        tail_span: Span | None = None
+        if m := d.any_tail.search(text, at, line):
+            tail_span = m.span()
+        else:
+            tail = self.token(plain.closes, at, bound)
+            if tail is not None and self.token(d.any_head, at, tail[0]) is None:
+                other = d.later_bare_line.search(text, line, tail[0])
+                tail_span = tail if other is None else None
+        index = len(out.pairs)
+        if tail_span is not None:
+            pair = self.open_pair(start, key_end, sep, at)
+            pair.value, pair.end = (at, tail_span[0]), tail_span[1]
+            part = text[at : tail_span[0]]
+            doubtful = doubtful_start(part) or (d.protocol == "vcp" and mark_starts(part))
+            if not part:
+                # Nothing before the delimiter but something behind it: it may as well open the value.
+                behind = text[tail_span[1] : self.line_end(tail_span[1], bound)]
+                doubtful = behind.strip(d.between + " \t") != ""
+            self.found.add(
+                d.codes.missing_head,
+                (start, tail_span[1]),
+                index,
+                args={"key": pair.raw},
+                severity="error" if doubtful else None,
+                fix=fix(f"Insert {plain.head}", Edit(at, at, plain.head), unsafe=doubtful),
+                repair=True,
+            )
+            if text[tail_span[0] : tail_span[1]] != plain.tail:
+                self.tail_only(index, tail_span)
+            return tail_span[1]
+        end = line if text[line : line + 1].strip() else self.bare_end(line, bound)
+        if d.protocol == "vcp":
+            while end > at and text[end - 1] in d.between + " \t":
+                end -= 1
+        pair = self.open_pair(start, key_end, sep, at)
+        pair.value, pair.end, pair.delimited = (at, end), end, False
+        # Quotes around the whole of it, or escaped delimiters, may belong to the value or not: two readings.
+        doubtful = wrapped(text[at:end]) or self.odd_edge(at, end, both=True) or holds_pair(text[at:end])
+        self.found.add(
+            d.codes.bare,
+            (start, end),
+            index,
+            args={"key": pair.raw},
+            severity="error" if doubtful else None,
+            fix=fix(
+                f"Write {plain.head}…{plain.tail}",
+                Edit(at, at, plain.head),
+                Edit(end, end, plain.tail),
+                unsafe=doubtful,
+            ),
+            repair=True,
+        )
+        if end >= self.limit:
+            out.cut_pair = index
+        return end
+
+    def unclosed(self, index: int, family: Family, stop: int, follower: str | None, *, doubtful: bool) -> None:
+        """Reports a value that nothing closes; ``doubtful`` when it has no separator either."""
+        pair = self.out.pairs[index]
+        target = follower or ("the end of the text" if stop == self.limit else "the marker")
+        unsure = doubtful or not self.complete or stop == self.limit or self.odd_edge(*pair.value, both=False)
+        unsure = unsure or holds_pair(self.text[slice(*pair.value)]) or self.holds_tail(*pair.value)
+        tail = family.tail if family.name in ("escape", "exp") else self.d.families["plain"].tail
+        self.found.add(
+            self.d.codes.missing_tail,
+            (pair.start, pair.value[1]),
+            index,
+            args={"key": pair.raw, "next": target},
+            severity="error" if unsure else None,
+            fix=fix(f"Insert {tail}", Edit(pair.value[1], pair.value[1], tail), unsafe=unsure),
+            repair=True,
+        )
+
+    def doubt(self, index: int, at: int, tail: Span, family: Family, *, loose: bool = False) -> None:
+        """Reports a value that has its closing delimiter but may have ended before it: two readings (F4).
+
+        ``loose``: the delimiter is one only because it stands at the end; another one before it may be as good.
+        """
+        text, d = self.text, self.d
+        if family.name in ("escape", "exp"):
+            # A mark opened and not closed inside: the closing one may be its own.
+            unsure = text.rfind("「始", at, tail[0]) > text.rfind("「末", at, tail[0])
+        elif family.name == "swapped":
+            unsure = d.head.match(text, past(BLANK, text, at, tail[0]), tail[0]) is not None
+            # Longer than three, or with another mark inside: part of it may be the value's.
+            unsure = unsure or (tail[1] - tail[0] > 3 if d.protocol == "tam" else self.holds_tail(at, tail[0]))
+        else:
+            unsure = loose and self.holds_tail(at, tail[0])
+        if unsure or (
+            family.name not in ("escape", "exp") and runs_on(text[at : tail[0]], d.protocol, odd=family.name != "plain")
+        ):
+            self.found.add(d.codes.own_tail, tail, index, args={"key": self.out.pairs[index].raw})
+
+    def holds_tail(self, start: int, end: int) -> bool:
+        """Whether a closing delimiter in any spelling stands inside a stretch."""
+        if self.d.any_tail.search(self.text, start, end) is not None:
+            return True
+        return self.d.protocol == "vcp" and self.text.find("「末", start, end) >= 0
+
+    def own_tail(self, index: int, at: int, family: Family) -> int:
+        """Text after the delimiter that ends with another one: the value held its own closing delimiter."""
+        text, d = self.text, self.d
+        again = self.token(family.closes, at, self.seek(at))
+        if again is None or self.token(d.any_head, at, again[0]) is not None:
+            return at
+        if not text[at : again[0]].strip(" \t"):
+            self.doubled_tail(index, at, again)
+            return again[1]
+        if LINE_END.search(text, at, again[0]) is not None or not text[at : again[0]].strip(d.between + " \t"):
+            return at
+        while (more := self.token(family.closes, again[1], self.seek(again[1]))) is not None:
+            # To the last one on the line.
+            between = text[again[1] : more[0]]
+            if LINE_END.search(between) is not None or not between.strip(d.between + " \t"):
+                break
+            if self.token(d.any_head, again[1], more[0]) is not None:
+                break
+            again = more
+        pair = self.out.pairs[index]
+        first = (pair.value[1], at)
+        whole = (pair.value[0], again[0])
+        own: Fix | None = None
+        escape = d.families.get("escape")
+        if escape is None:
+            own = self.as_json(pair, again)
+        elif escape.tail not in text[whole[0] : whole[1]]:
+            own = fix(
+                "Write the whole value between ESCAPE marks",
+                Edit(pair.value[0] - len(family.head), pair.value[0], escape.head),
+                Edit(again[0], again[1], escape.tail),
+                unsafe=True,
+            )
+        # The table of codes reads the part before the first delimiter, with a warning. F4 asks for the whole value or an error,
+        # never a silent cut, and ruling 1 lets a call run only with one reading: so this is an error, and the fix a person's.
+        self.found.add(d.codes.own_tail, first, index, args={"key": pair.raw}, fix=own)
+        return again[1]
+
+    def as_json(self, pair: Pair, tail: Span) -> Fix | None:
+        """A TAM value with its own delimiter as a JSON string, which can hold it (``type_hint``, seed 002 §4)."""
+        text = self.text
+        if not pair.raw.isascii() or not pair.raw.replace("_", "").isalnum():
+            return None
+        import json
+
+        value = json.dumps(text[pair.value[0] : tail[0]].strip(), ensure_ascii=False)
+        for char in "«»":
+            value = value.replace(char, f"\\u00{ord(char):02x}")
+        hint = f"\ntype_hint_{pair.raw}:{self.d.families['plain'].head}json{self.d.families['plain'].tail}"
+        return fix(
+            "Write the whole value as a JSON string",
+            Edit(pair.value[0], tail[0], value),
+            Edit(tail[1], tail[1], hint),
+            unsafe=True,
+        )
+
+    def odd_edge(self, start: int, end: int, *, both: bool) -> bool:
+        """Whether an edge of a value may be a delimiter in a spelling that is not known: two readings (ruling 1)."""
+        part = self.text[start:end]
+        if doubtful_end(part) or (both and doubtful_start(part)):
+            return True
+        return self.d.protocol == "vcp" and (mark_ends(part) or (both and mark_starts(part)))

@@ -1,0 +1,34 @@
+"""Tool definitions for ACTION: the list of seed 000 §4.2, in which every name is written as the tag that a call needs.
+
+The second shape (seed 003 §3.1) names the tool in ``<tool_id>`` and every parameter in ``<input name="…">``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from tamis.protocols.base import PromptTool, Shape, Style
+from tamis.protocols.prompt.calls import unwritable
+from tamis.protocols.prompt.guard import code
+from tamis.protocols.prompt.listing import listing
+
+
+def action_definitions(tools: Sequence[PromptTool], style: Style = "full", shape: Shape = "tag") -> str:
+    """The definitions for one of the two ACTION shapes."""
+    if shape == "inputs":
+        return listing(
+            tools,
+            style,
+            tool=lambda name: code(f"<tool_id>{name}</tool_id>"),
+            parameter=lambda name: code(f'<input name="{escape(name)}">'),
+            unwritable=lambda tool: unwritable("action", tool, shape),
+        )
+    return listing(
+        tools,
+        style,
+        tool=lambda name: code(f"<{name}>"),
+        parameter=lambda name: code(f"<{name}>"),
+        item="`<item>`",
+        unwritable=lambda tool: unwritable("action", tool, shape),
+    )

@@ -1,0 +1,113 @@
+"""The list of tools in the manner of seed 000 §4.2: two headings, and for each tool its name, what it does and its parameters.
+
+Protocols differ in how a name and a parameter are written, which they give as functions. Must not know any protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from tamis.protocols.base import PromptTool, Style
+from tamis.protocols.patterns import lazy
+from tamis.protocols.prompt.guard import guard, indented, one_line
+from tamis.protocols.prompt.parameters import Parameter, parameters_of, signature
+
+HEAD = "You have access to the following tools and skills:"
+TOOLS = "**Tools (direct function calls):**"
+SKILLS = "**Skills (workflow executions):**"
+NO_DESCRIPTION = "(no description)"
+MAX_BRIEF = 160
+_INDENT = "    "
+_SENTENCE = lazy(r"(?<!\be\.g)(?<!\bi\.e)[.!?](?= )|[。！？]")
+_STOPS = ".。!！?？:：;；…"
+
+Named = Callable[[str], str]
+"""How the name of a tool, or of a parameter, is written in a list."""
+Unwritable = Mapping[str, str]
+"""Parameters that cannot be written in a protocol, with the reason."""
+
+
+def listing(
+    tools: Sequence[PromptTool],
+    style: Style,
+    *,
+    tool: Named,
+    parameter: Named,
+    item: str = "",
+    unwritable: Callable[[PromptTool], Unwritable] = lambda _tool: {},
+) -> str:
+    """The list of tools as Markdown; empty without tools. Tools stand under their heading by name, so the text is stable.
+
+    ``item`` is how one entry of a list is written where that is not plain JSON. The compact style has one line per tool: a signature and the first sentence.
+    """
+    parts: list[str] = []
+    for heading, group in ((TOOLS, _of_kind(tools, skills=False)), (SKILLS, _of_kind(tools, skills=True))):
+        if group and style == "compact":
+            parts.append("\n".join([heading, "", *(_brief(one, tool) for one in group)]))
+        elif group:
+            shown = (_full(one, tool, parameter, item, unwritable(one)) for one in group)
+            parts.append("\n".join([heading, "", *shown]))
+    return "\n\n".join([HEAD, *parts]) if parts else ""
+
+
+def _of_kind(tools: Iterable[PromptTool], *, skills: bool) -> list[PromptTool]:
+    return sorted((one for one in tools if (one.kind == "workflow") is skills), key=lambda one: one.name)
+
+
+def description_of(tool: PromptTool) -> str:
+    """What a tool says of itself: its description, else its display name."""
+    return tool.description.strip() or tool.display_name.strip() or NO_DESCRIPTION
+
+
+def brief_of(tool: PromptTool) -> str:
+    """The first sentence of the description, at most 160 characters."""
+    text = " ".join(description_of(tool).split())
+    stop = _SENTENCE.search(text)
+    if stop is not None:
+        text = text[: stop.end()]
+    return one_line(text, MAX_BRIEF)
+
+
+def _brief(tool: PromptTool, named: Named) -> str:
+    words = signature(parameters_of(tool.parameters))
+    return f"*   {named(tool.name)}({one_line(words)}): {brief_of(tool)}"
+
+
+def _full(tool: PromptTool, named: Named, parameter: Named, item: str, unwritable: Unwritable) -> str:
+    lines = [f"*   {named(tool.name)}: {indented(description_of(tool), _INDENT)}"]
+    declared = parameters_of(tool.parameters)
+    if declared:
+        lines.append(f"{_INDENT}*   Parameters:")
+        lines += _lines(declared, parameter, item, _INDENT * 2, unwritable)
+    else:
+        lines.append(f"{_INDENT}*   Parameters: none")
+    return "\n".join(lines)
+
+
+def _lines(
+    parameters: Sequence[Parameter], named: Named, item: str, indent: str, unwritable: Unwritable
+) -> Iterable[str]:
+    for one in parameters:
+        words = sentence(one, item, unwritable.get(one.name, ""))
+        text = indented(words, indent + _INDENT)
+        yield f"{indent}*   {named(one.name)} ({need(one)}){': ' if text else ''}{text}"
+        yield from _lines(one.parts, named, item, indent + _INDENT, {})
+
+
+def need(parameter: Parameter) -> str:
+    """``string, required``."""
+    return f"{parameter.type}, {'required' if parameter.required else 'optional'}"
+
+
+def sentence(parameter: Parameter, item: str, unwritable: str) -> str:
+    """The description of a parameter with what is known of its values."""
+    facts = list(parameter.facts)
+    if parameter.listed and item:
+        facts.append(f"Write each item as {item}.")
+    if unwritable:
+        facts.append(f"It cannot be given in this protocol: {guard(unwritable)}.")
+    text = parameter.description.strip()
+    if text and facts and text[-1] not in _STOPS:
+        # A Chinese sentence ends with a Chinese stop.
+        text += "。" if "\u4e00" <= text[-1] <= "\u9fff" else "."
+    return " ".join(part for part in (text, *facts) if part)

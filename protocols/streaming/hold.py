@@ -1,0 +1,105 @@
+"""What the end of a text that goes on may be the beginning of: markers cut in two (F17).
+
+One pattern for each kind of marker is built from its parts so that it matches every beginning of it that ends where the
+text ends. The patterns may take a little more than the protocols' own (then a few characters are shown one token later),
+never less. Must not know blocks.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from tamis.protocols.plugins import BUILT_IN, find_protocol
+from tamis.protocols.tam.keys import INVISIBLE
+from tamis.protocols.vcp.protocol import DIALECTS
+
+_I = rf"[{INVISIBLE}\u00ad\u200e\u200f]*+"
+_BLANKS = rf"[ \t{INVISIBLE}]*+"
+_GAP = rf"[ \t_\-{INVISIBLE}]*+"
+
+
+def _begun(*parts: str) -> str:
+    """A pattern for every beginning of ``parts``, one after the other, up to the end of the text."""
+    pattern = ""
+    for part in reversed(parts):
+        pattern = f"{part}(?:{pattern})?+" if pattern else part
+    return rf"(?:{pattern})\Z"
+
+
+def _word(word: str) -> list[str]:
+    return [f"(?i:{letter}){_I}" for letter in word]
+
+
+_ACTION = (
+    _begun("<", r"\s{0,8}+", _I, *_word("action"), r"(?:\s[^<>]*+)?")
+    + "|"
+    + _begun("＜", *_word("action"))
+    + r"|<(?i:action)\s{0,40}+<\Z"
+)
+_TAM = _begun(
+    "[<＜]",
+    "[<＜]?+",
+    rf"[|｜\[［【 \t{INVISIBLE}]*+",
+    *_word("request"),
+    _GAP,
+    *_word("tool"),
+    rf"[\]］】|｜ \t{INVISIBLE}]*+",
+    "[>＞]",
+)
+_VCP = _begun(
+    "[<《＜]{1,4}+",
+    _BLANKS,
+    r"[\[［【]?+",
+    _BLANKS,
+    *_word("tool"),
+    _GAP,
+    *_word("request"),
+    rf"[ \t_\-{INVISIBLE}EXPSCAexpsca]*+",
+    r"[\]］】]?+",
+    _BLANKS,
+    "[>》＞]{1,4}+",
+)
+_OTHER = _begun("<{1,4}+", r"\[", *(f"(?i:{letter})" for letter in "tool_"), "[A-Za-z]{0,12}+", r"\]", ">{1,4}+")
+_THINK = _begun("<", "/?+", *(f"(?i:{letter})" for letter in "think"), "(?i:i(?:ng?)?)?+", r"(?:\s[^<>]*+)?")
+_RUN = r"`++\Z|~++\Z"
+_OPENERS = {"action": _ACTION, "tam": _TAM, "vcp": _VCP}
+
+
+def _plugged(name: str) -> str:
+    """The beginnings of a plug-in's marker: as it is written canonically, in any case, with blanks and bars, and what may follow."""
+    protocol = find_protocol(name)
+    marker = (protocol.markers.open if protocol is not None else "") or "<"
+    junk = r"[ \t|_\-]*+"
+    parts = [f"(?i:{re.escape(char)}){'' if char.isalnum() or not i else '?+'}{junk}" for i, char in enumerate(marker)]
+    return _begun(*parts, r"[^<>\r\n]{0,64}+")
+
+
+@cache
+def begun_opener(ids: tuple[str, ...]) -> re.Pattern[str]:
+    """Where, at the end of a text, an opening marker may have begun."""
+    return re.compile("|".join(_OPENERS.get(i) or _plugged(i) for i in ids))
+
+
+@cache
+def begun_marker(ids: tuple[str, ...]) -> re.Pattern[str]:
+    """Where, at the end of a text, anything may have begun that the pass over it has to take note of."""
+    parts = [_OPENERS.get(i) or _plugged(i) for i in ids]
+    return re.compile("|".join([*parts, *([_OTHER] if "vcp" in ids else []), _THINK, _RUN]))
+
+
+@cache
+def opener(ids: tuple[str, ...]) -> re.Pattern[str]:
+    """An opening marker of any of the protocols; VCP's definition and result blocks, which are text, are none."""
+    parts: list[str] = []
+    for i in ids:
+        protocol = find_protocol(i)
+        if protocol is not None:
+            parts.append(DIALECTS[""].opens.pattern if i == "vcp" else protocol.opener.pattern)
+    return re.compile("|".join(parts) or r"(?!)")
+
+
+@cache
+def quiet(ids: tuple[str, ...]) -> re.Pattern[str] | None:
+    """A character that a marker may begin with; None when only a search for whole markers can tell (plug-ins)."""
+    return re.compile("[<＜《`~]") if all(i in BUILT_IN for i in ids) else None

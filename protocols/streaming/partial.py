@@ -1,0 +1,276 @@
+"""The call that is being written, for a display: what can be seen of it so far, at the price of the new text only.
+
+Values are shown as they are written (entities, indentation and markup as they stand; CDATA marks left out). Nothing here decides
+anything: what is shown may still turn out to be no call, and only the reader says what a call is. Must not be run.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from tamis.protocols.action.names import INPUT_ALIASES, INPUTS_ALIASES, TOOL_ID_ALIASES
+from tamis.protocols.patterns import lazy
+
+_MAX_NAME = 256
+_MAX_DONE = 100
+_WINDOW = 400
+
+
+class NewText(msgspec.Struct, frozen=True):
+    """New characters of one argument's value, which has ``length`` characters with them."""
+
+    argument: str
+    text: str
+    length: int
+
+
+class Partial(msgspec.Struct, frozen=True):
+    """The call that is being written."""
+
+    protocol: str
+    tool_id: str | None
+    """None while it is not known."""
+    done: tuple[str, ...]
+    """Names of the arguments that are finished, the first 100."""
+    argument: str | None
+    """The argument whose value is being written."""
+    new: tuple[NewText, ...]
+    """What this piece of the text added to values, in order."""
+
+
+class Progress:
+    """Follows one block from its opening marker on."""
+
+    def __init__(self, protocol: str) -> None:
+        self.protocol = protocol
+        self.tool_id: str | None = None
+        self._done: tuple[str, ...] = ()
+        self._argument: str | None = None
+        self._length = 0
+        self._new: list[NewText] = []
+        self._buffer = ""
+
+    def feed(self, chunk: str) -> Partial:
+        """Takes the next piece of the block."""
+        self._new = []
+        self._buffer += chunk
+        self._follow()
+        return Partial(self.protocol, self.tool_id, self._done, self._argument, tuple(self._new))
+
+    def _follow(self) -> None:
+        """Of a protocol that nobody here knows only the marker was seen."""
+        self._buffer = ""
+
+    def _begin(self, name: str) -> None:
+        self._argument = name
+        self._length = 0
+
+    def _add(self, text: str) -> None:
+        if not text or self._argument is None:
+            return
+        self._length += len(text)
+        last = self._new[-1] if self._new else None
+        if last is not None and last.argument == self._argument and last.length + len(text) == self._length:
+            self._new[-1] = NewText(self._argument, last.text + text, self._length)
+        else:
+            self._new.append(NewText(self._argument, text, self._length))
+
+    def _end(self) -> None:
+        if self._argument is not None and len(self._done) < _MAX_DONE:
+            self._done = (*self._done, self._argument)
+        self._argument = None
+
+    def _next_call(self, tool_id: str | None) -> None:
+        self.tool_id = tool_id
+        self._done = ()
+        self._argument = None
+
+
+_TAG = lazy(r"<\s*+(?P<slash>/?+)\s*+(?P<name>[^\s<>/=]{1,256}+)(?P<rest>[^<>]*+)>")
+_NAME_ATTRIBUTE = lazy(r"""\b(?:name|key|id)\s*+=\s*+["']?([^"'<>]*)""")
+
+
+class _ActionProgress(Progress):
+    """Both shapes of ACTION, by their tags."""
+
+    def __init__(self, protocol: str) -> None:
+        super().__init__(protocol)
+        self._section: Literal["", "]]>", "-->"] = ""
+        self._tool = ""
+        self._tag = ""
+        self._id = ""
+        self._in_id = False
+        self._opened = False
+
+    def _follow(self) -> None:
+        text, at = self._buffer, 0
+        while at < len(text):
+            if self._section:
+                at, done = self._inside_section(text, at)
+            else:
+                at, done = self._markup(text, at)
+            if not done:
+                break
+        self._buffer = text[at:]
+
+    def _inside_section(self, text: str, at: int) -> tuple[int, bool]:
+        end = text.find(self._section, at)
+        if end >= 0:
+            if self._section == "]]>":
+                self._text(text[at:end])
+            self._section = ""
+            return end + 3, True
+        keep = next((n for n in (2, 1) if text.endswith(("]]>"[:n], "-->"[:n])) and len(text) - at >= n), 0)
+        if self._section == "]]>":
+            self._text(text[at : len(text) - keep])
+        return len(text) - keep, False
+
+    def _markup(self, text: str, at: int) -> tuple[int, bool]:
+        start = text.find("<", at)
+        if start < 0:
+            self._text(text[at:])
+            return len(text), False
+        self._text(text[at:start])
+        if text.startswith("<![CDATA[", start):
+            self._section = "]]>"
+            return start + 9, True
+        if text.startswith("<!--", start):
+            self._section = "-->"
+            return start + 4, True
+        match = _TAG.match(text, start)
+        if match is not None:
+            if not self._take(match):
+                self._text(match.group())
+            return match.end(), True
+        open_end = text.find("<", start + 1) < 0 and text.find(">", start + 1) < 0
+        if open_end and len(text) - start <= _MAX_NAME + _WINDOW:
+            return start, False
+        self._text("<")
+        return start + 1, True
+
+    def _text(self, text: str) -> None:
+        if self._in_id:
+            self._id = (self._id + text)[:_MAX_NAME]
+        else:
+            self._add(text)
+
+    def _take(self, match: re.Match[str]) -> bool:
+        """Takes a tag; False when it is part of a value."""
+        name, rest = match.group("name"), match.group("rest")
+        key = name.strip("`\"'").lower()
+        if match.group("slash"):
+            return self._close(name, key)
+        if self._argument is not None:
+            return False
+        alone = rest.rstrip().endswith("/")
+        if key == "action" and not self._opened:
+            self._opened = True
+        elif key in TOOL_ID_ALIASES and not self._tool:
+            self._next_call(None)
+            self._id, self._in_id, self._tag = "", not alone, name
+        elif key in INPUTS_ALIASES:
+            self._tool = self._tool or "\0inputs"
+        elif key in INPUT_ALIASES and (given := _NAME_ATTRIBUTE.search(rest)) is not None:
+            self._argument_tag(name, given.group(1)[:_MAX_NAME], alone=alone)
+        elif not self._tool and self.tool_id is None:
+            self._next_call(name)
+            self._tool = "" if alone else name
+            if alone:
+                self.tool_id = name
+        elif not self._tool:
+            self._next_call(name)
+            self._tool = "" if alone else name
+        else:
+            self._argument_tag(name, name, alone=alone)
+        return True
+
+    def _argument_tag(self, tag: str, name: str, *, alone: bool) -> None:
+        self._tag = tag
+        self._begin(name)
+        if alone:
+            self._end()
+
+    def _close(self, name: str, key: str) -> bool:
+        if self._in_id and name == self._tag:
+            self._in_id = False
+            self.tool_id = self._id.strip() or None
+            return True
+        if self._argument is not None:
+            if name != self._tag and name != self._tool and key not in ("action", "inputs"):
+                return False
+            self._end()
+        if name == self._tool or key in ("action", "inputs"):
+            self._tool = ""
+        return True
+
+
+_HEADS = {"tam": lazy("»»»|>>>"), "vcp": lazy("「始(?:ESCAPE|exp)?」")}
+_KEY = lazy(r"([^\s:：=»«<>「」,，\"'`*]{1,256}+)[\"'`*]{0,3}+[ \t]*+[:：=]?[ \t]*+\Z")
+_COMMAND = lazy(r"command(?:_?\d+)?|tool_?name", re.IGNORECASE)
+_TAILS = {">>>": "<<<", "»»»": "«««"}
+
+
+class _PairProgress(Progress):
+    """TAM and VCP, by their delimiters."""
+
+    def __init__(self, protocol: str) -> None:
+        super().__init__(protocol)
+        self._head = _HEADS[protocol]
+        self._tail = ""
+        self._id: str | None = None
+
+    def _follow(self) -> None:
+        text, at = self._buffer, 0
+        while True:
+            if self._tail:
+                end = text.find(self._tail, at)
+                if end < 0:
+                    keep = next((n for n in range(len(self._tail) - 1, 0, -1) if text.endswith(self._tail[:n])), 0)
+                    keep = min(keep, len(text) - at)
+                    self._value(text[at : len(text) - keep])
+                    at = len(text) - keep
+                    break
+                self._value(text[at:end])
+                at = end + len(self._tail)
+                self._tail = ""
+                if self._id is not None:
+                    self.tool_id, self._id = self._id.strip() or None, None
+                else:
+                    self._end()
+                continue
+            match = self._head.search(text, at)
+            if match is None:
+                at = max(at, len(text) - _MAX_NAME - 16)
+                break
+            head = match.group()
+            self._tail = _TAILS.get(head) or head.replace("始", "末")
+            key = _KEY.search(text, max(at, match.start() - _MAX_NAME - 16), match.start())
+            at = match.end()
+            name = key.group(1) if key is not None else ""
+            if self._names_tool(name):
+                self._next_call(None)
+                self._id = ""
+            else:
+                self._begin(name)
+        self._buffer = text[at:]
+
+    def _names_tool(self, key: str) -> bool:
+        if _COMMAND.fullmatch(key) is None:
+            return False
+        return key.lower().startswith("command") if self.protocol == "tam" else key.lower().startswith("tool")
+
+    def _value(self, text: str) -> None:
+        if self._id is not None:
+            self._id = (self._id + text)[:_MAX_NAME]
+        else:
+            self._add(text)
+
+
+def progress_of(protocol: str) -> Progress:
+    """A new follower for a block of that protocol."""
+    if protocol == "action":
+        return _ActionProgress(protocol)
+    return _PairProgress(protocol) if protocol in _HEADS else Progress(protocol)

@@ -1,0 +1,299 @@
+"""Reading a text while it arrives (ruling 11): each piece of it gives what has become certain with that piece.
+
+What a feed gives never changes later, whatever follows, and at the end it is what ``read_text`` gives of the whole text.
+Must not know the wire, nor where the pieces come from.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import msgspec
+
+from tamis.protocols.context import Fence
+from tamis.protocols.model import Call, Document, Json, ReadOptions
+from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols
+from tamis.protocols.reader import read_text, show_only
+from tamis.protocols.streaming.document import Gate
+from tamis.protocols.streaming.partial import Partial, Progress, progress_of
+from tamis.protocols.streaming.places import moved_call
+from tamis.protocols.streaming.settled import ACTION_MARK
+from tamis.protocols.streaming.walk import BEHIND, Found, Walk, source_of
+
+_MARK_TAIL = 32
+
+
+class ReadCall(msgspec.Struct, frozen=True):
+    """A call that is certain.
+
+    ``index`` is its place among the calls of the whole text, and all offsets in ``call`` are the whole text's. ``args`` are
+    its uncoerced arguments. ``block`` is the text of its block, which begins at ``start``.
+    """
+
+    index: int
+    call: Call
+    args: dict[str, Json]
+    block: str
+    start: int
+
+
+class Fed(msgspec.Struct, frozen=True):
+    """What one piece of the text has made certain."""
+
+    text: str
+    calls: tuple[ReadCall, ...] = ()
+    partial: Partial | None = None
+    """The call that is being written, for display only: it may still turn out to be none."""
+
+
+class StreamReader:
+    """Reads a text piece by piece.
+
+    ``text``: what the feeds give, one after the other, and then ``rest.text``, is the text outside blocks, byte for byte: the
+    whole text without the blocks that are taken for calls, be they run, refused or dropped. So it begins with the result's
+    ``response_span``, ends with its ``trailing_span``, and holds what stands between. A marker in a sentence, reasoning, a
+    fence's own lines, and a block that is only shown (in reasoning, or an example in a fence) are text. Nothing of it is given
+    before it is known to be text: not the beginning of a marker (F17), and not what follows the opening marker of a
+    block that is not certain.
+
+    ``calls``: every call of the text once, in order, as ``read_text`` gives it of the whole text with ``complete`` true. A block
+    is certain with the character that ends its closing marker, when it is written as the seed says. Where the closing tags of an
+    ACTION block could be quoted by the last value (``doubtful_end``), a second ``</param></tool></ACTION>`` behind it would
+    keep the calls from running (F4): they come with the next ``<ACTION>`` or ``</ACTION>``, and at the latest with ``close``.
+    In a Markdown fence a call comes when the fence is closed (ruling 7), a block that had to be repaired when nothing behind
+    it can be read otherwise, and with ``strict``, where findings anywhere in the text count, all calls come with ``close``.
+    A text that begins as a JSON document may be nothing but call JSON: nothing of it is given before that is ruled out (W14).
+    Nothing comes before what stands before it in the text.
+
+    Each piece costs the same however long the text before it is (a block's length may be read a fixed number of times over).
+    Not safe for use by several threads at once.
+    """
+
+    def __init__(self, protocol: str = "auto", options: ReadOptions | None = None) -> None:
+        """Raises ``ValueError`` for a protocol that nobody registered."""
+        options = options or ReadOptions()
+        if protocol != "auto" and find_protocol(protocol) is None:
+            raise ValueError(f"unknown protocol {protocol!r}; known: {', '.join(known_protocols())}")
+        self._protocol = protocol
+        self._options = options
+        self.length = 0
+        """Characters so far."""
+        self.rest = Fed("")
+        """After ``close``: the text and the calls that no feed has given."""
+        self._chunks: list[str] = []
+        self._starts: list[int] = []
+        ids = (*BUILT_IN, *options.also) if protocol == "auto" else (protocol,)
+        self._gate = Gate(protocol, msgspec.structs.replace(options, complete=False))
+        self._walk = Walk(ids, msgspec.structs.replace(options, complete=True))
+        self._queue: list[str | Found] = []
+        self._calls: list[Found] = []
+        self._spoken: set[str] = set()
+        self._open: list[Found] = []
+        self._behind = ""
+        self._given = 0
+        self._given_text = 0
+        self._progress: Progress | None = None
+        self._progress_at = -1
+
+    def feed(self, chunk: str) -> Fed:
+        """Takes the next piece of the text, of any length; it must not end within a character."""
+        if not chunk:
+            return Fed("")
+        self._chunks.append(chunk)
+        self._starts.append(self.length)
+        self.length += len(chunk)
+        if self._gate.open:
+            chunk = self._gate.feed(chunk)
+            if not chunk:
+                return Fed("")
+        if self._open:
+            self._look_behind(chunk)
+        pieces = self._walk.feed(chunk)
+        if not self._queue and not self._calls and len(pieces) == 1 and isinstance(pieces[0], str):
+            text, calls = pieces[0], ()
+        elif pieces or self._queue or self._calls:
+            self._queue.extend(pieces)
+            calls: tuple[ReadCall, ...] = ()
+            text = self._settle()
+            calls = self._certain()
+        else:
+            text, calls = "", ()
+        self._given_text += len(text)
+        return Fed(text, calls, self._partial(chunk) if self._walk.waiting == "block" else None)
+
+    def close(self, complete: bool = True) -> Document:
+        """The result of the whole text, exactly ``read_text``'s; ``complete`` false says that the text was cut off.
+
+        ``rest`` then holds what was not given yet.
+        """
+        whole = "".join(self._chunks)
+        document = read_text(whole, self._protocol, msgspec.structs.replace(self._options, complete=complete))
+        outside = outside_blocks(document)
+        calls: list[ReadCall] = []
+        index = 0
+        for block in document.blocks:
+            for call in block.calls:
+                if index >= self._given:
+                    start, end = block.span
+                    calls.append(ReadCall(index, call, call.args(whole), whole[start:end], start))
+                index += 1
+        self.rest = Fed(outside[self._given_text :], tuple(calls))
+        return document
+
+    # --- what is text ----------------------------------------------------------------------------------------------
+
+    def _settle(self) -> str:
+        """Takes from the front of the queue what is decided, and gives the text of it."""
+        out: list[str] = []
+        done = 0
+        for piece in self._queue:
+            if isinstance(piece, str):
+                out.append(piece)
+            else:
+                aside = self._aside(piece)
+                if aside is None:
+                    break
+                if aside:
+                    out.append(piece.raw)
+                self._decide(piece, aside=aside)
+            done += 1
+        if done:
+            del self._queue[:done]
+        return "".join(out)
+
+    def _aside(self, found: Found) -> bool | None:
+        """Whether a block is set aside, as the reader does; None while its fence is open and could be either."""
+        if found.thought:
+            return True
+        fence = found.fence
+        if fence is None:
+            return False
+        mode = self._options.fenced_calls
+        if mode == "run":
+            return False
+        protocol = find_protocol(found.block.protocol)
+        wraps = protocol is not None and protocol.markers.fence == "wrapper"
+        if mode == "ignore" or not wraps or fence.other:
+            return True
+        return None if self._within(fence) else False
+
+    def _within(self, fence: Fence) -> bool:
+        return self._walk.context.fence is fence
+
+    def _decide(self, found: Found, *, aside: bool) -> None:
+        block = found.block
+        found.aside = aside
+        if aside:
+            show_only(block)
+        runs = not aside
+        if runs:
+            protocol = find_protocol(block.protocol)
+            if protocol is not None and protocol.markers.one_block:
+                runs = block.protocol not in self._spoken or self._options.allow_multiple_blocks
+                self._spoken.add(block.protocol)
+        if not runs:
+            for call in block.calls:
+                call.executable = False
+        if not any(call.executable for call in block.calls):
+            found.open = False
+        if not block.calls:
+            return
+        self._calls.append(found)
+        if found.open:
+            self._open.append(found)
+            self._look_from(found.span[1])
+
+    # --- which calls are certain -----------------------------------------------------------------------------------
+
+    def _look_from(self, at: int) -> None:
+        """Looks for the next marker in what has come behind a block."""
+        step = 1_024
+        self._behind = ""
+        while self._open and at < self.length:
+            end = min(at + step, self.length)
+            self._look_behind(self.slice(at, end), end)
+            at, step = end, step * 2
+
+    def _look_behind(self, new: str, end: int = -1) -> None:
+        """Settles the blocks that wait for the next marker when it stands in the new text, which ends at ``end``."""
+        end = self.length if end < 0 else end
+        probe = self._behind + new
+        mark = ACTION_MARK.search(probe)
+        if mark is None:
+            self._behind = probe[-_MARK_TAIL:]
+            return
+        behind = end - len(probe) + mark.end() + 1
+        for found in self._open:
+            self._read_again(found, behind)
+        self._open.clear()
+
+    def _read_again(self, found: Found, end: int) -> None:
+        """Reads a block once more with all that stands behind it and matters."""
+        start = found.span[0]
+        base = max(0, start - BEHIND)
+        text = self.slice(base, end)
+        opener = found.block.open
+        shift = found.base - base
+        protocol = find_protocol(found.block.protocol)
+        if protocol is not None:
+            place = opener[0] + shift, opener[1] + shift
+            found.take(
+                protocol.read_block(source_of(text, base, found.last_end), place, len(text), self._walk.options),
+                base,
+                text,
+            )
+        found.open = False
+
+    def _certain(self) -> tuple[ReadCall, ...]:
+        out: list[ReadCall] = []
+        done = 0
+        if self._options.strict:
+            return ()
+        for found in self._calls:
+            fence = found.fence
+            if found.open or (fence is not None and not found.aside and not fence.closed):
+                break
+            for call, args in zip(found.block.calls, found.args, strict=True):
+                moved = moved_call(call, found.base) if found.base else call
+                out.append(ReadCall(self._given, moved, args, found.raw, found.span[0]))
+                self._given += 1
+            done += 1
+        if done:
+            del self._calls[:done]
+        return tuple(out)
+
+    # --- the rest --------------------------------------------------------------------------------------------------
+
+    def _partial(self, chunk: str) -> Partial:
+        """What can be seen of the open block; its first piece begins with its opening marker."""
+        progress = self._progress
+        if progress is None or self._progress_at != self._walk.open_at:
+            progress = self._progress = progress_of(self._walk.open_in)
+            self._progress_at = self._walk.open_at
+            chunk = self.slice(self._progress_at, self.length)
+        return progress.feed(chunk)
+
+    def slice(self, start: int, end: int) -> str:
+        """A part of the text so far."""
+        if start >= end:
+            return ""
+        first = max(bisect_right(self._starts, start) - 1, 0)
+        last = bisect_right(self._starts, end - 1) - 1
+        if first == last:
+            at = self._starts[first]
+            return self._chunks[first][start - at : end - at]
+        return "".join(self._chunks[first : last + 1])[start - self._starts[first] : end - self._starts[first]]
+
+
+def outside_blocks(document: Document) -> str:
+    """The text of a result without the blocks that are taken for calls; see ``StreamReader``."""
+    text = document.text
+    out: list[str] = []
+    at = 0
+    for block in document.blocks:
+        shown = block.span[1] <= document.response_span[1] or block.span[0] >= document.trailing_span[0]
+        if not block.aside and not shown:
+            out.append(text[at : block.span[0]])
+            at = block.span[1]
+    out.append(text[at:])
+    return "".join(out)

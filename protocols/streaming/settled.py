@@ -1,0 +1,174 @@
+"""Whether a block that was read in a text that goes on is what it will be in the end, whatever follows.
+
+The readers look behind a block where one reading of it hangs on what stands there: a value that may hold its own closing
+tags (F4), a delimiter that may still come, a marker that may get one more bracket. Here is said when none of that can be. A
+wrong "no" costs patience, a wrong "yes" could run a call that the whole text does not hold; so "no" is the answer to
+everything that is not understood.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from tamis.protocols.action.match import Match, doubtful_end, match_block
+from tamis.protocols.action.tokens import TagIndex, Tokens
+from tamis.protocols.base import CallProtocol, Source
+from tamis.protocols.model import Block, ReadOptions
+from tamis.protocols.pairs.lexer import lex
+from tamis.protocols.pairs.walk import BLANK, Dialect, Lexed
+from tamis.protocols.patterns import lazy
+from tamis.protocols.positions import Span
+from tamis.protocols.tam.protocol import DIALECT
+from tamis.protocols.tam.protocol import lex_canonical as tam_canonical
+from tamis.protocols.vcp.protocol import OPEN as VCP_OPEN
+from tamis.protocols.vcp.protocol import dialect_of
+from tamis.protocols.vcp.protocol import lex_canonical as vcp_canonical
+
+Verdict = Literal["no", "place", "yes"]
+"""``place``: where the block ends and what it says is certain, but text behind it could still keep it from running."""
+
+ACTION_MARK = lazy(r"<[\s/]{0,8}+(?i:action)(?=[\s>])")
+"""The next marker behind an ACTION block: with it all is known that could keep the block from running."""
+OTHER_BLOCK = lazy(r"(?i:<<{1,3}\[TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
+OTHER_CLOSE = lazy(r"(?i:<<{1,3}\[END_TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
+_NEXT_ACTION = lazy(r"<(?i:action)>")
+BARE_PAIR = lazy(r"[^<＜]{0,200}</(?i:action)>")
+"""A block in which nothing can be a call, from behind its opening marker."""
+_REST_OF_LINE = 200
+_CLOSING_TAG = lazy(r"\s*+</")
+
+ENDS: dict[str, re.Pattern[str]] = {
+    "action": lazy(r"(?i:action)[^<]{0,64}?[>＞]"),
+    "tam": lazy(r"(?i:tools?|end)[^\w<]{0,8}[>＞]"),
+    "vcp": lazy(r"(?i:request|exp|escape|definition|result)[^\w<]{0,8}[>》＞]"),
+}
+"""What stands in the text where a block of the protocol may have ended; elsewhere nothing is worth a second look."""
+THOUGHT_END = lazy(r"(?i:think(?:ing)?)[^<>]{0,64}?>")
+
+
+def settled(
+    protocol: CallProtocol, source: Source, opener: Span, block: Block, limit: int, options: ReadOptions
+) -> Verdict:
+    """What is certain of ``block``, read from ``opener``; ``limit`` below the text's end is the end of reasoning."""
+    fixed = limit < len(source.text)
+    if protocol.id == "action":
+        return _action(source, opener, block, limit, fixed=fixed)
+    if protocol.id == "tam":
+        return _tam(source, opener, block, limit, fixed=fixed)
+    if protocol.id == "vcp":
+        return _vcp(source, opener, block, limit, fixed=fixed)
+    return _plugged(protocol, source, block)
+
+
+def _action(source: Source, opener: Span, block: Block, limit: int, *, fixed: bool) -> Verdict:
+    text = source.text
+    if text[opener[1] - 2 : opener[1]] == "/>":
+        return "yes"
+    if block.state == "mention":
+        if (close := BARE_PAIR.match(text, opener[1], limit)) is not None:
+            return "yes" if fixed or _line_known(text, close.end()) else "no"
+        # Nothing but text up to the next opening marker, or to the end of the reasoning: no call can begin there.
+        follow = text.find("<", opener[1], limit)
+        if follow < 0:
+            return "yes" if fixed and "＜" not in text[opener[1] : limit] else "no"
+        known = _NEXT_ACTION.match(text, follow) is not None and "＜" not in text[opener[1] : follow]
+        return "yes" if known else "no"
+    if block.close is None or block.span[1] != block.close[1]:
+        return "no"
+    index = source.memo.get("action-tags")
+    if not isinstance(index, TagIndex):
+        index = source.memo["action-tags"] = TagIndex(source)
+    match = match_block(Tokens(source, opener[1], block.close[1]), index)
+    if not _well_nested(match, text, block.close):
+        return "no"
+    # The closing tags could come a second time, and then the last value held the first ones (F4).
+    again = match.close is not None and doubtful_end(match.tokens.list, match.close, text)
+    if not block.calls:
+        return "yes" if fixed or _line_known(text, block.close[1]) else "no"
+    return "place" if again else "yes"
+
+
+def _line_known(text: str, at: int) -> bool:
+    """Whether all is there of what tells a mention (``<ACTION>…</ACTION>`` in a sentence) from an empty block."""
+    return text.find("\n", at, at + _REST_OF_LINE) >= 0 or len(text) >= at + _REST_OF_LINE
+
+
+def _well_nested(match: Match, text: str, close: Span) -> bool:
+    """True when each closing tag closed the innermost element: then the pairing never asked for what stands behind."""
+    tokens = match.tokens.list
+    if match.nested is not None or match.close is None:
+        return False
+    end = tokens[match.close]
+    if end.kind != "close" or (end.start, end.end) != close or text[end.end - 1] not in ">＞":
+        return False
+    for i, token in enumerate(tokens[: match.close]):
+        if token.kind == "open":
+            if not i < token.partner < match.close:
+                return False
+        elif token.kind == "close":
+            if token.partner < 0 and token.flag not in ("own", "own-unclear"):
+                return False
+            if token.partner >= 0 and tokens[token.partner].key != token.key:
+                return False
+        elif token.kind == "cdata":
+            if token.flag or _CLOSING_TAG.match(text, token.end) is None:
+                return False
+        elif token.flag:
+            return False
+    return True
+
+
+def _tam(source: Source, opener: Span, block: Block, limit: int, *, fixed: bool) -> Verdict:
+    if fixed:
+        return "yes"
+    if tam_canonical(source, opener[1], limit) is not None:
+        return "yes"
+    return _pairs(source, opener, block, limit, DIALECT)
+
+
+def _vcp(source: Source, opener: Span, block: Block, limit: int, *, fixed: bool) -> Verdict:
+    text = source.text
+    marker = text[opener[0] : opener[1]]
+    if OTHER_BLOCK.fullmatch(marker):
+        return "yes" if fixed or opener[1] < block.span[1] < len(text) else "no"
+    if fixed:
+        return "yes"
+    if marker == VCP_OPEN and vcp_canonical(source, opener[1], limit) is not None:
+        return "yes"
+    return _pairs(source, opener, block, limit, dialect_of(marker))
+
+
+def _pairs(source: Source, opener: Span, block: Block, limit: int, dialect: Dialect) -> Verdict:
+    """A block of pairs whose values all have their closing delimiters ends at the next marker, whatever follows that."""
+    text = source.text
+    follow = BLANK.match(text, opener[1])
+    at = follow.end() if follow is not None else opener[1]
+    doubled = dialect.opens.match(text, at)
+    if doubled is not None:
+        return "yes" if doubled.end() < len(text) else "no"
+    lexed = lex(source, opener[1], limit, dialect, complete=True)
+    if lexed.stop == "end" or lexed.nested is not None or lexed.cut_pair is not None or not _closed(lexed):
+        return "no"
+    if lexed.stop == "open":
+        after = source.next_token(dialect.opens, opener[1], limit)
+        return "yes" if after is not None and after[1] < len(text) else "no"
+    close = lexed.close
+    if close is None or dialect.closes.fullmatch(text, *close) is None:
+        return "no"
+    # One more bracket could belong to a marker at the very end.
+    return "yes" if max(close[1], block.span[1]) < len(text) else "no"
+
+
+def _closed(lexed: Lexed) -> bool:
+    if any(not pair.delimited and pair.family != "bare" for pair in lexed.pairs):
+        return False
+    return not lexed.findings.overflow and all(item.diag.code != "TC022" for item in lexed.findings.items)
+
+
+def _plugged(protocol: CallProtocol, source: Source, block: Block) -> Verdict:
+    """A plug-in's block is certain at its closing marker when the plug-in says so; otherwise at the end of the text."""
+    markers, close = protocol.markers, block.close
+    if not markers.final_close or close is None or block.state != "complete" or block.diagnostics:
+        return "no"
+    return "yes" if source.text[close[0] : close[1]] == markers.close and close[1] == block.span[1] else "no"

@@ -1,0 +1,1 @@
+"""Writing calls: what the protocols' writers share."""

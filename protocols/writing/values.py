@@ -1,0 +1,111 @@
+"""JSON values on their way into a text: what can be written at all, JSON text, equality.
+
+Must not know protocols or schemas.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TypeGuard
+
+from tamis.protocols.model import MAX_DEPTH, Json, escape_pointer
+
+MAX_DIGITS = 4_000
+"""Digits of a number up to which the coercion of arguments reads it."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# JSON leaves these as they are; no protocol's text carries them well.
+_UNSAFE = re.compile("[\x7f\ufeff\ufffe\uffff]")
+# A letter, a colon and an escape look like a drive with a path (F20); the long form of the escape cannot be misread.
+_DRIVE = re.compile(r'"[A-Za-z]:\\[bfnrt]')
+_LONG = {"b": "\\u0008", "f": "\\u000c", "n": "\\u000a", "r": "\\u000d", "t": "\\u0009"}
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Json]]:
+    """Whether a value is a JSON object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[Json]]:
+    """Whether a value is a JSON array."""
+    return isinstance(value, list)
+
+
+def fault_of(value: Json) -> tuple[str, str] | None:
+    """Why a value can be written in no protocol: the JSON Pointer of the place and a sentence; None for a sound one."""
+    stack: list[tuple[str, Json, int]] = [("", value, 0)]
+    while stack:
+        here, part, depth = stack.pop()
+        if isinstance(part, str):
+            if (found := _SURROGATE.search(part)) is not None:
+                return here, f"U+{ord(found.group()):04X} is half of a surrogate pair and no character"
+        elif isinstance(part, float):
+            if part != part or part in (float("inf"), float("-inf")):
+                return here, "JSON has no NaN and no infinity"
+        elif isinstance(part, int):
+            # Four thousand digits are about 13,288 bits; asking for the digits of more is what Python refuses.
+            if part.bit_length() > 13_280 and (part.bit_length() > 13_300 or len(str(abs(part))) >= MAX_DIGITS):
+                return here, f"it has more than {MAX_DIGITS} digits"
+        elif (is_list(part) or is_object(part)) and depth >= MAX_DEPTH:
+            return here, f"it is nested deeper than {MAX_DEPTH} levels"
+        elif is_list(part):
+            stack.extend((f"{here}/{i}", one, depth + 1) for i, one in enumerate(part))
+        elif is_object(part):
+            if any(_SURROGATE.search(name) is not None for name in part):
+                return here, "a name in it holds half of a surrogate pair, which is no character"
+            stack.extend((f"{here}/{escape_pointer(name)}", one, depth + 1) for name, one in part.items())
+    return None
+
+
+def json_text(value: Json, avoid: str = "") -> str:
+    """JSON text of a sound value (``fault_of``); characters of ``avoid`` are written as escapes, inside strings only."""
+    text = json.dumps(value, ensure_ascii=False)
+    if "\\" in text and ":\\" in text:
+        text = _DRIVE.sub(lambda found: found.group()[:-2] + _LONG[found.group()[-1]], text)
+    text = _UNSAFE.sub(_escape, text)
+    for char in avoid:
+        # Delimiters of a protocol are no JSON syntax, so they can only stand inside a string.
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found.group()):04x}"
+
+
+def as_text(value: Json) -> str:
+    """A string as it is, anything else as JSON text."""
+    return value if isinstance(value, str) else json_text(value)
+
+
+def same(a: Json, b: Json) -> bool:
+    """Equality of JSON values: ``1`` and ``1.0`` are one number, ``True`` is none; bounded by the depth of sound values."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        return a == b
+    if is_list(a) and is_list(b):
+        return len(a) == len(b) and all(map(same, a, b))
+    if is_object(a) and is_object(b):
+        return a.keys() == b.keys() and all(same(part, b[name]) for name, part in a.items())
+    return type(a) is type(b) and a == b
+
+
+def texts_only(value: Json) -> bool:
+    """Whether nothing but strings, lists and objects is in a value, as a text without a schema gives it (ruling 2)."""
+    stack: list[Json] = [value]
+    while stack:
+        part = stack.pop()
+        if is_list(part):
+            stack.extend(part)
+        elif is_object(part):
+            stack.extend(part.values())
+        elif not isinstance(part, str):
+            return False
+    return True
+
+
+def excerpt(value: Json) -> str:
+    """A value for a message, on one line and short."""
+    text = json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else f"'{value}'"
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -1,0 +1,61 @@
+"""Rewrite the calls of a text in another form; what is lost is said on stderr, and exit code 1 says that a call was left."""
+
+from __future__ import annotations
+
+import argparse
+
+from tamis.server.cli.inputs import PROTOCOL_HELP, UsageError, check_protocol, read_text, root_of, warn
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``tamis convert``."""
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="the text; - or nothing is stdin")
+    parser.add_argument(
+        "--to", required=True, metavar="FORM", help="action, tam, vcp, openai, anthropic, mcp, or another protocol"
+    )
+    parser.add_argument("--from", dest="protocol", default="auto", metavar="FORM", help=PROTOCOL_HELP)
+    parser.add_argument(
+        "--shape", choices=["tag", "inputs"], help="the shape of ACTION (default: what carries the calls)"
+    )
+    parser.add_argument("--no-tools", action="store_true", help="do not let the registered tools type the values")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the converted text."""
+    try:
+        root = root_of(arguments.root)
+        check_protocol(arguments.protocol)
+        _check(arguments.to)
+        text = read_text(arguments.file)
+    except UsageError as error:
+        warn(str(error))
+        return 2
+    import sys
+
+    from tamis.server.runtime.converting import convert_text
+    from tamis.server.runtime.runtime import Runtime
+
+    runtime = Runtime(root)
+    for problem in runtime.problems:
+        warn(problem)
+    made = convert_text(
+        runtime,
+        text,
+        arguments.to,
+        protocol=arguments.protocol,
+        shape=arguments.shape,
+        guided=not arguments.no_tools,
+    )
+    sys.stdout.flush()
+    # Bytes, so that line ends come out as they went in.
+    sys.stdout.buffer.write(made.text.encode("utf-8", "surrogatepass"))
+    for loss in made.losses:
+        warn(f"{loss.path or '/'}: {loss.message} [{loss.code}]")
+    return 1 if made.refused else 0
+
+
+def _check(to: str) -> None:
+    from tamis.server.runtime.converting import check_target
+
+    if problem := check_target(to):
+        raise UsageError(f"--to: {problem}")

@@ -1,0 +1,80 @@
+"""Put manifests and the call blocks of texts into their canonical form; doubtful blocks are left and named."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tamis.server.cli.inputs import UsageError, read_text, root_of, warn
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.formatting import FormattedFile
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``tamis format``."""
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="files or folders; - reads stdin and writes stdout")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 when something would change")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Formats the paths."""
+    try:
+        root = root_of(arguments.root)
+        if "-" in arguments.paths:
+            if len(arguments.paths) > 1:
+                raise UsageError("- stands for stdin and cannot stand beside other paths")
+            return _stdin(root, check=arguments.check)
+        paths = [Path(os.path.abspath(path)) for path in arguments.paths]
+        missing = [str(path) for path in paths if not path.exists() and not path.is_symlink()]
+        if missing:
+            raise UsageError(f"'{missing[0]}' does not exist")
+    except UsageError as error:
+        warn(str(error))
+        return 2
+    from tamis.server.runtime.formatting import format_paths, write_file
+
+    changed = unread = 0
+    files = format_paths(paths, root)
+    for file in files:
+        unread += _tell(file)
+        if not file.changed:
+            continue
+        changed += 1
+        problem = None if arguments.check else write_file(file)
+        if problem is not None:
+            warn(f"{_shown(file.path)}: {problem}")
+            unread += 1
+        else:
+            sys.stdout.write(f"{'would format' if arguments.check else 'formatted'} {_shown(file.path)}\n")
+    count = len(files)
+    verb = "would change" if arguments.check else "changed"
+    sys.stderr.write(f"{count} file{'' if count == 1 else 's'} looked at, {changed} {verb}\n")
+    return 1 if unread or (arguments.check and changed) else 0
+
+
+def _stdin(root: Path, *, check: bool) -> int:
+    from tamis.server.runtime.formatting import format_source
+
+    file = format_source("-", read_text("-"), root)
+    trouble = _tell(file)
+    if not check:
+        sys.stdout.flush()
+        # Bytes, so that line ends come out as they went in.
+        sys.stdout.buffer.write(file.text.encode("utf-8", "surrogatepass"))
+    return 1 if trouble or (check and file.changed) else 0
+
+
+def _tell(file: FormattedFile) -> int:
+    """Says what was left of a file; how much of it needs a person."""
+    for note in file.notes:
+        place = f":{note.line}" if note.line else ""
+        warn(f"{_shown(file.path)}{place}: {note.text}")
+    return sum(note.doubtful for note in file.notes)
+
+
+def _shown(path: str) -> str:
+    return path.removeprefix(os.getcwd() + os.sep)

@@ -1,0 +1,125 @@
+"""Print what a model is told about the registered tools: how to call, the definitions, and worked examples."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from tamis.protocols.prompt import MAX_FEW_SHOT
+from tamis.server.cli.inputs import UsageError, print_json, read_text, root_of, warn
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.prompts import PromptRequest
+    from tamis.server.runtime.runtime import Runtime
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``tamis prompt``."""
+    parser.add_argument(
+        "--protocol",
+        metavar="P",
+        help="action, tam, vcp, json or a plug-in's (default: the profile's, else the setting's)",
+    )
+    parser.add_argument(
+        "--shape", choices=("tag", "inputs"), default="tag", help="of ACTION: the tool's id as a tag, or in <tool_id>"
+    )
+    parser.add_argument("--style", choices=("full", "compact"), default="full", help="compact: one line for each tool")
+    parser.add_argument(
+        "--few-shot", type=_count, default=0, metavar="N", help="show up to N examples of the manifests as calls"
+    )
+    parser.add_argument("--no-instructions", action="store_true", help="leave out the section on how to call")
+    parser.add_argument("--template", metavar="FILE", help="print this file with the text in the place of {{tools}}")
+    parser.add_argument("--tool", action="append", metavar="ID", help="only this tool (several: all of them)")
+    parser.add_argument("--tag", action="append", default=[], help="only tools with this tag (several: all of them)")
+    parser.add_argument(
+        "--max-tokens", type=_tokens, metavar="N", help="at most N tokens: fewer examples, then the compact style"
+    )
+    parser.add_argument(
+        "--grammar",
+        choices=("gbnf", "jsonSchema"),
+        help="print a grammar for constrained decoding instead of the prompt",
+    )
+    parser.add_argument("--json", action="store_true", help="print the prompt/generate result")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the prompt; its tokens and what was left out are said on stderr."""
+    try:
+        root = root_of(arguments.root)
+        template = read_text(arguments.template) if arguments.template is not None else None
+    except UsageError as error:
+        warn(str(error))
+        return 2
+    from tamis.protocols.prompt.assemble import PromptTooLargeError
+    from tamis.server.runtime.prompts import PromptError, PromptRequest, Prompts
+    from tamis.server.runtime.runtime import Runtime, ToolFilter
+
+    runtime = Runtime(root)
+    for problem in runtime.loaded.problems:
+        warn(problem)
+    for error in runtime.registry.errors:
+        warn(f"{error.place}: not registered: {error.message}")
+    request = PromptRequest(
+        protocol=arguments.protocol,
+        shape=arguments.shape,
+        tool_ids=None if arguments.tool is None else tuple(arguments.tool),
+        filter=ToolFilter(tags=arguments.tag) if arguments.tag else None,
+        style=arguments.style,
+        few_shot=arguments.few_shot,
+        instructions=not arguments.no_instructions,
+        template=template,
+        max_tokens=arguments.max_tokens,
+    )
+    if arguments.grammar is not None:
+        return _grammar(runtime, request, arguments)
+    try:
+        made = Prompts().generate(runtime, request)
+    except PromptError as error:
+        warn(str(error))
+        return 2
+    except PromptTooLargeError as error:
+        warn(str(error).replace("maxTokens", "--max-tokens").replace("toolIds or filter", "--tool or --tag"))
+        return 1
+    for note in made.notes:
+        warn(note)
+    if arguments.json:
+        print_json(made)
+        return 0
+    # A template's text is printed byte for byte; anything else ends its last line.
+    sys.stdout.write(made.text if template is not None or not made.text else made.text + "\n")
+    about = "" if made.tokens.exact else "about "
+    warn(f"{about}{made.tokens.total} tokens, {len(made.tokens.per_tool)} tools, {made.protocol}")
+    return 0
+
+
+def _grammar(runtime: Runtime, request: PromptRequest, arguments: argparse.Namespace) -> int:
+    from tamis.protocols.grammar.gbnf import GrammarError
+    from tamis.server.runtime.grammars import grammar
+    from tamis.server.runtime.prompts import PromptError
+
+    try:
+        text = grammar(runtime, request, arguments.grammar)
+    except PromptError as error:
+        warn(str(error))
+        return 2
+    except GrammarError as error:
+        warn(str(error))
+        return 1
+    if arguments.json:
+        print_json({"text": text})
+    else:
+        sys.stdout.write(text)
+    return 0
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not text.isascii() or len(text) > 4 or int(text) > MAX_FEW_SHOT:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 0 to {MAX_FEW_SHOT}")
+    return int(text)
+
+
+def _tokens(text: str) -> int:
+    if not text.isdigit() or not text.isascii() or len(text) > 9 or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above zero")
+    return int(text)

@@ -1,0 +1,49 @@
+"""Every benchmark runs, with texts and rounds so small that nothing is learned about speed; nothing leaves the machine."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from bench import measure
+from bench.reading import bench_parse
+from bench.run import PARTS, part
+
+# Whole processes and the corpus runners have tests of their own; a sandbox or a full run is no smoke test.
+SMALL = [name for name in PARTS if name not in ("start", "call", "corpus", "parse")]
+
+
+@pytest.fixture(autouse=True)
+def little_effort(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure.EFFORT, "rounds", 0.01)
+    monkeypatch.setattr(measure.EFFORT, "sizes", 0.002)
+    monkeypatch.setattr("bench.streaming._SMALL", 400)
+    monkeypatch.setattr("bench.streaming._LARGE", 1_600)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_benchmark_gives_its_table(name: str) -> None:
+    assert _rows(part(name)()) > 0
+
+
+def test_reading_is_measured_without_the_network() -> None:
+    assert _rows(partial(bench_parse, node=False)()) >= 6
+
+
+def test_times_and_ratios_are_written_for_people() -> None:
+    assert [measure.shown(s) for s in (1.5e-6, 0.0025, 2)] == ["1.5 µs", "2.50 ms", "2.00 s"]
+    ours, other = measure.Sample("ours", (2.0, 3.0)), measure.Sample("other", (1.0, 1.0))
+    assert "| x | 2.00 s / 2.50 s | other: 1.00 s / 1.00 s | 2.50 | 2.00 | ≤ 4 |" in measure.table(
+        "T", [("x", ours, other, "≤ 4")]
+    )
+
+
+def test_sides_run_in_turn() -> None:
+    order: list[str] = []
+    measure.in_turn({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, rounds=300, at_least=0)
+    assert order == ["a", "b"] * 4  # one trial each, then three rounds at this effort
+
+
+def _rows(text: str) -> int:
+    return sum(line.startswith("|") for line in text.splitlines()) - 2
