@@ -40,6 +40,8 @@ LEADING = lazy(
 """Bullets, quotes and emphasis that models put before a key (TM221, VC324); an underscore is part of the name."""
 TRAILING = " \t*`\"'“”‘’「」『』"
 FENCE_LINE = lazy(r"(?:```|~~~)[\w+-]*[ \t]*+(?=[\r\n]|\Z)")
+_ODD = lazy(rf"\A[»>》＞«]|[«<《＜]\Z|»[{INVISIBLE}]*+»|«[{INVISIBLE}]*+«|「[始末]|[始末]」")
+_SEPARATORS = " \t:：=→︰﹕∶>-"
 CONTROL = lazy(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -371,7 +373,7 @@ def empty_block(
             lexed.findings.add(dialect.codes.empty, opener)
             note_marker(lexed.findings, text, opener, dialect.open_text, dialect)
             lexed.close, lexed.end = close, close[1]
-            return block_of(dialect, opener, lexed, [], truncated=False, dropped=True)
+            return block_of(text, dialect, opener, lexed, [], truncated=False, dropped=True)
     elif lexed.stop == "end" and (
         (not options.complete and (alone or not text[opener[1] : limit].strip()))
         or _begins(text, opener, limit, dialect)
@@ -380,7 +382,7 @@ def empty_block(
         lexed.findings.items.clear()
         lexed.findings.add("TC001", opener, args={"protocol": dialect.protocol.upper(), "construct": construct})
         lexed.end = limit
-        return block_of(dialect, opener, lexed, [], truncated=True, dropped=True)
+        return block_of(text, dialect, opener, lexed, [], truncated=True, dropped=True)
     elif alone and lexed.stop == "open":
         remove = fix("Remove the outer marker", delete(*opener))
         return mention(dialect.protocol, opener, Diag("TC006", opener, fix=remove))
@@ -393,7 +395,7 @@ def mention(protocol: str, opener: Span, *diagnostics: Diag) -> Block:
 
 
 def block_of(
-    dialect: Dialect, opener: Span, lexed: Lexed, calls: list[tuple[Call, set[int]]], *, truncated: bool, dropped: bool
+    text: str, dialect: Dialect, opener: Span, lexed: Lexed, calls: list[tuple[Call, set[int]]], *, truncated: bool, dropped: bool
 ) -> Block:
     """The finished block: findings handed to the calls they touch, errors applied to all of them (ruling 1).
 
@@ -402,8 +404,8 @@ def block_of(
     items = lexed.findings.items
     if lexed.end - opener[0] > MAX_BLOCK_CHARS:
         items.append(Finding(Diag("TC021", opener, {"limit": MAX_BLOCK_CHARS}), -1))
-    _only_by_a_person(items)
     errors = truncated or dropped or not calls or any(is_error(item.diag) for item in items)
+    _only_by_a_person(items, set(range(-1, len(lexed.pairs))) if errors else _odd_pairs(text, lexed))
     repairs = [item for item in items if item.diag.repair and not is_error(item.diag)]
     kept: list[Call] = []
     for call, own in calls:
@@ -425,13 +427,18 @@ def block_of(
     )
 
 
-def _only_by_a_person(items: list[Finding]) -> None:
-    """In a block that an error keeps from running, only a person repairs: a safe edit could make it run (P4)."""
-    if not any(is_error(item.diag) for item in items):
-        return
-    for item in items:
+def _odd_pairs(text: str, lexed: Lexed) -> set[int]:
+    """The pairs whose value holds, or ends beside, what would be a delimiter if anything near it changed (P4)."""
+    if not any(item.diag.fix for item in lexed.findings.items):
+        return set()
+    return {i for i, pair in enumerate(lexed.pairs) if _ODD.search(text, *pair.value) or not pair.raw.strip(_SEPARATORS)}
+
+
+def _only_by_a_person(items: list[Finding], pairs: set[int]) -> None:
+    """In a block that does not run, and in a pair that is odd, only a person repairs: an edit could change what is read (P4)."""
+    for item in items if pairs else ():
         change = item.diag.fix
-        if change is not None and change.applicability == "safe":
+        if item.pair in pairs and change is not None and change.applicability == "safe":
             change = msgspec.structs.replace(change, applicability="unsafe")
             item.diag = msgspec.structs.replace(item.diag, fix=change)
 

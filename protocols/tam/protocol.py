@@ -222,7 +222,7 @@ class TamProtocol:
             text.rfind("\n", max(0, opener[0] - 200), opener[0]), text.rfind("\r", max(0, opener[0] - 200), opener[0])
         )
         calls = make_calls(text, lexed, max(line + 1, 0 if opener[0] <= 200 else opener[0]), options)
-        return block_of(DIALECT, opener, lexed, calls, truncated=truncated, dropped=False)
+        return block_of(text, DIALECT, opener, lexed, calls, truncated=truncated, dropped=False)
 
     def parse_tool_requests(self, text: str, options: ReadOptions | None = None) -> list[Call]:
         """The calls of a text; see ``CallProtocol``."""

@@ -266,7 +266,7 @@ class VcpProtocol:
         truncated = note_unterminated(lexed, opener, dialect, options)
         dropped = lexed.close is None and not truncated
         calls = make_calls(text, lexed, opener, options)
-        return block_of(dialect, opener, lexed, calls, truncated=truncated, dropped=dropped)
+        return block_of(text, dialect, opener, lexed, calls, truncated=truncated, dropped=dropped)
 
     def parse_tool_requests(self, text: str, options: ReadOptions | None = None) -> list[Call]:
         """The calls of a text; see ``CallProtocol``."""

