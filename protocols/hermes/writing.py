@@ -13,13 +13,13 @@ from msgspec import UNSET
 from tamis.protocols.base import PlainCall, PromptTool, Style, WriteOptions, Written
 from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.hermes.extent import CLOSE, OPEN
-from tamis.protocols.model import MAX_NAME_CHARS, Json
+from tamis.protocols.model import Json
 from tamis.protocols.observation import observation, plain
 from tamis.protocols.prompt.guard import guard, guard_json
 from tamis.protocols.prompt.listing import brief_of, description_of
 from tamis.protocols.writing.expect import Expectations
-from tamis.protocols.writing.proof import carries, write_proved
-from tamis.protocols.writing.values import excerpt, is_list, is_object, json_text
+from tamis.protocols.writing.proof import typed_faults, write_proved
+from tamis.protocols.writing.values import is_list, is_object, json_text
 
 # Readers that look for the marker without reading the JSON would take one inside a string for the end of the block.
 _MARKER = re.compile(r"<(?=/?tool_(?:call|response))")
@@ -46,13 +46,7 @@ class _Hermes:
 
     def faults(self, call: PlainCall) -> list[tuple[str, str, str]]:
         """What a Hermes call has no place for."""
-        found = carries(call, "on_error", "retry", "request_id", "uris", "type_hints")
-        if call.tool_id != call.tool_id.strip() or len(call.tool_id) > MAX_NAME_CHARS:
-            why = f"it begins or ends with a blank, or has more than {MAX_NAME_CHARS} characters"
-            found.append(("/toolId", f"the tool id {excerpt(call.tool_id)}", why))
-        if not call.meta.keys() <= {"id"}:
-            found.append(("/meta", f"meta of {', '.join(call.meta)}", "it has a place for an id only"))
-        return found
+        return typed_faults(call)
 
     def text(self, calls: Sequence[PlainCall]) -> str:
         """The blocks, one under the other."""

@@ -12,7 +12,7 @@ from typing import cast
 
 from tamis.protocols.base import PlainCall, Refusal, WriteOptions, Written
 from tamis.protocols.catalogue import message
-from tamis.protocols.model import Call, Document, Json, ReadOptions, escape_pointer
+from tamis.protocols.model import MAX_NAME_CHARS, Call, Document, Json, ReadOptions, escape_pointer
 from tamis.protocols.plugins import BUILT_IN
 from tamis.protocols.writing.expect import Expectations
 from tamis.protocols.writing.values import excerpt, fault_of, same
@@ -112,6 +112,17 @@ _WIRE = {
     "type_hints": "typeHints",
     "meta": "meta",
 }
+
+
+def typed_faults(call: PlainCall) -> list[tuple[str, str, str]]:
+    """What call JSON in any envelope has no place for: modifiers, odd tool ids, and meta beside an ``id``."""
+    found = carries(call, "on_error", "retry", "request_id", "uris", "type_hints")
+    if call.tool_id != call.tool_id.strip() or len(call.tool_id) > MAX_NAME_CHARS:
+        why = f"it begins or ends with a blank, or has more than {MAX_NAME_CHARS} characters"
+        found.append(("/toolId", f"the tool id {excerpt(call.tool_id)}", why))
+    if not call.meta.keys() <= {"id"}:
+        found.append(("/meta", f"meta of {', '.join(call.meta)}", "it has a place for an id only"))
+    return found
 
 
 def _common(call: PlainCall) -> list[tuple[str, str, str]]:
