@@ -117,6 +117,8 @@ class PlainCall(msgspec.Struct, frozen=True):
     uris: dict[str, str] = {}
     type_hints: dict[str, str] = {}
     meta: dict[str, str] = {}
+    number_id: int | None = None
+    """The call's id where it was a whole number, as JSON-RPC's are; ``meta["id"]`` is its text."""
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -303,6 +303,8 @@ class ExecutionResult(Wire, kw_only=True):
 
     call_id: str
     tool_id: str
+    tool_call_id: str | UnsetType = UNSET
+    """The id that the call has in its own text, in protocols that give one (call JSON, Hermes)."""
     version: str
     status: Status
     output: Any = UNSET

@@ -18,7 +18,7 @@ _BLANK = " \t\r\n"
 
 def unwrapped(text: str, fence: Fence, block: Block) -> Fix | None:
     """The removal of both lines of a fence that holds one block and nothing else."""
-    if len(fence.blocks) != 1 or not fence.closed:
+    if len(fence.blocks) != 1 or not fence.closed or fence.other:
         return None
     start, end = block.span
     above = text[max(0, start - _MAX_FENCE_LINE) : start]
@@ -31,7 +31,11 @@ def unwrapped(text: str, fence: Fence, block: Block) -> Fix | None:
     bare = top[line:].lstrip("\ufeff")
     first = start - len(above) + line + len(top[line:]) - len(bare)
     rest = below[close + len(fence.mark) :]
-    stop = end + close + len(fence.mark) + len(rest) - len(rest.lstrip(fence.mark[0]))
+    left = rest.lstrip(fence.mark[0])
+    if left.lstrip(" \t")[:1] not in ("", "\r", "\n"):
+        # No closing line of a fence: its text would stand behind the block.
+        return None
+    stop = end + close + len(fence.mark) + len(rest) - len(left)
     return Fix("Remove the code fence", (Edit(first, start, ""), Edit(end, stop, "")))
 
 

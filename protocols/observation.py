@@ -14,13 +14,14 @@ from html import escape
 import msgspec
 from msgspec import UNSET
 
-from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.contract import ExecutionError, ExecutionResult, Granted, Permissions, Usage
 from tamis.protocols.model import Json
 from tamis.protocols.patterns import lazy
 from tamis.protocols.suggest import best, hint
 
 Style = str
 """Whose sentences: ``action``, ``action-inputs``, ``tam``, ``vcp``, or the id of a protocol that words its results itself."""
+_ERROR = "Observation: Error - "
 _OWN = frozenset(("action", "action-inputs", "tam", "vcp"))
 Shorten = Callable[[str], str]
 """What is done to every value that a tool gave before it is put into its sentence."""
@@ -75,6 +76,8 @@ def observation(
         return _of_protocol(result, style, shorten)
     if style == "vcp":
         return _vcp_block(result, request_id or result.call_id, shorten)
+    if not result.tool_id and result.error is not UNSET:
+        return f"Observation: {_sentence(result, '', 'Result', shorten)}"
     name = result.tool_id if step is None else f"{result.tool_id} (step {step})"
     if style == "action-inputs":
         inner = _ELEMENT_MARK.sub(r"\\u003c", _sentence(result, name, "Output", shorten))
@@ -176,7 +179,27 @@ def _missing(count: int) -> str:
 def malformed(protocol: str, line: int, column: int, cause: str) -> str:
     """The observation of a block that could not be read; ``line`` and ``column`` are one-based (A29, ruling 19)."""
     what = "Malformed XML in ACTION block" if protocol == "action" else f"Malformed {protocol.upper()} block"
-    return f"Observation: Error - {what}: line {line}, column {column}: {plain(cause)}"
+    return f"{_ERROR}{what}: line {line}, column {column}: {plain(cause)}"
+
+
+def malformed_result(error: ExecutionError, sentence: str, style: Style) -> str:
+    """A block without a readable call as its protocol words a result; ``sentence`` is what ``malformed`` says, which ACTION and TAM show as it is.
+
+    The protocol gets a result without a tool id, whose message is that sentence.
+    """
+    if style in _OWN and style != "vcp":
+        return sentence
+    error = msgspec.structs.replace(error, message=sentence.removeprefix(_ERROR))
+    result = ExecutionResult(
+        call_id="",
+        tool_id="",
+        version="",
+        status="error",
+        error=error,
+        usage=Usage(cpu_ms=0.0, max_rss_bytes=0),
+        permissions=Permissions(requested={}, granted=Granted(), denied=[]),
+    )
+    return observation(result, style)
 
 
 def unknown_tool(tool_id: str, known: list[str]) -> tuple[str, str | None]:
@@ -200,12 +223,20 @@ def _sentence(result: ExecutionResult, name: str, word: str, shorten: Shorten) -
     if error is UNSET:
         return f"Tool {name} failed."
     if result.status == "blocked":
-        return f"Tool {name} was not executed: policy forbids it: {shorten(plain(error.message.rstrip('.')))}."
-    sentence = f"Tool {name} failed. Error type: {error.type}. Message: {shorten(plain(error.message.rstrip('.')))}."
+        return f"Tool {name} was not executed: policy forbids it: {_ended(error.message, shorten)}"
+    if not result.tool_id:
+        return f"Error - {shorten(plain(error.message))}"
+    sentence = f"Tool {name} failed. Error type: {error.type}. Message: {_ended(error.message, shorten)}"
     details = UNSET if error.details is UNSET else error.details.text
     if details is not UNSET and details.strip():
         sentence += f" Details: {shorten(plain(details.strip()))}"
     return sentence
+
+
+def _ended(message: str, shorten: Shorten) -> str:
+    """A message as the end of a sentence: with one mark, its own question or exclamation mark if it has one."""
+    text = shorten(plain(message.rstrip(".")))
+    return text if text.endswith(("?", "!", "？", "！", "。")) else f"{text}."
 
 
 def _vcp_block(result: ExecutionResult, request_id: str, shorten: Shorten) -> str:

@@ -30,6 +30,8 @@ _WIDE_CANDIDATE = re.compile(r"＜|《(?=《)")
 _MAY_BE_JSON = frozenset("{[`~\ufeff \t\r\n")
 _JSON_START = re.compile(r"[\ufeff \t\r\n]*+[{\[`~]")
 _DEFAULTS = ReadOptions()
+_OPEN_ENDS = frozenset({"TC001", "TC002", "TC003", "TC006", "TC009", "TC010", "VC301"})
+"""Findings about a marker whose partner is missing."""
 _TICKS = re.compile(r"`++")
 _TILDES = re.compile(r"~{3,}+")
 
@@ -223,6 +225,9 @@ class _Reading:
         block = protocol.read_block(self.source, (start, end), limit, self.options)
         if block.state == "mention":
             if block.diagnostics:
+                if self.context.fence is not None:
+                    # Without what else stands in it a fence is a wrapper, and what it holds may run.
+                    block.diagnostics = [_for_a_person(diag) for diag in block.diagnostics]
                 self.diagnostics.extend(_softened(block.diagnostics) if reasoning else block.diagnostics)
             else:
                 self._mention(start, end)
@@ -282,7 +287,9 @@ class _Reading:
         for block in self.blocks:
             calls.extend(block.calls)
             diagnostics.extend(block.diagnostics)
-        diagnostics.sort(key=_place)
+        if diagnostics:
+            diagnostics.sort(key=_place)
+            _keep_apart(diagnostics)
         size = len(text)
         return Document(
             text=text,
@@ -357,6 +364,30 @@ def _alone_on_line(text: str, start: int, end: int) -> bool:
     head = before.rsplit("\n", 1)[-1].rsplit("\r", 1)[-1]
     tail = after.split("\n", 1)[0].split("\r", 1)[0]
     return not head.strip() and not tail.strip()
+
+
+def _for_a_person(diag: Diag) -> Diag:
+    """The finding with a fix that is not applied unasked."""
+    if diag.fix is None:
+        return diag
+    return msgspec.structs.replace(diag, fix=msgspec.structs.replace(diag.fix, applicability="unsafe"))
+
+
+def _keep_apart(diagnostics: list[Diag]) -> None:
+    """Leaves to a person what is behind something open (P4): what is written anew there could become a part of it.
+
+    A fence, too, behind any marker: without the fence, that marker may find a block.
+    """
+    marked = behind = False
+    for i, diag in enumerate(diagnostics):
+        code, fix = diag.code, diag.fix
+        if fix is not None and fix.applicability == "safe" and (behind or (marked and code == "TC008")):
+            fix = msgspec.structs.replace(fix, applicability="unsafe")
+            diagnostics[i] = msgspec.structs.replace(diag, fix=fix)
+        if code in _OPEN_ENDS:
+            marked = True
+            safe = code in ("TC002", "TC006") and fix is not None and fix.applicability == "safe"
+            behind = behind or not (safe or code in ("TC009", "TC010"))
 
 
 def _place(diag: Diag) -> tuple[int, int]:

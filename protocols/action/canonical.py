@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from tamis.protocols.action.decode import Decoded, control_characters, trim_blank, trim_cdata, trim_layout
+from tamis.protocols.action.decode import SECTION_LIKE, Decoded, control_characters, trim_blank, trim_cdata, trim_layout
 from tamis.protocols.action.names import INPUT_ALIASES as INPUT_LIKE
 from tamis.protocols.action.names import INPUTS, STRONG_TOOL_ID, TOOL_ID, TOOL_ID_ALIASES, WRAPPERS
 from tamis.protocols.action.names import INPUTS_ALIASES as INPUTS_LIKE
@@ -116,7 +116,7 @@ def _flat(source: Source, opener: Span, limit: int) -> Block | None:
                 value = _escaped(text, start, end)
                 if value is None:
                     raise _Unusual
-            elif start == end or text[start].isspace() or text[end - 1].isspace():
+            elif start == end or text[start].isspace() or text[end - 1].isspace() or text[start] in "![":
                 value = _plain(text, start, end)
             else:
                 value = Value("text", (start, end), (Piece(start, end),))
@@ -168,12 +168,16 @@ def _plain(text: str, start: int, end: int) -> Value:
     """Element text without an entity."""
     if start < end and (text[start].isspace() or text[end - 1].isspace()):
         start, end = trim_layout(text, start, end)
+    if text.startswith(SECTION_LIKE, start, end) and text.endswith("]]>", start, end):
+        raise _Unusual
     return Value("text", (start, end), (Piece(start, end),) if start < end else ())
 
 
 def _escaped(text: str, start: int, end: int) -> Value | None:
     """Element text with entities; None when an ampersand begins none that is known."""
     start, end = trim_layout(text, start, end)
+    if text.startswith(SECTION_LIKE, start, end):
+        return None
     decoded = Decoded()
     decoded.text(text, start, end)
     if decoded.raw_ampersands or decoded.undefined:

@@ -25,6 +25,9 @@ _CONTROLS = (*(chr(c) for c in range(32) if c not in (9, 10, 13)), "\x7f", "\uff
 
 _PIECE = 32_768
 
+SECTION_LIKE = ("![CDATA[", "[CDATA[")
+"""How a value begins whose section lost its first bracket; with ``]]>`` at its end nobody means it as text (AX122)."""
+
 
 def control_characters(text: str, start: int, end: int) -> list[int]:
     """Offsets of the first of each kind of control character in ``text[start:end]``, in order."""

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from tamis.protocols.action.findings import Findings
-from tamis.protocols.model import Call, Diag
+from tamis.protocols.model import Call, Diag, Fix
 
 _MAX_SHARED = 64
 _MAX_NOISE = 400
 _GUESSED = frozenset({"AX102", "AX103", "AX104", "AX105", "AX106", "AX132"})
 """Findings about which tag was meant."""
-_SPELLING = frozenset({"TC004", "TC013", "AX107", "AX122", "AX131", "AX153", "AX154", "AX158", "AX159"})
-"""Findings whose edits change how a mark is spelled and nothing else."""
+_TAGS = _GUESSED | {"AX110", "AX112", "AX114", "AX120", "AX121", "AX122", "AX155", "AX156", "AX160"}
+"""Findings whose edits say where an element or a value begins or ends."""
 
 
 def settle_doubts(text: str, findings: Findings, calls: Sequence[Call]) -> None:
@@ -59,9 +59,31 @@ def report_dashes(text: str, findings: Findings) -> None:
             findings.list.append(Diag("AX124", (at, min(at + 2, end))))
 
 
-def leave_to_a_person(findings: Findings) -> None:
-    """Makes unsafe what would settle, in a block with an error, what the error leaves open (P4)."""
-    for i, diag in enumerate(findings.list):
-        fix = diag.fix
-        if fix is not None and fix.applicability == "safe" and diag.code not in _SPELLING:
-            findings.list[i] = replace(diag, fix=replace(fix, applicability="unsafe"))
+def leave_to_a_person(findings: Findings, end: int, *, every: bool) -> None:
+    """Makes fixes unsafe: ``every`` one, as in a block with an error, where it would settle what the error leaves open (P4);
+    otherwise those that reach past the block's ``end``, or change what another one changes as well.
+    """
+    found = findings.list
+    safe = {i: diag.fix for i, diag in enumerate(found) if diag.fix is not None and diag.fix.applicability == "safe"}
+    chosen = set(safe) if every else _crossing(safe) | {i for i, fix in safe.items() if fix.edits[-1].end > end}
+    for i in chosen:
+        found[i] = replace(found[i], fix=replace(safe[i], applicability="unsafe"))
+    if any(diag.code in _TAGS and diag.fix is not None and diag.fix.applicability == "unsafe" for diag in found):
+        # Some of a block put right and a tag not: what then closes what is another question.
+        for i, fix in safe.items():
+            found[i] = replace(found[i], fix=replace(fix, applicability="unsafe"))
+
+
+def _crossing(fixes: dict[int, Fix]) -> set[int]:
+    """The fixes of several edits that overlap those of another one, and that one."""
+    edits = sorted((edit.start, edit.end, edit.new_text, i) for i, fix in fixes.items() for edit in fix.edits)
+    crossing: set[int] = set()
+    last: tuple[int, int, str, int] | None = None
+    for edit in edits:
+        if last is not None and edit[0] < last[1] and edit[:3] != last[:3]:
+            both = (edit[3], last[3])
+            if any(len(fixes[i].edits) > 1 for i in both):
+                crossing.update(both)
+        if last is None or edit[1] > last[1]:
+            last = edit
+    return crossing

@@ -300,6 +300,8 @@ class ElementReader:
     def _ended(self, i: int, stop: int, here: int, code: str, *, error: bool = False) -> tuple[Element, int]:
         token = self.tokens[i]
         end = trim_blank(self.text, token.end, here)[1]
+        # A tag that lacks its bracket, is never closed and holds nothing: nothing says that it is one.
+        error = error or (code == "AX102" and token.flag.startswith("bracket") and end == token.end)
         closer = self._spoilt_close(i, stop, end) if not error else None
         if closer is not None:
             return closer, stop
@@ -310,7 +312,7 @@ class ElementReader:
         raw = self.text[token.name_span[0] : token.name_span[1]]
         edits: tuple[Edit, ...] = (Edit(end, end, f"</{raw}>"),)
         start = trim_blank(self.text, token.end, here)[0]
-        if code == "AX102" and trim_layout(self.text, token.end, end)[0] != start:
+        if (code == "AX102" or i + 1 == stop) and trim_layout(self.text, token.end, end)[0] != start:
             # The value of an open element is trimmed; a closed one keeps more of its layout.
             edits = (Edit(token.end, start, ""), *edits)
         args: dict[str, str | int] = {"name": token.name, "tool": token.name, "where": where}

@@ -9,6 +9,18 @@ from tamis.protocols.positions import Span
 _PAIRING = frozenset({"AX104", "AX105", "AX106", "AX107"})
 
 
+def _holds_section(written: str) -> bool:
+    """Whether a value that is written as a section holds the start of another one: what ends where is then in doubt (P4)."""
+    if not written.startswith("<![CDATA["):
+        return False
+    body = written[len("<![CDATA[") :]
+    if "<![CDATA[" in body.rpartition("]]]]><![CDATA[>")[2]:
+        return True
+    own = body.replace("]]]]><![CDATA[>", "")
+    last = own.rfind("<![CDATA[")
+    return last >= 0 and own.find("</", 0, last) >= 0
+
+
 class Element:
     """An element as it was read: its tags, and where its content stands in the tokens and in the text."""
 
@@ -53,7 +65,8 @@ class Findings:
             self.list.append(Diag("TC023", span, {"n": MAX_PROBLEMS}))
             return
         # Where the reading is in doubt, an edit would settle it: that is for a person (ruling 1).
-        fix = Fix(title, edits, "unsafe" if unsafe or error else "safe") if edits else None
+        unsafe = unsafe or error or any(_holds_section(edit.new_text) for edit in edits)
+        fix = Fix(title, edits, "unsafe" if unsafe else "safe") if edits else None
         self.list.append(Diag(code, span, args or {}, "error" if error else None, fix, {}, repair and not error))
 
     def forget_pairing(self, start: int, end: int) -> None:

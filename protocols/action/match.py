@@ -14,6 +14,7 @@ from tamis.protocols.action.values import HTML
 from tamis.protocols.model import MAX_PROBLEMS, Diag, Edit, Fix
 from tamis.protocols.patterns import lazy
 
+_LEADS_IN = lazy(r"[\s\"'`“‘«「『(\[{（【:：=]")
 _NAMED = lazy(r"(?i:\bname)\s{0,4}=")
 _MAX_NESTED = 4
 """Openers of a block inside a block that are looked into before the outer one is given up."""
@@ -354,8 +355,8 @@ class _Matcher:
 def doubtful_end(tokens: list[Token], close: int, text: str) -> bool:
     """Whether the closing marker at index ``close`` could stand inside the last value, as a quotation of all three closing tags.
 
-    That is so only where the tags follow each other without a blank behind a value of plain words. Everything else ends
-    here whatever follows, so that a stream can give its calls at once.
+    That is so only where the tags follow each other without a blank, behind words and what leads a quotation in: a blank, a quote, a
+    backtick, an opening bracket or a colon. Everything else ends here whatever follows, so that a stream can give its calls at once.
     """
     if close < 2 or tokens[close - 1].kind != "close" or tokens[close - 2].kind != "close":
         return False
@@ -365,4 +366,6 @@ def doubtful_end(tokens: list[Token], close: int, text: str) -> bool:
     if close >= 3 and tokens[close - 3].kind == "cdata" and tokens[close - 3].end == inner.start:
         return False
     start = tokens[inner.partner].end if inner.partner >= 0 else 0
-    return any(char.isspace() for char in text[max(start, inner.start - 4096) : inner.start])
+    if start >= inner.start or not _LEADS_IN.match(text, inner.start - 1):
+        return False
+    return not text[max(start, inner.start - 4096) : inner.start].isspace()

@@ -18,7 +18,9 @@ from tamis.protocols.action.names import (
     INPUTS,
     INPUTS_ALIASES,
     NAME_ATTRIBUTES,
+    TOOL_ID_ALIASES,
     VALUE_ATTRIBUTES,
+    WRAPPERS,
 )
 from tamis.protocols.action.tokens import DECORATION, INVISIBLE, MARKER_KEY
 from tamis.protocols.action.values import join
@@ -39,6 +41,9 @@ _NO_TAG = "?"
 _TAG_SAFE = re.compile(r"[^\W\d][\w.:\-/]*")
 
 
+_TAKEN = INPUT_ALIASES | INPUTS_ALIASES | TOOL_ID_ALIASES | {MARKER_KEY, "item"}
+
+
 class ParamReader(ElementReader):
     """Reads the parameters of one block's calls."""
 
@@ -49,6 +54,9 @@ class ParamReader(ElementReader):
             {"name": attribute.name or self.text[attribute.span[0] : attribute.span[1]], "tag": tag},
             edits=(Edit(*attribute.span, ""),),
             title="Remove the attribute",
+            unsafe=self.text[attribute.span[0] - 1] in "=＝",
+            # ``<a /b>``: the tag that closes ``b`` may have lost its bracket, or its first one.
+            error=attribute.name.startswith("/") and len(attribute.name) > 1,
         )
 
     def _alias(self, element: Element, canonical: str, tag: str = "") -> None:
@@ -216,8 +224,16 @@ class ParamReader(ElementReader):
             del self.findings.comments[comments:]
             return None
         self.findings.forget_pairing(element.start, element.end)
-        lines = "".join(self._written(param, element.key in INPUTS_ALIASES) for param in params.values())
-        self.findings.add("AX161", value.span, edits=(Edit(element.start, element.end, lines),), title="Write elements")
+        as_input = element.key in INPUTS_ALIASES
+        lines = "".join(self._written(param, as_input) for param in params.values())
+        edits = (Edit(element.start, element.end, lines),)
+        # Written as elements, some names say something else, and an element of such a name is read as another one.
+        odd = element.key in WRAPPERS or any(
+            _TAG_SAFE.fullmatch(name) is None or name.lower() in _TAKEN for name in params
+        )
+        self.findings.add("AX161", value.span, edits=edits, title="Write elements", unsafe=odd and not as_input)
+        if "" in params:
+            self.findings.add("TC061", params[""].name_span, error=True)
         return params
 
     def _written(self, param: Param, as_input: bool) -> str:
@@ -268,6 +284,7 @@ class ParamReader(ElementReader):
                 {"name": child.name},
                 edits=self._as_input(child),
                 title=f'Write <{INPUT} name="{child.name}">',
+                unsafe=f"</{INPUT}" in text[child.start : child.end].lower(),
             )
             self.values.check_name(token, tool=False)
             self._named(params, child, child.name, token.name_span, attributes, schema)
@@ -352,6 +369,8 @@ class ParamReader(ElementReader):
         """A name from an attribute without quotes around and invisible characters in it (ruling 13)."""
         clean = "".join(char for char in name if char not in INVISIBLE)
         edits = (Edit(*span, _quoted(clean)),)
+        # The name of a tag stands in its closing tag too.
+        in_tag = self.text[span[0] - 1] == "<"
         if clean != name and clean:
             code = f"{ord(next(char for char in name if char in INVISIBLE)):04X}"
             self.findings.add(
@@ -360,14 +379,14 @@ class ParamReader(ElementReader):
         bare = bare_name(name)
         if bare and bare != clean:
             edits = (Edit(*span, _quoted(bare)),) if clean == name else ()
-            self.findings.add("AX153", span, edits=edits, title="Remove the quotes")
+            self.findings.add("AX153", span, edits=edits, title="Remove the quotes", unsafe=in_tag)
             clean = bare
         return clean or name
 
     def _as_input(self, child: Element) -> tuple[Edit, ...]:
         """The edits that turn ``<x>…</x>`` into ``<input name="x">…</input>``."""
         start, end = child.token.name_span
-        if child.token.attributes is not None or not child.closed:
+        if child.token.attributes is not None or not child.closed or self.text[child.outer_end - 1] != ">":
             return ()
         first = Edit(start, end, f'input name="{child.name}"')
         if child.token.kind == "self":

@@ -18,7 +18,7 @@ from tamis.protocols.action.findings import Element, Findings
 from tamis.protocols.action.match import Match, match_block
 from tamis.protocols.action.names import INPUTS_ALIASES
 from tamis.protocols.action.shapes import Shapes
-from tamis.protocols.action.tokens import TagIndex, Token, Tokens
+from tamis.protocols.action.tokens import MARKER_KEY, TagIndex, Token, Tokens
 from tamis.protocols.base import Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
 from tamis.protocols.catalogue import severity
 from tamis.protocols.model import MAX_BLOCK_CHARS, MAX_NAME_CHARS, Block, Call, Diag, Edit, Fix, ReadOptions
@@ -33,6 +33,7 @@ _OPENER = lazy(
     r"|<(?i:action)(?=\s{0,40}+<[A-Za-z_`])|＜(?i:action)[＞>]|<(?i:action)＞"
 )
 _WHOLE_TAG = lazy(r"[^>]*>|<\s*/\s*(?i:action)\s*\Z|<(?![/!\w])")
+_AT_ONCE = ("<ACTION>", " <ACTION>", "\n<ACTION>")
 _AGAIN = lazy(r"\s*+<(?i:action)>")
 _CLOSER = "</ACTION>"
 _FOREIGN_CLOSE = lazy(r"\s{0,400}+(?P<mark><\|\[(?i:END_TOOL)\]\|>|<<<\[(?i:END_TOOL_REQUEST)\]>>>)")
@@ -82,13 +83,13 @@ class ActionProtocol:
     def _read(self, source: Source, opener: Span, limit: int, options: ReadOptions) -> Block:
         text = source.text
         start, end = opener
-        if text.startswith("<ACTION>", start):
+        if text.startswith("<ACTION>", start) and not text.startswith(_AT_ONCE, end):
             block = read_canonical(source, opener, limit, options)
             if block is not None:
                 return block
         again = _AGAIN.match(text, end, limit)
         if again is not None:
-            return _given_up(text, opener)
+            return _given_up(text, opener, end)
         return _Reader(source, opener, limit, options).read()
 
     def parse_tool_requests(self, text: str, options: ReadOptions | None = None) -> list[Call]:
@@ -146,6 +147,8 @@ class _Reader:
         self.findings = Findings()
         self.block = Block("action", opener, opener)
         self.inline = _inline(self.text, opener)
+        self.goes_on = False
+        """Another closing marker stands behind the block's: tags written anew could make the two of them look alike (F4)."""
 
     def read(self) -> Block:
         tokens = Tokens(self.source, self.opener[1], self.limit)
@@ -170,6 +173,8 @@ class _Reader:
         if block.span[1] - block.span[0] > MAX_BLOCK_CHARS:
             self.findings.add("TC021", self.opener, {"limit": MAX_BLOCK_CHARS}, error=True)
             return self._settle([])
+        index = self._index()
+        self.goes_on = index.next_close(MARKER_KEY, token.end) < index.next_open(MARKER_KEY, token.end)
         shapes = self._shapes(match)
         elements = shapes.elements(0, close, self.opener[1], token.start, "block")
         if not elements and self._is_mention(self.opener[1], token.start, token.end):
@@ -192,7 +197,7 @@ class _Reader:
         elements = shapes.elements(0, stop, self.opener[1], end, "block", closed=False)
         rest = self.text[self.opener[1] : end]
         if nested is not None and (shapes.cut or not elements):
-            return _given_up(self.text, self.opener, call=self._starts_call(end))
+            return _given_up(self.text, self.opener, end, call=self._starts_call(end))
         if not elements and not shapes.cut:
             cut_here = not rest.strip() and not self.inline and not self.options.complete
             if not cut_here and not self._starts_call(end):
@@ -321,8 +326,8 @@ class _Reader:
         settle_doubts(self.text, findings, calls)
         report_dashes(self.text, findings)
         failed = any(severity(diag) == "error" for diag in findings.list)
-        if failed:
-            leave_to_a_person(findings)
+        if findings.list:
+            leave_to_a_person(findings, block.span[1], every=failed or self.goes_on)
         if failed and block.state == "complete":
             block.state = "rejected"
         for call in calls:
@@ -354,11 +359,13 @@ class _Reader:
 _MAX_SHARED = 64
 
 
-def _given_up(text: str, opener: Span, *, call: bool = False) -> Block:
+def _given_up(text: str, opener: Span, end: int, *, call: bool = False) -> Block:
     """An outer marker without a block of its own: the inner one is taken (TC006); ``call``: it began a call."""
     block = Block("action", opener, opener, state="mention")
     if call or not _inline(text, opener):
-        fix = Fix("Remove the outer marker", (Edit(*opener, ""),))
+        # Without the marker a run of backticks behind it may begin a line, and with it a fence.
+        quoted = any(mark in text[opener[1] : end] for mark in ("`", "~~~"))
+        fix = Fix("Remove the outer marker", (Edit(*opener, ""),), "unsafe" if quoted else "safe")
         block.diagnostics = [Diag("TC006", opener, fix=fix, repair=True)]
     return block
 

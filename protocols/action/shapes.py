@@ -154,7 +154,7 @@ class Shapes(ParamReader):
         """Reports an element around what should stand without it (AX154)."""
         token = element.token
         edits: tuple[Edit, ...] = ()
-        if token.kind == "open" and element.closed and token.flag == "":
+        if token.kind == "open" and element.closed and token.flag == "" and self.text[element.outer_end - 1] == ">":
             edits = (Edit(element.open, element.start, ""), Edit(element.end, element.outer_end, ""))
         args: dict[str, str | int] = {"got": token.name, "canonical": instead}
         self.findings.add("AX154", token.name_span, args, edits=edits, title=f"Remove <{token.name}>")
@@ -340,7 +340,8 @@ class Shapes(ParamReader):
             # The bracket is written anew, so that the edit stands behind one that closes what is before it.
             return (Edit(first.open, first.open + 1, f"<{INPUTS}><"), close)
         before = parts[0]
-        if parts[1:] == loose and before.token.kind == "open":
+        beside = not self.text[before.outer_end : first.open].strip()
+        if parts[1:] == loose and before.token.kind == "open" and beside:
             return (Edit(before.end, before.outer_end, ""), close)
         return ()
 
@@ -349,20 +350,23 @@ class Shapes(ParamReader):
         text = self.text
         start, end = trim_blank(text, *span)
         if text[start:end] != raw.strip():
+            if plain_name(raw.strip()) != raw.strip():
+                self.findings.add("AX153", (start, end), error=True)
             return raw.strip(), (start, end)
         before = (start, end)
         while end - start > 4 and text.startswith("**", start) and text.endswith("**", start, end):
             start, end = start + 2, end - 2
-        while end > start and (text[end - 1] in DECORATION or text[end - 1] in INVISIBLE):
+        while end > start and (text[end - 1] in DECORATION or text[end - 1] in INVISIBLE or text[end - 1].isspace()):
             end -= 1
-        while start < end and (text[start] in DECORATION or text[start] in INVISIBLE):
+        while start < end and (text[start] in DECORATION or text[start] in INVISIBLE or text[start].isspace()):
             start += 1
         tool_id = plain_name(text[start:end])
         if tool_id != text[slice(*before)]:
             edits = (Edit(*before, tool_id),)
             invisible = next((char for char in text[slice(*before)] if char in INVISIBLE), None)
             if invisible is None:
-                self.findings.add("AX153", before, edits=edits, title="Remove the quotes")
+                # Quotes around and an entity in it: which of them is decoded first?
+                self.findings.add("AX153", before, edits=edits, title="Remove the quotes", error="&" in tool_id)
             else:
                 args: dict[str, str | int] = {"hex": f"{ord(invisible):04X}", "where": "the tool id"}
                 self.findings.add("TC013", before, args, edits=edits, title="Remove the character")

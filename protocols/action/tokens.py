@@ -89,6 +89,12 @@ def plain_name(raw: str) -> str:
     return raw if raw.isidentifier() else raw.translate(_DROPPED)
 
 
+def whole_name(name: str) -> bool:
+    """Whether a tag of that name is read as one."""
+    match = _OPEN.fullmatch(f"<{name}>")
+    return match is not None and match.group("name") == name and not name.endswith("/")
+
+
 class TagIndex:
     """Where each name is opened and closed, over the whole text, to look ahead in O(log n)."""
 
@@ -140,7 +146,7 @@ class Tokens:
         self._last_open = ""
         self._opened = start
         """Where the last opening tag ends."""
-        self._wide = "＜" in source.text
+        self._wide = source.find("＜", start) >= 0
 
     def get(self, i: int) -> Token | None:
         """The token at index ``i``, or None at the end of the text."""

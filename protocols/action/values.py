@@ -11,6 +11,7 @@ from html.entities import html5
 
 from tamis.protocols.action.attributes import read_attributes
 from tamis.protocols.action.decode import (
+    SECTION_LIKE,
     Decoded,
     as_cdata,
     clip,
@@ -21,7 +22,7 @@ from tamis.protocols.action.decode import (
     trim_tail,
 )
 from tamis.protocols.action.findings import Element, Findings
-from tamis.protocols.action.tokens import DECORATION, INVISIBLE, MARKER_KEY, Token
+from tamis.protocols.action.tokens import DECORATION, INVISIBLE, MARKER_KEY, Token, whole_name
 from tamis.protocols.model import MAX_DEPTH, MAX_NAME_CHARS, Comment, Edit, Json, Piece, Value
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
@@ -283,7 +284,10 @@ class ValueReader:
         elif token.flag in ("bracket", "bracket-value"):
             end = token.name_span[1]
             edit = Edit(end, token.end if token.flag == "bracket-value" else end, ">")
-            self.findings.add("AX130", (token.start, end), {"name": token.name}, edits=(edit,), title="Insert >")
+            # ``<a/<b``: with its bracket the tag would close itself.
+            slash = token.name.endswith("/")
+            args = {"name": token.name}
+            self.findings.add("AX130", (token.start, end), args, edits=(edit,), title="Insert >", error=slash)
 
     def forget_junk(self, element: Element) -> None:
         """Takes back the finding about words behind the name in a closing tag: they belong to the name (AX134)."""
@@ -309,13 +313,21 @@ class ValueReader:
             return
         invisible = next((at for at in range(start, end) if self.text[at] in INVISIBLE), None)
         edits = (Edit(start, end, name),)
+        # What is left may be no name of a tag, but a closing tag, say: then there is no one reading (ruling 1).
+        lost = raw != name and not whole_name(name)
         if invisible is not None:
             code = f"{ord(self.text[invisible]):04X}"
             self.findings.add(
-                "TC013", (start, end), {"hex": code, "where": "a name"}, edits=edits, title="Remove the character"
+                "TC013",
+                (start, end),
+                {"hex": code, "where": "a name"},
+                edits=edits,
+                title="Remove the character",
+                error=lost,
             )
         if any(char in DECORATION for char in raw):
-            self.findings.add("AX153", (start, end), edits=() if invisible else edits, title="Remove the quotes")
+            edits = () if invisible else edits
+            self.findings.add("AX153", (start, end), edits=edits, title="Remove the quotes", error=lost)
         if not name.isascii() and _MIXED_SCRIPT.match(name) is not None:
             self.findings.add("TC016", (start, end), {"raw": name, "script": "Cyrillic or Greek"}, repair=False)
         if _XML_NAME.fullmatch(name) is None:
@@ -332,7 +344,8 @@ class ValueReader:
         if plain and text.find("&", element.start, element.end) < 0:
             # Nothing to decode and nothing to report: most values, also in a block that has a fault elsewhere.
             start, end = trim_layout(text, element.start, element.end)
-            return Value("text", (start, end), (Piece(start, end),) if start < end else ())
+            if not (text.startswith(SECTION_LIKE, start, end) and text.endswith("]]>", start, end)):
+                return Value("text", (start, end), (Piece(start, end),) if start < end else ())
         decoded = Decoded()
         literal = Decoded()
         sections: list[Token] = []
@@ -509,6 +522,10 @@ class ValueReader:
         if end - start <= _MAX_FIX and not unclear:
             wrap = (Edit(start, end, as_cdata(value.text(text))),)
         title = "Wrap the value in CDATA"
+        if sections and text.find("]]>", max(start, sections[-1].end), end) >= 0:
+            # An end that belongs to no section: the last one may reach to it, or not.
+            add("AX121", (sections[-1].start, end), {"param": name}, edits=wrap, title=title, error=True)
+            wrap = ()
         for section in sections:
             if self._check_section(section, name, wrap):
                 wrap = ()

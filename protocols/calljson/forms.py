@@ -73,6 +73,11 @@ def find_calls(root: JsonNode, *, bare: bool) -> list[FoundCall] | None:
     inner = root.get("tool_calls")
     if inner is not None:
         return _of_list(inner, True) if inner.kind == "array" else None
+    choices = root.get("choices")
+    if choices is not None and choices.kind == "array":
+        # Several choices are alternatives of one answer; only one of them could be meant.
+        answer = choices.items[0].get("message") if len(choices.items) == 1 else None
+        return None if answer is None else find_calls(answer, bare=bare)
     content = root.get("content")
     if content is not None and content.kind == "array" and root.member("name") is None:
         return _of_list(content, False)

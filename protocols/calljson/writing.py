@@ -45,12 +45,17 @@ def _content(call: PlainCall) -> dict[str, Json]:
 
 
 def format_tool_results(results: Sequence[ExecutionResult]) -> str:
-    """One line of JSON for each result: ``{"toolName", "status", "result"}``, or ``error`` with the sentence of its observation."""
+    """One line of JSON for each result: ``{"toolName", "status", "result"}``, or ``error`` with the sentence of its observation.
+
+    ``id`` is there when the call had one, ``toolName`` when the call could be read.
+    """
     return "\n".join(plain(json_text(_result(result))) for result in results)
 
 
 def _result(result: ExecutionResult) -> dict[str, Json]:
-    content: dict[str, Json] = {"toolName": result.tool_id, "status": result.status}
+    content: dict[str, Json] = {} if result.tool_call_id is UNSET else {"id": result.tool_call_id}
+    content |= {"toolName": result.tool_id} if result.tool_id else {}
+    content["status"] = result.status
     if result.status == "success":
         content["result"] = None if result.output is UNSET else result.output
     else:

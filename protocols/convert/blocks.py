@@ -12,7 +12,7 @@ import msgspec
 
 from tamis.protocols.base import WriteOptions
 from tamis.protocols.catalogue import message, severity
-from tamis.protocols.convert.fields import block_fields
+from tamis.protocols.convert.fields import block_fields, with_line_ends
 from tamis.protocols.convert.plain import raw_call
 from tamis.protocols.model import Block, Call, Diag, Document, Json, ReadOptions
 from tamis.protocols.plugins import find_protocol
@@ -69,7 +69,8 @@ def _written(block: Block, document: Document, reading: ReadOptions, left: list[
         # A vendor's call JSON is a document of its own form.
         return None
     if not all(call.executable for call in block.calls) or not block.calls:
-        error = next((diag for diag in block.diagnostics if severity(diag) in ("error", "warning")), None)
+        levels = ("error", "warning")
+        error = next((diag for level in levels for diag in block.diagnostics if severity(diag) == level), None)
         if error is not None:
             left.append(Left(block.span, message(error), True))
         return None
@@ -95,17 +96,17 @@ def _written(block: Block, document: Document, reading: ReadOptions, left: list[
         refusal = written.refusals[0]
         left.append(Left(block.span, message(Diag(refusal.code, (0, 0), refusal.args)), False))
         return None
-    return written.text
+    return with_line_ends(written.text, source, calls)
 
 
 def _doubtful(diag: Diag, block: Block) -> bool:
     """Whether a person has to look: anything of warning level that no safe edit of the block removes."""
     if severity(diag) not in ("error", "warning"):
         return False
-    if not diag.repair:
-        return True
     if diag.fix is not None:
         return diag.fix.applicability != "safe"
+    if not diag.repair:
+        return True
     # One edit may remove several causes, as one CDATA section does for all markup in a value.
     fixes = [other.fix for other in block.diagnostics if other.fix is not None and other.fix.applicability == "safe"]
     return not any(edit.start <= diag.span[0] <= edit.end for fix in fixes for edit in fix.edits)

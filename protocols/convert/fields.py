@@ -5,12 +5,14 @@ A conversion takes it along or names it as lost, and the formatter leaves a bloc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
-from tamis.protocols.base import Source
+from tamis.protocols.base import PlainCall, Source
 from tamis.protocols.model import Block
+from tamis.protocols.writing.values import json_text
 
 
 class BlockField(msgspec.Struct, frozen=True):
@@ -79,3 +81,12 @@ def message_texts(text: str, block: Block) -> MessageTexts:
 
 
 _CALL_TYPES = ("tool_use", "function", "function_call")
+
+
+def with_line_ends(written: str, source: str, calls: Sequence[PlainCall]) -> str:
+    """Written calls with the line ends of the text that they go to, where those are layout only: no value has one."""
+    if "\r\n" not in source or source.count("\n") != source.count("\r\n"):
+        return written
+    if any("\\n" in said or "\\r" in said for said in (json_text(call.args) for call in calls)):
+        return written
+    return written.replace("\r\n", "\n").replace("\n", "\r\n")

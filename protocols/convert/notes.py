@@ -6,6 +6,8 @@ know how anything is converted.
 
 from __future__ import annotations
 
+import msgspec
+
 from tamis.protocols.base import PlainCall, Refusal
 from tamis.protocols.catalogue import message
 from tamis.protocols.contract import Loss
@@ -68,6 +70,8 @@ def without_extras(
             lose(f"meta/{escape_pointer(name)}", f"The field '{name}'")
     meta = {name: value for name, value in call.meta.items() if name in places}
     plain = PlainCall(call.tool_id, call.args, step, on_error, retry, request_id, call.uris, hints, meta)
+    if protocol == "mcp" and call.number_id is not None:
+        plain = msgspec.structs.replace(plain, number_id=call.number_id)
     return plain, losses
 
 

@@ -22,13 +22,14 @@ from tamis.protocols.convert.calls import (
     vendor_document,
     write_ready,
 )
-from tamis.protocols.convert.fields import block_fields, message_texts
+from tamis.protocols.convert.envelope import Envelope, members_lost, read_envelope
+from tamis.protocols.convert.fields import block_fields, message_texts, with_line_ends
 from tamis.protocols.convert.notes import loss
 from tamis.protocols.convert.plain import NOT_DECODED, plain_call, reading_of
 from tamis.protocols.convert.vendors import VENDORS, Part
 from tamis.protocols.model import Block, Call, Document
 from tamis.protocols.plugins import BUILT_IN, find_protocol
-from tamis.protocols.positions import Span
+from tamis.protocols.positions import LineIndex, Span
 from tamis.protocols.writing.expect import Expectations
 
 _ROUNDS = 3
@@ -52,6 +53,7 @@ class TextConversion:
 
     def __init__(self, source: Document, to: str, options: ConvertOptions) -> None:
         self.source = source
+        self.lines = LineIndex(source.text)
         self.to = to
         self.title = title_of(to)
         self.options = options
@@ -74,8 +76,6 @@ class TextConversion:
     def piece(self, block: Block) -> _Piece | None:
         """What is to be done with one block; None where it is left."""
         same = block.protocol == self.to != CALL_JSON
-        if same and not self.other_shape(block) and not self.must_join():
-            return None
         if not block.calls or not all(call.executable for call in block.calls):
             why = self.why_not(block)
             if why is None:
@@ -85,14 +85,23 @@ class TextConversion:
                 return None
             self.leave(block.calls, why)
             if not block.calls:
-                self.losses.append(loss("TC055", "", what="A block without a readable call", why=why))
+                line, column = self.lines.position(block.span[0])
+                what = f"The block at {line + 1}:{column + 1}, without a readable call,"
+                self.losses.append(loss("TC055", "", what=what, why=why))
+            return None
+        if same and not self.other_shape(block) and not self.must_join():
             return None
         ready: list[Ready] = []
         losses: list[Loss] = []
         whole = True
+        around = read_envelope(self.source.text, block) if block.protocol == CALL_JSON else Envelope()
         for position, call in enumerate(block.calls, 1):
             index = self.index[id(call)]
             plain, more = self.plain(call, index)
+            if position <= len(around.calls):
+                said = around.calls[position - 1]
+                plain = msgspec.structs.replace(plain, number_id=said.number_id)
+                more += members_lost(said.members, f"/calls/{index}", self.title)
             converted, notes = make_ready(plain, index, position, self.to, self.options)
             losses += [*more, *notes]
             if converted is None:
@@ -106,7 +115,8 @@ class TextConversion:
             return None
         losses += self.fields(block)
         piece = _Piece(block, ready, losses=losses)
-        if block.protocol == "json":
+        if block.protocol == CALL_JSON:
+            losses += members_lost(around.members, "", self.title)
             said = message_texts(self.source.text, block)
             piece.lead, piece.tail = said.lead, said.tail
             if said.between:
@@ -208,6 +218,7 @@ class TextConversion:
         text, losses = write_ready(piece.ready, self.to, self.options)
         refusals = [one for one in losses if one.code in ("TC050", "TC051")]
         if not refusals:
+            text = with_line_ends(text, self.source.text, [one.call for one in piece.ready])
             piece.text = "\n\n".join(part for part in (piece.lead, text, piece.tail) if part)
             piece.losses += losses
             return
@@ -288,7 +299,9 @@ class TextConversion:
 
     def to_document(self, pieces: list[_Piece]) -> Conversion:
         """All calls as one document, with the text around them where it has a place for that."""
-        source = self.source.text
+        # Around a JSON document stand its line end and its fence, which are no text of the message.
+        is_json = any(piece.block.protocol == CALL_JSON for piece in pieces)
+        source = "" if is_json else self.source.text
         parts: list[Part] = []
         indices: list[int] = []
         at = 0

@@ -84,6 +84,9 @@ def _openai(parts: Sequence[Part], names: Names) -> Json:
         function: Json = {"name": names.of(call.tool_id), "arguments": json_text(call.args)}
         call_id = call.meta.get("id", f"call_{len(calls) + 1}")
         calls.append({"id": call_id, "type": "function", "function": function})
+    if not calls:
+        # An empty list is refused by vendors, and so is a message with neither text nor calls.
+        return {"role": "assistant", "content": content}
     return {"role": "assistant", "content": content if content.strip() else None, "tool_calls": calls}
 
 
@@ -111,6 +114,8 @@ def _mcp(parts: Sequence[Part], names: Names) -> Json:
         if name != call.tool_id:
             params["_meta"] = {TOOL_ID_META: call.tool_id}
         call_id: Json = call.meta.get("id", len(requests) + 1)
+        if call.number_id is not None:
+            call_id = call.number_id
         requests.append({"jsonrpc": "2.0", "id": call_id, "method": "tools/call", "params": params})
     return requests[0] if len(requests) == 1 else requests
 

@@ -66,6 +66,7 @@ def _json(value: Json) -> str:
 
 def format_tool_results(results: Sequence[ExecutionResult]) -> str:
     """``<tool_response>`` blocks of ``{"name", "content"}``; of a call that did not succeed, ``content`` is ``{"error": …}``.
+    ``tool_call_id`` is there when the call had an id, ``name`` when the call could be read.
 
     Its words are those of every other protocol.
     """
@@ -79,7 +80,10 @@ def _response(result: ExecutionResult) -> str:
     else:
         said = observation(result, "action").removeprefix("Observation: ")
         content = {"status": result.status, "error": said}
-    text = _json({"name": result.tool_id, "content": content})
+    answer: dict[str, Json] = {"name": result.tool_id} if result.tool_id else {}
+    if result.tool_call_id is not UNSET:
+        answer["tool_call_id"] = result.tool_call_id
+    text = _json({**answer, "content": content})
     return f"<tool_response>\n{plain(text)}\n</tool_response>"
 
 

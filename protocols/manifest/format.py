@@ -7,6 +7,7 @@ is not sound JSON is refused, and so is one whose meaning or comments would not 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 
 import msgspec
 
@@ -33,7 +34,9 @@ FIELD_ORDER = (
     "examples",
     "tags",
 )
-"""Seed 003 §2.1 with the interface's additions beside what they belong to; unknown fields follow in their own order."""
+"""Of the root: seed 003 §2.1 with the interface's additions beside what they belong to; unknown fields follow in their own order."""
+HANDLER_ORDER = ("type", "scriptPath", "language", "entryPoint", "serviceName", "methodName")
+"""Of ``handler``, as the manifest page lists them."""
 _MAX_DEPTH = 200
 
 
@@ -46,11 +49,13 @@ class Formatted(msgspec.Struct, frozen=True):
 
 def format_manifest(text: str) -> Formatted:
     """The canonical form of a manifest's text; formatting it again changes nothing. Never raises."""
-    return format_json(text, FIELD_ORDER)
+    return format_json(text, FIELD_ORDER, {"handler": HANDLER_ORDER})
 
 
-def format_json(text: str, order: tuple[str, ...] = ()) -> Formatted:
-    """As ``format_manifest``, with any order of the root's members."""
+def format_json(
+    text: str, order: tuple[str, ...] = (), inner: Mapping[str, tuple[str, ...]] | None = None
+) -> Formatted:
+    """As ``format_manifest``, with any order of the root's members, and of the members of those by name in ``inner``."""
     body = text.removeprefix("\ufeff")
     tree = parse_json(body)
     lines = LineIndex(body)
@@ -64,7 +69,7 @@ def format_json(text: str, order: tuple[str, ...] = ()) -> Formatted:
     if tree.root is None:
         return Formatted(None, "it is empty")
     try:
-        out = _Writer(body, tree, order).write()
+        out = _Writer(body, tree, order, inner or {}).write()
     except _OddCommentError as error:
         return refused(error.at, "a comment stands where no line of its own begins or ends; move it")
     except RecursionError:
@@ -73,7 +78,7 @@ def format_json(text: str, order: tuple[str, ...] = ()) -> Formatted:
     kept = sorted(_comments(out, again.comments)) == sorted(_comments(body, tree.comments))
     if again.root is None or not kept or not _equal(tree.root, again.root, body, out):
         return Formatted(None, "its canonical form would not mean the same")
-    return Formatted(out)
+    return Formatted(text[: len(text) - len(body)] + out)
 
 
 class _OddCommentError(Exception):
@@ -83,10 +88,15 @@ class _OddCommentError(Exception):
 
 
 class _Writer:
-    def __init__(self, text: str, tree: JsonTree, order: tuple[str, ...]) -> None:
+    def __init__(self, text: str, tree: JsonTree, order: tuple[str, ...], inner: Mapping[str, tuple[str, ...]]) -> None:
         self.text = text
         self.tree = tree
-        self.rank = {name: place for place, name in enumerate(order)}
+        self.ranks: dict[int, tuple[str, ...]] = {}
+        """The order of an object's members, by the place where it begins."""
+        if tree.root is not None and tree.root.kind == "object":
+            self.ranks[tree.root.start] = order
+            found = {name: tree.root.get(name) for name in inner}
+            self.ranks |= {node.start: inner[name] for name, node in found.items() if node is not None}
         self.starts = [start for start, _ in tree.comments]
         self.out: list[str] = []
         self.taken = 0
@@ -161,10 +171,11 @@ class _Writer:
             return
         self.out.append(brackets[0])
         places = list(range(len(parts)))
-        if depth == 0 and node.kind == "object" and self.rank:
-            last = len(self.rank)
+        rank = {name: place for place, name in enumerate(self.ranks.get(node.start, ()))}
+        if node.kind == "object" and rank:
+            last = len(rank)
             keys = [part.key if isinstance(part, Member) else "" for part, _ in parts]
-            places.sort(key=lambda place: self.rank.get(keys[place], last))
+            places.sort(key=lambda place: rank.get(keys[place], last))
         for position, place in enumerate(places):
             part = parts[place][0]
             for span in above.get(place, []):

@@ -139,6 +139,8 @@ class _Lexer(Values):
         m = d.foreign_closes.match(self.text, at, bound)
         if m is None or (self.close is not None and (self.open is None or self.close[0] < self.open[0])):
             return False
+        if d.foreign_opens is not None and self.token(d.foreign_opens, self.start, at) is not None:
+            return False
         self.found.add(
             "TC005",
             m.span(),
@@ -224,7 +226,10 @@ class _Lexer(Values):
             (start, end),
             args={"excerpt": excerpt(text, start, end)},
             severity=severity,
-            fix=fix("Remove the text", delete(start, end), unsafe=severity == "error"),
+            # Behind the start of a section the ACTION reader takes a marker for text.
+            fix=fix(
+                "Remove the text", delete(start, end), unsafe=severity == "error" or "<![CDATA[" in text[start:end]
+            ),
         )
 
 

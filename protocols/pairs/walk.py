@@ -28,6 +28,7 @@ from tamis.protocols.model import (
     ReadOptions,
     Severity,
 )
+from tamis.protocols.pairs.doubt import runs_on
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.tam.keys import INVISIBLE, visible
@@ -40,8 +41,15 @@ LEADING = lazy(
 """Bullets, quotes and emphasis that models put before a key (TM221, VC324); an underscore is part of the name."""
 TRAILING = " \t*`\"'“”‘’「」『』"
 FENCE_LINE = lazy(r"(?:```|~~~)[\w+-]*[ \t]*+(?=[\r\n]|\Z)")
-_ODD = lazy(rf"\A[»>》＞«]|[«<《＜]\Z|»[{INVISIBLE}]*+»|«[{INVISIBLE}]*+«|「[始末]|[始末]」")
-_SEPARATORS = " \t:：=→︰﹕∶>-"
+_ODD = {
+    "tam": lazy(r"\A»|«\Z|»»»|«««"),
+    "vcp": lazy(r"\A(?:「始|」)|「末\Z|「[始末]」"),
+}
+"""What in a value would be a delimiter, or a part of one, if the delimiters beside it changed."""
+_DELIMITERS = frozenset(
+    ["TM210", "TM211", "TM212", "TM213", "TM214", "TM215", "VC310", "VC311", "VC312", "VC313", "VC314"]
+)
+_SEPARATORS = ":：=→︰﹕∶"
 CONTROL = lazy(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -82,6 +90,8 @@ class Dialect(msgspec.Struct, frozen=True):
     closes: re.Pattern[str]
     foreign_closes: re.Pattern[str] | None
     """Closing markers of other protocols that may stand in for a missing one."""
+    foreign_opens: re.Pattern[str] | None
+    """Their opening markers: what closes a block of another protocol closes no block around it."""
     open_text: str
     close_text: str
     case_matters: bool
@@ -395,7 +405,14 @@ def mention(protocol: str, opener: Span, *diagnostics: Diag) -> Block:
 
 
 def block_of(
-    text: str, dialect: Dialect, opener: Span, lexed: Lexed, calls: list[tuple[Call, set[int]]], *, truncated: bool, dropped: bool
+    text: str,
+    dialect: Dialect,
+    opener: Span,
+    lexed: Lexed,
+    calls: list[tuple[Call, set[int]]],
+    *,
+    truncated: bool,
+    dropped: bool,
 ) -> Block:
     """The finished block: findings handed to the calls they touch, errors applied to all of them (ruling 1).
 
@@ -405,7 +422,7 @@ def block_of(
     if lexed.end - opener[0] > MAX_BLOCK_CHARS:
         items.append(Finding(Diag("TC021", opener, {"limit": MAX_BLOCK_CHARS}), -1))
     errors = truncated or dropped or not calls or any(is_error(item.diag) for item in items)
-    _only_by_a_person(items, set(range(-1, len(lexed.pairs))) if errors else _odd_pairs(text, lexed))
+    _only_by_a_person(text, items, lexed, dialect.protocol, errors=errors)
     repairs = [item for item in items if item.diag.repair and not is_error(item.diag)]
     kept: list[Call] = []
     for call, own in calls:
@@ -427,20 +444,39 @@ def block_of(
     )
 
 
-def _odd_pairs(text: str, lexed: Lexed) -> set[int]:
-    """The pairs whose value holds, or ends beside, what would be a delimiter if anything near it changed (P4)."""
-    if not any(item.diag.fix for item in lexed.findings.items):
-        return set()
-    return {i for i, pair in enumerate(lexed.pairs) if _ODD.search(text, *pair.value) or not pair.raw.strip(_SEPARATORS)}
+def _odd_value(value: str, protocol: str) -> bool:
+    value = visible(value)
+    return _ODD[protocol].search(value) is not None or runs_on(value, protocol)
 
 
-def _only_by_a_person(items: list[Finding], pairs: set[int]) -> None:
-    """In a block that does not run, and in a pair that is odd, only a person repairs: an edit could change what is read (P4)."""
-    for item in items if pairs else ():
+def _only_by_a_person(text: str, items: list[Finding], lexed: Lexed, protocol: str, *, errors: bool) -> None:
+    """Makes a fix unsafe in a block that does not run, and where a key or value is odd: what is read could change (P4)."""
+    for item in items:
         change = item.diag.fix
-        if item.pair in pairs and change is not None and change.applicability == "safe":
-            change = msgspec.structs.replace(change, applicability="unsafe")
-            item.diag = msgspec.structs.replace(item.diag, fix=change)
+        if change is None or change.applicability != "safe":
+            continue
+        if not errors:
+            pair = lexed.pairs[item.pair] if 0 <= item.pair < len(lexed.pairs) else None
+            if pair is None or (
+                pair.raw.strip(" \t->")[-1:].strip(_SEPARATORS)
+                and (change.edits[-1].end < pair.value[0] or not _odd_value(text[slice(*pair.value)], protocol))
+            ):
+                continue
+        item.diag = _unsafe(item.diag)
+    if any(
+        item.diag.code in _DELIMITERS and item.diag.fix and item.diag.fix.applicability == "unsafe" for item in items
+    ):
+        # Some delimiters of a block put right and others not: what then closes what is another question.
+        for item in items:
+            if item.diag.code in _DELIMITERS:
+                item.diag = _unsafe(item.diag)
+
+
+def _unsafe(diag: Diag) -> Diag:
+    change = diag.fix
+    if change is None or change.applicability != "safe":
+        return diag
+    return msgspec.structs.replace(diag, fix=msgspec.structs.replace(change, applicability="unsafe"))
 
 
 def is_error(diag: Diag) -> bool:

@@ -1,7 +1,7 @@
 """A whole prompt text: instructions, definitions and examples, within a token budget.
 
-Over the budget, worked examples go first (from the last), then the definitions become compact; when that is still too much, the prompt
-is refused, never cut. Must not know where the tools come from.
+Over the budget, worked examples go first (from the last), then the definitions become compact, beside as many examples as fit again;
+when that is still too much, the prompt is refused, never cut. Must not know where the tools come from.
 """
 
 from __future__ import annotations
@@ -41,12 +41,17 @@ class Prompt(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural but for one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 class PromptTooLargeError(Exception):
     """Even the smallest form has more tokens than allowed."""
 
     def __init__(self, tools: int, needed: int, allowed: int) -> None:
         super().__init__(
-            f"{tools} tools need about {needed} tokens in the compact style, more than maxTokens {allowed};"
+            f"{counted(tools, 'tool')} need{'s' if tools == 1 else ''} about {needed} tokens in the compact style, more than maxTokens {allowed};"
             " choose fewer with toolIds or filter"
         )
         self.needed = needed
@@ -81,7 +86,6 @@ def build_prompt(
             notes.append(
                 f"the definitions are in the compact style: the full ones have more tokens than maxTokens {limit}"
             )
-            shown = 0
         while True:
             text = wrap(_joined(head, definitions, examples.text(shown)))
             tokens = count(text)
@@ -93,7 +97,7 @@ def build_prompt(
                 left = len(examples.calls) - shown
                 notes.insert(
                     0,
-                    f"{left} of {len(examples.calls)} examples are left out: they have more tokens than maxTokens {limit} allows",
+                    f"{left} of {counted(len(examples.calls), 'example')} {'is' if left == 1 else 'are'} left out: more would be above maxTokens {limit}",
                 )
             return Prompt(
                 text, tokens, style, shown, _per_tool(protocol, tools, style, wish.shape, count), tuple(notes)

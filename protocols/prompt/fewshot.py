@@ -144,7 +144,7 @@ def correction(
     for mistakes in (_other_case, _other_form, _missing):
         for tool, args in calls[:_MAX_TRIED]:
             for wrong in mistakes(tool, args):
-                text = write(protocol, tool, wrong, shape)
+                text = write(protocol, _knowing(tool, args, wrong), wrong, shape)
                 check = read_back(protocol, tool, text, wrong).check if text else None
                 if check is None or check.valid:
                     continue
@@ -160,6 +160,16 @@ def guard_unless_block(told: str, protocol: str) -> str:
     if protocol == "vcp" or told.startswith("<OBSERVATION"):
         return told
     return guard(told)
+
+
+def _knowing(tool: PromptTool, args: Mapping[str, Json], wrong: Mapping[str, Json]) -> PromptTool:
+    """The tool as a model that makes the mistake takes it to be: the values of the wrong call are then written as in the right one."""
+    declared = tool.parameters.get("properties")
+    if not isinstance(declared, dict):
+        return tool
+    meant = next((name for name in args if name not in wrong), "")
+    named = {name: declared[meant] for name in wrong if name not in declared and meant in declared}
+    return msgspec.structs.replace(tool, parameters={**tool.parameters, "properties": {**declared, **named}})
 
 
 _Wrong = Iterator[dict[str, Json]]

@@ -6,7 +6,9 @@ inline code, which readers take as text (ruling 6). A protocol that a plug-in br
 
 from __future__ import annotations
 
-from tamis.protocols.base import CallProtocol, Shape
+import re
+
+from tamis.protocols.base import CallProtocol, PlainCall, Shape, WriteOptions
 from tamis.protocols.prompt.guard import code
 
 FIRST = "You can call the tools that are listed below. A call is text that you write; what the tool gives comes back to you as an observation."
@@ -56,9 +58,23 @@ def instructions(protocol: CallProtocol, shape: Shape = "tag") -> str:
     own = (_ACTION_INPUTS if shape == "inputs" else _ACTION_TAG) if name == "action" else _OWN.get(name)
     if own is None:
         markers = protocol.markers
-        own = (f"- Put the call between {code(markers.open)} and {code(markers.close)}, written as in the examples.",)
+        own = (
+            f"- Put the call between {code(markers.open)} and {code(markers.close)}, written as {_example(protocol)}.",
+        )
     if name in WHOLE_TEXT:
         lines = (_WHEN.replace("{open}", "call"),)
     else:
         lines = (_WHEN.replace("{open}", code(protocol.markers.open)), _WHY)
     return "\n".join([FIRST, "", *lines, *own, *_AFTER])
+
+
+def _example(protocol: CallProtocol) -> str:
+    """A made-up call in the words of a protocol that is not known here, in code, where readers take it as text; else where examples stand."""
+    written = protocol.write_calls((PlainCall("tool", {"parameter": "value"}),), WriteOptions())
+    text = "" if written.refusals else written.text.strip("\n")
+    if not text:
+        return "in the examples"
+    if "\n" not in text:
+        return f"here: {code(text)}"
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"here:\n\n{fence}\n{text}\n{fence}\n\n"

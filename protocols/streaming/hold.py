@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from tamis.protocols.patterns import lazy
 from tamis.protocols.plugins import BUILT_IN, find_protocol
 from tamis.protocols.tam.keys import INVISIBLE
 from tamis.protocols.vcp.protocol import DIALECTS
@@ -63,16 +64,21 @@ _VCP = _begun(
 _OTHER = _begun("<{1,4}+", r"\[", *(f"(?i:{letter})" for letter in "tool_"), "[A-Za-z]{0,12}+", r"\]", ">{1,4}+")
 _THINK = _begun("<", "/?+", *(f"(?i:{letter})" for letter in "think"), "(?i:i(?:ng?)?)?+", r"(?:\s[^<>]*+)?")
 _RUN = r"`++\Z|~++\Z"
+_HEAD = lazy(r"\W*+\w++")
+MAX_OPENER = 512
+"""Characters of a plug-in's opening marker behind its first word, at most: so long is text behind that word held back."""
 _OPENERS = {"action": _ACTION, "tam": _TAM, "vcp": _VCP}
 
 
 def _plugged(name: str) -> str:
-    """The beginnings of a plug-in's marker: as it is written canonically, in any case, with blanks and bars, and what may follow."""
+    """The beginnings of a plug-in's marker: its first word, in any case, with blanks and bars, and what an opener may say behind it."""
     protocol = find_protocol(name)
     marker = (protocol.markers.open if protocol is not None else "") or "<"
+    head = _HEAD.match(marker)
+    marker = head.group() if head is not None else marker
     junk = r"[ \t|_\-]*+"
     parts = [f"(?i:{re.escape(char)}){'' if char.isalnum() or not i else '?+'}{junk}" for i, char in enumerate(marker)]
-    return _begun(*parts, r"[^<>\r\n]{0,64}+")
+    return _begun(*parts, rf"(?s:.{{0,{MAX_OPENER}}}+)")
 
 
 @cache

@@ -52,12 +52,18 @@ class Progress:
         self._length = 0
         self._new: list[NewText] = []
         self._buffer = ""
+        self._ended = False
 
-    def feed(self, chunk: str) -> Partial:
-        """Takes the next piece of the block."""
+    def feed(self, chunk: str) -> Partial | None:
+        """Takes the next piece of the block; None once its closing marker has come: nothing more is written then."""
+        if self._ended:
+            return None
         self._new = []
         self._buffer += chunk
         self._follow()
+        if self._ended:
+            self._buffer = ""
+            return None
         return Partial(self.protocol, self.tool_id, self._done, self._argument, tuple(self._new))
 
     def _follow(self) -> None:
@@ -107,7 +113,7 @@ class _ActionProgress(Progress):
 
     def _follow(self) -> None:
         text, at = self._buffer, 0
-        while at < len(text):
+        while at < len(text) and not self._ended:
             if self._section:
                 at, done = self._inside_section(text, at)
             else:
@@ -204,9 +210,11 @@ class _ActionProgress(Progress):
             self._end()
         if name == self._tool or key in ("action", "inputs"):
             self._tool = ""
+        self._ended = key == "action"
         return True
 
 
+_CLOSED = lazy(r"(?i:\[[ \t]*+end[ _\-]?tool(?:[ _\-]?request)?(?:[ _\-]?(?:exp|escape))?[ \t]*+\])")
 _HEADS = {"tam": lazy("»»»|>>>"), "vcp": lazy("「始(?:ESCAPE|exp)?」")}
 _KEY = lazy(r"([^\s:：=»«<>「」,，\"'`*]{1,256}+)[\"'`*]{0,3}+[ \t]*+[:：=]?[ \t]*+\Z")
 _COMMAND = lazy(r"command(?:_?\d+)?|tool_?name", re.IGNORECASE)
@@ -242,6 +250,10 @@ class _PairProgress(Progress):
                     self._end()
                 continue
             match = self._head.search(text, at)
+            closed = _CLOSED.search(text, at)
+            if closed is not None and (match is None or closed.start() < match.start()):
+                self._ended = True
+                break
             if match is None:
                 at = max(at, len(text) - _MAX_NAME - 16)
                 break

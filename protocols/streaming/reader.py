@@ -191,10 +191,11 @@ class StreamReader:
             if protocol is not None and protocol.markers.one_block:
                 runs = block.protocol not in self._spoken or self._options.allow_multiple_blocks
                 self._spoken.add(block.protocol)
+        found.dropped = not runs
         if not runs:
             for call in block.calls:
                 call.executable = False
-        if not any(call.executable for call in block.calls):
+        if not any(call.executable for call in block.calls) and not any(diag.fix for diag in block.diagnostics):
             found.open = False
         if not block.calls:
             return
@@ -242,6 +243,11 @@ class StreamReader:
                 base,
                 text,
             )
+            if found.aside:
+                show_only(found.block)
+            if found.dropped:
+                for call in found.block.calls:
+                    call.executable = False
         found.open = False
 
     def _certain(self) -> tuple[ReadCall, ...]:
@@ -264,7 +270,7 @@ class StreamReader:
 
     # --- the rest --------------------------------------------------------------------------------------------------
 
-    def _partial(self, chunk: str) -> Partial:
+    def _partial(self, chunk: str) -> Partial | None:
         """What can be seen of the open block; its first piece begins with its opening marker."""
         progress = self._progress
         if progress is None or self._progress_at != self._walk.open_at:

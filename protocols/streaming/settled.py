@@ -19,6 +19,7 @@ from tamis.protocols.pairs.lexer import lex
 from tamis.protocols.pairs.walk import BLANK, Dialect, Lexed
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
+from tamis.protocols.streaming.lookahead import Lookahead
 from tamis.protocols.tam.protocol import DIALECT
 from tamis.protocols.tam.protocol import lex_canonical as tam_canonical
 from tamis.protocols.vcp.protocol import OPEN as VCP_OPEN
@@ -81,12 +82,29 @@ def _action(source: Source, opener: Span, block: Block, limit: int, *, fixed: bo
         index = source.memo["action-tags"] = TagIndex(source)
     match = match_block(Tokens(source, opener[1], block.close[1]), index)
     if not _well_nested(match, text, block.close):
-        return "no"
+        return _mended(source, opener, block.close, index) if block.calls else "no"
     # The closing tags could come a second time, and then the last value held the first ones (F4).
     again = match.close is not None and doubtful_end(match.tokens.list, match.close, text)
     if not block.calls:
         return "yes" if fixed or _line_known(text, block.close[1]) else "no"
-    return "place" if again else "yes"
+    # How safe a fix is hangs on whether another closing marker stands behind the block (F4).
+    return "place" if again or any(diag.fix is not None for diag in block.diagnostics) else "yes"
+
+
+def _mended(source: Source, opener: Span, close: Span, index: TagIndex) -> Verdict:
+    """A block with tags that do not fit: certain when every look ahead of the pairing ended in text that is there."""
+    watched = Lookahead(index, source.text, close[1])
+    match = match_block(Tokens(source, opener[1], close[1]), watched)
+    if match.nested is not None or match.close is None or watched.undecided:
+        return "no"
+    end = match.tokens.list[match.close]
+    if end.kind != "close" or (end.start, end.end) != close or source.text[end.end - 1] not in ">＞":
+        return "no"
+    tokens = match.tokens.list[: match.close]
+    if any(token.kind == "cdata" or (token.flag and token.flag not in ("own", "own-unclear")) for token in tokens):
+        return "no"
+    # How a tag is written anew hangs on the next marker (F4).
+    return "place"
 
 
 def _line_known(text: str, at: int) -> bool:

@@ -38,7 +38,7 @@ CANDIDATE = r"(?=<[\s<|｜\[［【/\u00ad\u200b-\u200f\u2060\ufeff]{0,12}+(?i:ac
 class Found:
     """A block that is certain, with the text around it that its places count in."""
 
-    __slots__ = ("args", "aside", "base", "block", "fence", "last_end", "open", "raw", "thought")
+    __slots__ = ("args", "aside", "base", "block", "dropped", "fence", "last_end", "open", "raw", "thought")
 
     def __init__(self, block: Block, base: int, text: str, fence: Fence | None, *, thought: bool) -> None:
         self.take(block, base, text)
@@ -49,6 +49,8 @@ class Found:
         """True when it stands in reasoning."""
         self.open = False
         """True while text behind it may still keep it from running."""
+        self.dropped = False
+        """Whether it is not run for what stands before or around it (ruling 14)."""
         self.aside: bool | None = None
         """Whether it is set aside (reasoning, an example) and its text is shown; None while that is not known."""
 

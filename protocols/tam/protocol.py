@@ -86,6 +86,7 @@ DIALECT: Final = Dialect(
     opens=lazy(f"(?i:{_LEFT}{_REQUEST_TOOL}{_RIGHT})"),
     closes=lazy(f"(?i:{_LEFT}{_END_TOOL}{_RIGHT})"),
     foreign_closes=lazy(r"(?i:<{2,4}\[?END_TOOL_REQUEST\]?>{2,4}|</ACTION>)(?=[ \t]*+(?:[\r\n]|\Z))"),
+    foreign_opens=lazy(r"<{1,4}(?i:\[?TOOL_REQUEST\]?>{2,4}|ACTION>)"),
     open_text=OPEN,
     close_text=CLOSE,
     case_matters=False,

@@ -49,6 +49,10 @@ class _Field(msgspec.Struct):
     step: int | None = None
 
 
+def _for_block(name: str) -> bool:
+    return name in ("request_id", "comment") or name.startswith("common_")
+
+
 def trimmed(text: str, start: int, end: int) -> Span:
     """The span without blanks at both ends; an empty one stays where it is."""
     part = text[start:end]
@@ -215,7 +219,7 @@ class _Steps:
         """What is to be said about a tool id, and what its schema declares."""
         start, end = trimmed(self.text, *field.pair.value)
         name = self.text[start:end]
-        if not name:
+        if not visible(name):
             self.found.add("TM202", (field.pair.start, field.pair.end), field.index, severity="error")
             return
         if len(name) > MAX_NAME_CHARS:
@@ -292,7 +296,7 @@ class _Steps:
                     index,
                     args={"key": pair.raw},
                     severity="hint",
-                    fix=self.rename(pair, name),
+                    fix=self.rename(pair, name, unsafe=parse_key(name).number is not None),
                     minor=True,
                 )
         else:
@@ -374,6 +378,9 @@ class _Steps:
             )
 
     def rename(self, pair: Pair, name: str, *, unsafe: bool = False) -> Fix:
+        # A name that is read as another one, or as a field of the whole block, is none that an edit may write (P4).
+        before = parse_key(visible(pair.raw)).normal.strip("_")
+        unsafe = unsafe or parse_key(name).normal != name or _for_block(name) != _for_block(before)
         return fix(f"Rename it to {name}", Edit(pair.key[0], pair.key[1], name), unsafe=unsafe)
 
     def last_wins(self, fields: list[_Field]) -> list[_Field]:
@@ -407,7 +414,7 @@ class _Steps:
             command = self.commands[step]
             span = trimmed(text, *command.pair.value)
             call = Call(
-                "tam", visible(text[span[0] : span[1]]), span, (command.pair.start, command.pair.end), step=step
+                "tam", visible(text[span[0] : span[1]]).strip(), span, (command.pair.start, command.pair.end), step=step
             )
             if call.tool_id != text[span[0] : span[1]]:
                 self.invisible_tool(command, span)
@@ -437,7 +444,7 @@ class _Steps:
             span,
             command.index,
             args={"hex": f"{ord(char):04X}", "where": "the tool id"},
-            fix=fix("Remove the invisible character", Edit(*span, visible(raw))),
+            fix=fix("Remove the invisible character", Edit(*span, visible(raw).strip())),
             repair=True,
         )
 

@@ -35,7 +35,7 @@ def make_calls(text: str, lexed: Lexed, opener: Span, options: ReadOptions) -> l
         found.add("VC302", opener)
         return []
     start, end = _trimmed(text, *pairs[named].value)
-    tool = visible(text[start:end])
+    tool = visible(text[start:end]).strip()
     if not tool:
         found.add("VC303", (pairs[named].start, pairs[named].end), named, severity="error")
         return []

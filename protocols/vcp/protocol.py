@@ -102,6 +102,7 @@ def _dialect(suffix: str) -> Dialect:
         opens=_OPENS,
         closes=lazy(f"(?i:{_LEFT}{_letters('END')}{_GAP}{_TOOL_REQUEST}{ending}{_RIGHT})"),
         foreign_closes=None,
+        foreign_opens=None,
         open_text=f"<<<[TOOL_REQUEST{tag}]>>>",
         close_text=f"<<<[END_TOOL_REQUEST{tag}]>>>",
         case_matters=True,

@@ -186,6 +186,10 @@ class Snapshot:
     @cached_property
     def document(self) -> Document:
         """The text as calls and what is between them."""
+        return self.read(self.text)
+
+    def read(self, text: str) -> Document:
+        """Another text, read as this document is."""
         from tamis.protocols.reader import read_text
 
         settings = self.settings
@@ -197,7 +201,7 @@ class Snapshot:
             tools=self.registry.hints() if self.registry is not None else {},
             also=settings.also,
         )
-        return read_text(self.text, self.protocol, options)
+        return read_text(text, self.protocol, options)
 
     @cached_property
     def manifest(self) -> ManifestReading:

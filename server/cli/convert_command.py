@@ -11,7 +11,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``tamis convert``."""
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="the text; - or nothing is stdin")
     parser.add_argument(
-        "--to", required=True, metavar="FORM", help="action, tam, vcp, openai, anthropic, mcp, or another protocol"
+        "--to",
+        required=True,
+        metavar="FORM",
+        help="action, tam, vcp, json, hermes, openai, anthropic, mcp, or another protocol",
     )
     parser.add_argument("--from", dest="protocol", default="auto", metavar="FORM", help=PROTOCOL_HELP)
     parser.add_argument(
@@ -32,9 +35,11 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     import sys
 
-    from tamis.server.runtime.converting import convert_text
+    from tamis.server.runtime.converting import UNREAD_HERMES, convert_text, unread_hermes
     from tamis.server.runtime.runtime import Runtime
 
+    if arguments.shape is not None and arguments.to != "action":
+        warn(f"--shape is of ACTION; it means nothing with --to {arguments.to}")
     runtime = Runtime(root)
     for problem in runtime.problems:
         warn(problem)
@@ -50,7 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
     # Bytes, so that line ends come out as they went in.
     sys.stdout.buffer.write(made.text.encode("utf-8", "surrogatepass"))
     for loss in made.losses:
-        warn(f"{loss.path or '/'}: {loss.message} [{loss.code}]")
+        # An empty pointer is the whole text, as in ``tool/convert``.
+        warn(f"{loss.path}: {loss.message} [{loss.code}]" if loss.path else f"{loss.message} [{loss.code}]")
+    if unread_hermes(text, arguments.protocol, runtime.also):
+        warn(UNREAD_HERMES)
     return 1 if made.refused else 0
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``tamis format``."""
     parser.add_argument("paths", nargs="+", metavar="PATH", help="files or folders; - reads stdin and writes stdout")
+    parser.add_argument("--stdin-name", metavar="NAME", help="the name of what - reads: its ending says what it is")
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 when something would change")
 
 
@@ -27,7 +28,9 @@ def run(arguments: argparse.Namespace) -> int:
         if "-" in arguments.paths:
             if len(arguments.paths) > 1:
                 raise UsageError("- stands for stdin and cannot stand beside other paths")
-            return _stdin(root, check=arguments.check)
+            return _stdin(root, arguments.stdin_name or "-", check=arguments.check)
+        if arguments.stdin_name is not None:
+            raise UsageError("--stdin-name goes with - only")
         paths = [Path(os.path.abspath(path)) for path in arguments.paths]
         missing = [str(path) for path in paths if not path.exists() and not path.is_symlink()]
         if missing:
@@ -56,10 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if unread or (arguments.check and changed) else 0
 
 
-def _stdin(root: Path, *, check: bool) -> int:
+def _stdin(root: Path, name: str, *, check: bool) -> int:
     from tamis.server.runtime.formatting import format_source
 
-    file = format_source("-", read_text("-"), root)
+    file = format_source(name, read_text("-"), root)
     trouble = _tell(file)
     if not check:
         sys.stdout.flush()

@@ -51,13 +51,14 @@ def read_text(name: str) -> str:
                 data = stream.read(MAX_TEXT_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot read '{name}': {error.strerror}") from None
+    shown = "<stdin>" if name == "-" else f"'{name}'"
     if len(data) > MAX_TEXT_BYTES:
-        raise UsageError(f"'{name}' is larger than {MAX_TEXT_BYTES} bytes")
+        raise UsageError(f"{shown} is larger than {MAX_TEXT_BYTES} bytes")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        warn(f"'{name}' is not UTF-8 at byte {error.start} (line {line}); such bytes are read as U+FFFD")
+        warn(f"{shown} is not UTF-8 at byte {error.start} (line {line}); such bytes are read as U+FFFD")
         return data.decode("utf-8", "replace")
 
 

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         text = first if len(first) <= 90 else first[:89] + "…"
         print(f"{paint('1', tool.tool_id.ljust(width))}  {tool.version:<8} {text}{mark}")
     if not listed.tools and (arguments.tag or arguments.query):
-        print("no registered tool fits --tag and --query")
+        warn("no registered tool fits --tag and --query")
     elif not listed.tools:
         print(f"no tools below {root}; `tools` in tamis.toml names the folders to search")
     return 0

@@ -51,7 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         warn(str(error))
         return 2
-    from tamis.protocols.prompt.assemble import PromptTooLargeError
+    from tamis.protocols.prompt.assemble import PromptTooLargeError, counted
+    from tamis.protocols.prompt.macro import fill
     from tamis.server.runtime.prompts import PromptError, PromptRequest, Prompts
     from tamis.server.runtime.runtime import Runtime, ToolFilter
 
@@ -82,14 +83,18 @@ def run(arguments: argparse.Namespace) -> int:
         warn(str(error).replace("maxTokens", "--max-tokens").replace("toolIds or filter", "--tool or --tag"))
         return 1
     for note in made.notes:
-        warn(note)
+        warn(note.replace("maxTokens", "--max-tokens"))
     if arguments.json:
         print_json(made)
         return 0
     # A template's text is printed byte for byte; anything else ends its last line.
     sys.stdout.write(made.text if template is not None or not made.text else made.text + "\n")
     about = "" if made.tokens.exact else "about "
-    warn(f"{about}{made.tokens.total} tokens, {len(made.tokens.per_tool)} tools, {made.protocol}")
+    tokens = counted(made.tokens.total, "token")
+    if template is not None and fill(template, "")[1] == 0:
+        warn(f"{about}{tokens} of the template alone")
+    else:
+        warn(f"{about}{tokens}, {counted(len(made.tokens.per_tool), 'tool')}, {made.protocol}")
     return 0
 
 

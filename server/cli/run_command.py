@@ -20,12 +20,14 @@ from tamis.server.cli.inputs import (
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
+    from tamis.server.runtime.runtime import Runtime
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``tamis run``."""
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="the text; - or nothing is stdin")
     parser.add_argument("--protocol", default="auto", metavar="P", help=PROTOCOL_HELP)
+    parser.add_argument("--cut-off", action="store_true", help="the text is known to be cut off at its end")
     parser.add_argument("--yes", "-y", action="store_true", help="run without asking, within the policy")
     parser.add_argument("--json", action="store_true", help="print the tool/executeText result")
     parser.add_argument("--dry-run", action="store_true", help="check everything, run nothing")
@@ -64,6 +66,19 @@ def _print_places(result: ExecutionResult, name: str) -> None:
             )
 
 
+def _other_protocol(runtime: Runtime, text: str) -> str:
+    """The protocol that would find calls in a text in which none was found, as the end of a sentence."""
+    from tamis.server.runtime.protocols import load_protocol
+
+    for name in ("hermes", "json"):
+        if load_protocol(name) == "" and any(call.executable for call in runtime.read(text, name).calls):
+            also = (
+                ' (or, for every text, `also = ["hermes"]` under [protocol] in tamis.toml)' if name == "hermes" else ""
+            )
+            return f"; read as {name} it holds one: --protocol {name}{also}"
+    return ""
+
+
 async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
     from pathlib import Path
 
@@ -71,20 +86,17 @@ async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
     from tamis.server.cli.findings import print_findings
     from tamis.server.cli.interrupts import cancel_on_interrupt
     from tamis.server.runtime.runtime import Runtime
-    from tamis.server.runtime.text import TextOptions, execute_text, has_unread, plan_text, unread_observations
+    from tamis.server.runtime.text import TextOptions, execute_text, has_unread, plan_text
 
     runtime = Runtime(Path(str(root)))
     for problem in runtime.problems:
         warn(problem)
-    document = runtime.read(text, arguments.protocol)
+    document = runtime.read(text, arguments.protocol, complete=not arguments.cut_off)
     paint = Paint(sys.stderr)
     if not arguments.json:
         print_findings(document, "<stdin>" if arguments.file == "-" else arguments.file, sys.stderr)
     if not plan_text(document) and not has_unread(document):
-        if arguments.json:
-            pass
-        else:
-            warn("no call found in the text")
+        warn(f"no call found in the text{_other_protocol(runtime, text)}")
 
     def show(result: ExecutionResult) -> None:
         if arguments.json:
@@ -108,6 +120,7 @@ async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
             ask=not arguments.yes and not arguments.dry_run,
         ),
         show,
+        None if arguments.json else print,
     )
     if not arguments.yes and any(result.status == "approvalUnavailable" for result in executed.results):
         warn("there is no terminal to ask on; --yes runs the calls without asking, within the policy")
@@ -115,7 +128,4 @@ async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
         warn("`tamis list` shows the registered tools")
     if arguments.json:
         print_json(executed)
-    else:
-        for line in unread_observations(document):
-            print(line)
     return exit_code(executed.results, unread=has_unread(document))

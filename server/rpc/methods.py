@@ -9,14 +9,19 @@ from typing import Any, Literal, cast
 from urllib.parse import unquote, urlparse
 
 import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from tamis import __version__
-from tamis.protocols.contract import RPC_VERSION, ExecutionResult
+from tamis.protocols.contract import RPC_VERSION, ExecutionResult, ParseResult
 from tamis.protocols.plugins import known_protocols
 from tamis.protocols.positions import PositionEncoding
+from tamis.protocols.reader import read_text
+from tamis.protocols.wire import parse_result
 from tamis.server.rpc import grammars, prompts, repairs, streams, writing
+from tamis.server.rpc.aside import aside
 from tamis.server.rpc.errors import named_error
-from tamis.server.rpc.params import P, Params, check_protocol, check_size, read_params
+from tamis.server.rpc.params import P, Params, ReadingOptions, check_protocol, check_size, given, read_params
 from tamis.server.rpc.session import Method, Request, Session
 from tamis.server.runtime.config import find_root
 from tamis.server.runtime.execute import Answer, Ask, CallRequest, OnOutput, Question, Surroundings, execute
@@ -25,6 +30,8 @@ from tamis.server.runtime.runtime import InlineTool, Runtime, ToolFilter
 from tamis.server.runtime.text import TextOptions, execute_text
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError
 
+LARGE_TEXT = 1 << 18
+"""From so many characters on a text is read in a thread, so that other requests are answered meanwhile."""
 _ENCODINGS: tuple[PositionEncoding, ...] = ("utf-32", "utf-8", "utf-16")
 
 
@@ -50,7 +57,7 @@ class _Parse(Params, kw_only=True):
     protocol: str = "auto"
     complete: bool = True
     tools: list[InlineTool] = msgspec.field(default_factory=list[InlineTool])
-    options: dict[str, Any] | None = None
+    options: ReadingOptions | None = None
 
 
 class _Validate(Params, kw_only=True):
@@ -87,7 +94,7 @@ class _ExecuteText(_Running, kw_only=True):
     complete: bool = True
     mode: Literal["sequential", "parallel"] = "sequential"
     on_error: Literal["stop", "continue"] | None = None
-    options: dict[str, Any] | None = None
+    options: ReadingOptions | None = None
 
 
 class RpcServer:
@@ -184,6 +191,10 @@ class RpcServer:
         self._shut_down = True
 
     def _list(self, _request: Request, params: _List) -> Any:
+        if params.cursor is not None and not (params.cursor.isdecimal() and len(params.cursor) < 12):
+            raise RpcError(INVALID_PARAMS, "wrong params: not a cursor of an earlier answer - at `$.cursor`")
+        if params.limit is not None and params.limit < 1:
+            raise RpcError(INVALID_PARAMS, "wrong params: at least 1 - at `$.limit`")
         return self.runtime.list_tools(
             params.filter, full=params.view == "full", cursor=params.cursor, limit=params.limit
         )
@@ -201,14 +212,15 @@ class RpcServer:
     def _parse(self, _request: Request, params: _Parse) -> Any:
         check_size(params.text)
         check_protocol(params.protocol)
-        return self.runtime.parse(
-            params.text,
-            params.protocol,
-            encoding=self._encoding,
-            complete=params.complete,
-            tools=params.tools,
-            options=params.options,
-        )
+        runtime = self.runtime
+        encoding = self._encoding
+        # The registry is read here: a thread must not be the first to ask for it.
+        options = runtime.read_options(complete=params.complete, tools=params.tools, options=given(params.options))
+
+        def parse() -> ParseResult:
+            return parse_result(read_text(params.text, params.protocol, options), encoding)
+
+        return parse() if len(params.text) < LARGE_TEXT else aside(parse)
 
     def _validate(self, _request: Request, params: _Validate) -> Any:
         if params.manifest is not None:
@@ -261,14 +273,21 @@ class RpcServer:
         self._check_trust()
         check_size(params.text)
         check_protocol(params.protocol)
-        document = self.runtime.read(params.text, params.protocol, complete=params.complete, options=params.options)
+        document = self.runtime.read(
+            params.text, params.protocol, complete=params.complete, options=given(params.options)
+        )
         self._calls += 1
         prefix = f"text-{self._calls}"
+        around = self._around(request, prefix, params.output)
+        if params.options is not None and params.options.stderr_fails is not UNSET:
+            own = around.settings
+            protocol = replace(own.protocol, stderr_fails=params.options.stderr_fails)
+            around = replace(around, settings=replace(own, protocol=protocol))
         self.runtime.running += 1
         try:
             return await execute_text(
                 document,
-                self._around(request, prefix, params.output),
+                around,
                 TextOptions(
                     mode=params.mode,
                     on_error=params.on_error,

@@ -7,9 +7,10 @@ handler. Must not know what a method does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from tamis.protocols.plugins import find_protocol
 from tamis.protocols.positions import PositionEncoding
@@ -23,6 +24,21 @@ P = TypeVar("P", bound=msgspec.Struct)
 
 class Params(msgspec.Struct, rename="camel", kw_only=True):
     """Base of every method's params: camelCase names on the wire."""
+
+
+class ReadingOptions(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fields=True):
+    """``options`` of whatever reads a text: what is given goes over the settings."""
+
+    reasoning_calls: Literal["ignore", "run"] | UnsetType = UNSET
+    fenced_calls: Literal["auto", "run", "ignore"] | UnsetType = UNSET
+    allow_multiple_blocks: bool | UnsetType = UNSET
+    stderr_fails: bool | UnsetType = UNSET
+    strict: bool | UnsetType = UNSET
+
+
+def given(options: ReadingOptions | None) -> dict[str, Any]:
+    """The options that were given, by their names on the wire."""
+    return {} if options is None else msgspec.to_builtins(options)
 
 
 class Host(Protocol):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
 from tamis.protocols.contract import ExplainResult, RepairResult
 from tamis.protocols.model import Document
-from tamis.server.rpc.params import Group, Host, Params, check_protocol, check_size
+from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
 from tamis.server.runtime.runtime import InlineTool
 
 
@@ -18,7 +17,7 @@ class _Text(Params, kw_only=True):
     protocol: str = "auto"
     complete: bool = True
     tools: list[InlineTool] = msgspec.field(default_factory=list[InlineTool])
-    options: dict[str, Any] | None = None
+    options: ReadingOptions | None = None
 
 
 def methods(host: Host) -> Group:
@@ -28,7 +27,7 @@ def methods(host: Host) -> Group:
         check_size(params.text)
         check_protocol(params.protocol)
         return lambda text: host.runtime.read(
-            text, params.protocol, complete=params.complete, tools=params.tools, options=params.options
+            text, params.protocol, complete=params.complete, tools=params.tools, options=given(params.options)
         )
 
     def repair(_request: object, params: _Text) -> RepairResult:

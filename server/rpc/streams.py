@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET
 
 from tamis.protocols import contract
 from tamis.server.rpc.errors import named_error
-from tamis.server.rpc.params import Group, Host, Params, check_protocol
+from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, given
 from tamis.server.rpc.session import Request
 from tamis.server.runtime.runtime import MAX_TEXT_CHARS, InlineTool
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
@@ -26,7 +26,7 @@ MAX_ALL_CHARS = 4 * MAX_TEXT_CHARS
 class _Open(Params, kw_only=True):
     protocol: str = "auto"
     tools: list[InlineTool] = msgspec.field(default_factory=list[InlineTool])
-    options: dict[str, Any] | None = None
+    options: ReadingOptions | None = None
 
 
 class _Feed(Params, kw_only=True):
@@ -64,7 +64,7 @@ class _Streams:
             raise named_error(
                 "overloaded", f"{MAX_STREAMS} streams are open", "end one with parse/close", retryable=True
             )
-        options = self._host.runtime.read_options(tools=params.tools, options=params.options)
+        options = self._host.runtime.read_options(tools=params.tools, options=given(params.options))
         reader = StreamReader(params.protocol, options)
         self._count += 1
         name = f"stream-{self._count}"

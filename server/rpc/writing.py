@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from tamis.server.rpc.params import Group, Host, Params, check_protocol, check_size
+from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
 from tamis.server.rpc.session import Request
 from tamis.server.runtime.runtime import InlineTool
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
@@ -15,11 +15,11 @@ from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 class _Convert(Params, kw_only=True):
     to: str
     text: str | None = None
-    calls: list[dict[str, Any]] | None = None
+    calls: list[dict[str, Any]] | dict[str, Any] | None = None
     protocol: str = "auto"
     shape: Literal["tag", "inputs"] | None = None
     tools: list[InlineTool] = msgspec.field(default_factory=list[InlineTool])
-    options: dict[str, Any] | None = None
+    options: ReadingOptions | None = None
 
 
 def methods(host: Host) -> Group:
@@ -41,12 +41,12 @@ def methods(host: Host) -> Group:
                     protocol=params.protocol,
                     shape=params.shape,
                     tools=params.tools,
-                    options=params.options,
+                    options=given(params.options),
                 )
             else:
-                made = convert_calls(
-                    host.runtime, params.calls or [], params.to, shape=params.shape, tools=params.tools
-                )
+                # A vendor's message, or one call, stands for a list of it.
+                calls = [params.calls] if isinstance(params.calls, dict) else params.calls or []
+                made = convert_calls(host.runtime, calls, params.to, shape=params.shape, tools=params.tools)
         except BadCallError as error:
             raise RpcError(INVALID_PARAMS, f"wrong params: {error}") from None
         return {"text": made.text, "losses": made.losses}

@@ -8,13 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from tamis.protocols.base import PlainCall, Shape
 from tamis.protocols.contract import Loss
 from tamis.protocols.convert.convert import Conversion, ConvertOptions, convert, targets, title_of
+from tamis.protocols.convert.envelope import members_lost, read_envelope
+from tamis.protocols.convert.fields import message_texts
 from tamis.protocols.convert.notes import loss
 from tamis.protocols.convert.plain import wire_call
 from tamis.protocols.model import ReadOptions, ToolHint
 from tamis.server.runtime.runtime import InlineTool, Runtime
+
+UNREAD_HERMES = (
+    '<tool_call> is not read: Hermes has to be asked for, by `also = ["hermes"]` in [protocol] of tamis.toml '
+    "(`tamis convert` also takes --from hermes)"
+)
 
 
 class BadCallError(ValueError):
@@ -62,9 +71,14 @@ def convert_calls(
     places: list[int] = []
     losses: list[Loss] = []
     for index, call in enumerate(calls):
-        vendors = None if "toolId" in call else _vendors_call(call)
+        if "toolId" not in call and (found := _vendors_calls(call)):
+            for vendors, lost in found:
+                plain.append(vendors)
+                places.append(index)
+                losses += members_lost(lost, f"/calls/{index}", title_of(to))
+            continue
         try:
-            made, failed = (vendors, []) if vendors is not None else wire_call(call, known, keep_hints=to == "tam")
+            made, failed = wire_call(call, known, keep_hints=to == "tam")
         except ValueError as error:
             raise BadCallError(f"{error} - at `$.calls[{index}]`") from None
         if call.get("executable") is False or call.get("complete") is False:
@@ -92,9 +106,20 @@ def check_target(to: str) -> str:
     """Why there is nothing to convert to under this name, after looking at the installed packages; empty when there is."""
     if to in targets():
         return ""
-    from tamis.server.runtime.protocols import load_protocol
+    from tamis.server.runtime.protocols import GROUP, load_protocol
 
-    return f"no target '{to}'; known: {', '.join(targets())}" if load_protocol(to) else ""
+    if not load_protocol(to):
+        return ""
+    # Every target that can be had, not only what this process has loaded.
+    from importlib.metadata import entry_points
+
+    installed = sorted(one.name for one in entry_points(group=GROUP))
+    return f"no target '{to}'; known: {', '.join(dict.fromkeys((*targets(), *installed)))}"
+
+
+def unread_hermes(text: str, protocol: str, also: Sequence[str]) -> bool:
+    """Whether a text has Hermes' marker and is read without Hermes."""
+    return protocol == "auto" and "hermes" not in also and "<tool_call>" in text
 
 
 def _check(to: str) -> None:
@@ -102,12 +127,26 @@ def _check(to: str) -> None:
         raise BadCallError(f"{problem} - at `$.to`")
 
 
-def _vendors_call(call: Mapping[str, Any]) -> PlainCall | None:
-    """A call in a vendor's JSON (W14), or None when it is none."""
+def _vendors_calls(call: Mapping[str, Any]) -> list[tuple[PlainCall, tuple[str, ...]]]:
+    """The calls of a vendor's call JSON (W14), a call or a message with them, and the members that are not carried.
+
+    None of them when it is no such thing, or when one of its calls cannot run.
+    """
     from tamis.protocols.calljson.plain import read_call_json
 
-    found = read_call_json([dict(call)]).calls
-    return found[0] if len(found) == 1 else None
+    found = read_call_json(dict(call))
+    document = found.document
+    if not found.calls or len(found.calls) != len(document.calls) or len(document.blocks) != 1:
+        return []
+    block = document.blocks[0]
+    around = read_envelope(document.text, block)
+    if len(around.calls) != len(found.calls):
+        return [(one, ()) for one in found.calls]
+    said = message_texts(document.text, block)
+    more = around.members + (("content",) if (said.lead + said.tail).strip() or said.others else ())
+    pairs = zip(found.calls, around.calls, strict=True)
+    made = [(msgspec.structs.replace(one, number_id=about.number_id), about.members) for one, about in pairs]
+    return [(made[0][0], more + made[0][1]), *made[1:]]
 
 
 def _moved(one: Loss, places: list[int]) -> Loss:

@@ -164,6 +164,7 @@ def _new_result(request: CallRequest) -> ExecutionResult:
     return ExecutionResult(
         call_id=request.call_id,
         tool_id=request.name,
+        tool_call_id=UNSET if request.call is None else request.call.meta.get("id", UNSET),
         version="",
         status="error",
         usage=Usage(cpu_ms=0.0, max_rss_bytes=0),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -18,8 +19,11 @@ from tamis.protocols.model import ReadOptions
 from tamis.protocols.positions import LineIndex
 from tamis.server.runtime.checkables import find_checkables
 from tamis.server.runtime.config import find_root
+from tamis.server.runtime.converting import UNREAD_HERMES, unread_hermes
 from tamis.server.runtime.loader import SUFFIX
 from tamis.server.runtime.runtime import Runtime
+
+_BRACE = re.compile(r"\ufeff?+(?:[ \t\r\n]++|//[^\n]*+\n|/\*(?s:.*?)\*/)*+\{")
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -60,7 +64,7 @@ def format_paths(paths: list[Path], root: Path) -> list[FormattedFile]:
 
 
 def format_source(name: str, text: str, root: Path) -> FormattedFile:
-    """One text under a name that may be ``-``; what begins with a brace is a manifest."""
+    """One text under a name that may be ``-``; what begins with a brace, maybe behind comments, is a manifest then."""
     return _format(name, text, Runtime(root))
 
 
@@ -92,7 +96,7 @@ def write_file(file: FormattedFile) -> str | None:
 
 
 def _format(path: str, text: str, runtime: Runtime) -> FormattedFile:
-    if path.endswith(SUFFIX) or (path == "-" and text.lstrip("\ufeff \t\r\n")[:1] == "{"):
+    if path.endswith(SUFFIX) or (path == "-" and _BRACE.match(text) is not None):
         made = format_manifest(text)
         notes = [] if made.text is not None else [Note(0, f"not formatted: {made.why}", True)]
         return FormattedFile(path, text, text if made.text is None else made.text, notes)
@@ -108,8 +112,9 @@ def _format(path: str, text: str, runtime: Runtime) -> FormattedFile:
         also=runtime.also,
     )
     done = format_blocks(document, reading)
+    unread = [Note(0, UNREAD_HERMES, False)] if unread_hermes(text, "auto", runtime.also) else []
     lines = LineIndex(text)
     notes = [
         Note(lines.position(one.span[0])[0] + 1, f"block left as it is: {one.why}", one.doubtful) for one in done.left
     ]
-    return FormattedFile(path, text, done.text, sorted(notes, key=lambda note: note.line))
+    return FormattedFile(path, text, done.text, unread + sorted(notes, key=lambda note: note.line))

@@ -55,6 +55,7 @@ class GivenResult(msgspec.Struct, rename="camel", kw_only=True):
     observation: str = ""
     step: int | None = None
     request_id: str | None = None
+    tool_call_id: str | None = None
 
 
 def format_results(
@@ -86,6 +87,7 @@ def _full(given: GivenResult) -> ExecutionResult:
     result = ExecutionResult(
         call_id=given.call_id,
         tool_id=given.tool_id,
+        tool_call_id=UNSET if given.tool_call_id is None else given.tool_call_id,
         version="",
         status=given.status,
         output=given.output,

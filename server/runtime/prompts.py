@@ -120,6 +120,8 @@ def _generate(runtime: Runtime, request: PromptRequest) -> PromptResult:
         raise PromptError(f"protocol '{protocol.id}' cannot write a prompt: {type(error).__name__}: {error}") from error
     if template is not None and fill(template, "")[1] == 0:
         notes.append(f"the template has no {MACRO}, so it is unchanged")
+    if request.shape != "tag" and protocol.id != "action":
+        notes.append(f"shape '{request.shape}' is one of ACTION's; {protocol.id} has one form")
     digest = hashlib.sha256(f"{protocol.id}\0{prompt.text}".encode("utf-8", "surrogatepass")).hexdigest()
     return PromptResult(
         text=prompt.text,

@@ -23,7 +23,7 @@ from tamis.protocols.contract import (
     Usage,
 )
 from tamis.protocols.model import Block, Call, Diag, Document
-from tamis.protocols.observation import Style, malformed, observation, style_of
+from tamis.protocols.observation import Style, malformed, malformed_result, observation, style_of
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.protocols.wire import parse_result
 from tamis.server.runtime.execute import CallRequest, Surroundings, execute
@@ -76,18 +76,34 @@ async def execute_text(
     around: Surroundings,
     options: TextOptions,
     on_result: Callable[[ExecutionResult], None] | None = None,
+    on_unread: Callable[[str], None] | None = None,
 ) -> ExecuteTextResult:
-    """Runs the calls of a text; every planned call has a result, also those that were not reached (V54)."""
+    """Runs the calls of a text; every planned call has a result, also those that were not reached (V54).
+
+    ``on_unread`` is told the observation of each block that gave no call before the results of the blocks behind it.
+    """
     planned = plan_text(document)
+    unread = unread_observations(document)
+    untold = list(unread)
     results: dict[int, ExecutionResult] = {}
     steps = _step_counts(planned)
     stopped_at: int | None = None
 
-    async def one(item: Planned) -> ExecutionResult:
-        result = await _one(item, document, around, options, steps)
+    def tell_unread(before: int | None) -> None:
+        while untold and (before is None or untold[0][0] < before):
+            text = untold.pop(0)[1]
+            if on_unread is not None:
+                on_unread(text)
+
+    def tell(item: Planned, result: ExecutionResult) -> None:
         results[item.index] = result
+        tell_unread(item.block)
         if on_result is not None:
             on_result(result)
+
+    async def one(item: Planned) -> ExecutionResult:
+        result = await _one(item, document, around, options, steps)
+        tell(item, result)
         return result
 
     if options.mode == "parallel" and not any(item.call.protocol == "tam" for item in planned):
@@ -96,16 +112,16 @@ async def execute_text(
         stopped_block: int | None = None
         for item in planned:
             if item.block == stopped_block or (around.cancelled is not None and around.cancelled.is_set()):
-                results[item.index] = _not_reached(item, document, options, steps)
-                if on_result is not None:
-                    on_result(results[item.index])
+                tell(item, _not_reached(item, options, steps))
                 continue
             result = await one(item)
             if result.status not in ("success", "accepted") and _stops(item.call, options.on_error):
                 stopped_block = item.block
                 stopped_at = item.index if stopped_at is None else stopped_at
+    tell_unread(None)
     ordered = [results[item.index] for item in planned]
-    text = "\n".join([*(result.observation for result in ordered), *unread_observations(document)])
+    told = [*unread, *((item.block, results[item.index].observation) for item in planned)]
+    text = "\n".join(words for _block, words in sorted(told, key=lambda one: one[0]))
     return ExecuteTextResult(
         parse=parse_result(document, options.encoding, options.call_prefix),
         results=ordered,
@@ -168,6 +184,7 @@ def _empty(item: Planned, options: TextOptions) -> ExecutionResult:
     return ExecutionResult(
         call_id=call_id(item, options),
         tool_id=item.call.tool_id,
+        tool_call_id=item.call.meta.get("id", UNSET),
         version="",
         status="error",
         usage=Usage(cpu_ms=0.0, max_rss_bytes=0),
@@ -181,12 +198,19 @@ def _refused(item: Planned, document: Document, options: TextOptions, step: int 
     result.error = failure("ParameterValidationError", message(item.refused), code=item.refused.code)
     if item.style == "vcp":
         result.observation = observation(result, "vcp", step=step)
-    else:
+    elif item.style.partition("-")[0] in ("action", "tam"):
         result.observation = _malformed(item.call.protocol, item.refused, document)
+    else:
+        # The protocol's own form names the call; the place goes into the message.
+        where = _malformed(item.call.protocol, item.refused, document).removeprefix("Observation: Error - ")
+        placed = msgspec.structs.replace(
+            result, error=failure("ParameterValidationError", where, code=item.refused.code)
+        )
+        result.observation = observation(placed, item.style, step=step)
     return result
 
 
-def _not_reached(item: Planned, document: Document, options: TextOptions, steps: dict[int, int]) -> ExecutionResult:
+def _not_reached(item: Planned, options: TextOptions, steps: dict[int, int]) -> ExecutionResult:
     result = _empty(item, options)
     result.status = "cancelled"
     step = item.call.step if steps.get(item.block, 0) > 1 else None
@@ -194,16 +218,18 @@ def _not_reached(item: Planned, document: Document, options: TextOptions, steps:
     return result
 
 
-def unread_observations(document: Document) -> list[str]:
-    """Observations for blocks that gave no call at all: cut off, not readable, or dropped (A29, V37).
+def unread_observations(document: Document) -> list[tuple[int, str]]:
+    """Observations, each with the number of its block in the text, for blocks that gave no call at all: cut off, not readable, or dropped (A29, V37).
 
     A dropped block is only a warning of reading; the model that wrote it must learn of it all the same.
     """
-    found: list[str] = []
-    for block in document.blocks:
+    found: list[tuple[int, str]] = []
+    for number, block in enumerate(document.blocks):
         cause = _first_error(block) or next((diag for diag in block.diagnostics if severity(diag) == "warning"), None)
         if cause is not None and not block.calls:
-            found.append(_malformed(block.protocol, cause, document))
+            error = failure("ParameterValidationError", message(cause), code=cause.code)
+            sentence = _malformed(block.protocol, cause, document)
+            found.append((number, malformed_result(error, sentence, style_of(block.protocol))))
     return found
 
 

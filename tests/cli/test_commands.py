@@ -321,7 +321,7 @@ def test_a_timeout_that_is_no_number_above_zero_is_wrong_usage(root: Path, value
 
 
 def test_a_filter_that_fits_nothing_is_not_blamed_on_the_folders(root: Path) -> None:
-    assert tamis("list", "--tag", "nosuch", cwd=root).stdout == "no registered tool fits --tag and --query\n"
+    assert tamis("list", "--tag", "nosuch", cwd=root).stderr == "tamis: no registered tool fits --tag and --query\n"
 
 
 def test_check_uses_the_nearest_settings_below_the_root(root: Path) -> None:
@@ -358,3 +358,21 @@ def test_the_demo_takes_a_file_of_the_folder_it_is_started_in(tmp_path: Path) ->
     )
     assert done.returncode == 0, done.stderr
     assert "units:convert executed successfully" in done.stdout
+
+
+def test_run_names_the_protocol_that_finds_a_call_where_none_was_found(root: Path) -> None:
+    done = tamis("run", "--yes", cwd=root, data='<tool_call>{"name":"echo","arguments":{"text":"1"}}</tool_call>')
+    assert "no call found in the text; read as hermes it holds one: --protocol hermes" in done.stderr
+    done = tamis("run", "--yes", cwd=root, data='{"name":"echo","arguments":{"text":"1"}}')
+    assert "--protocol json" in done.stderr
+    assert "--protocol" not in tamis("run", "--yes", cwd=root, data="Sunny.").stderr
+
+
+def test_run_takes_a_text_as_cut_off(root: Path) -> None:
+    text = "<ACTION><echo><text>1</text></echo>"
+    assert tamis("run", "--yes", "--cut-off", cwd=root, data=text).stdout.count("executed successfully") == 0
+
+
+def test_a_list_without_a_match_says_so_on_stderr(root: Path) -> None:
+    done = tamis("list", "--query", "zzzz", cwd=root)
+    assert (done.stdout, "no registered tool fits" in done.stderr) == ("", True)

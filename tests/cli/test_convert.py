@@ -13,7 +13,7 @@ def test_a_text_is_converted_in_place(tmp_path: Path) -> None:
     text = "Look:\r\n" + action("echo", text="a &lt; b") + "\r\nthere.\r\n"
     done = tamis("convert", "--to", "tam", cwd=tmp_path, data=text)
     assert done.stdout == (
-        "Look:\r\n<|[REQUEST_TOOL]|>\ncommand:»»»echo«««\ntext:»»»a < b«««\n<|[END_TOOL]|>\r\nthere.\r\n"
+        "Look:\r\n<|[REQUEST_TOOL]|>\r\ncommand:»»»echo«««\r\ntext:»»»a < b«««\r\n<|[END_TOOL]|>\r\nthere.\r\n"
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -65,3 +65,16 @@ def test_an_unknown_form_is_wrong_usage(tmp_path: Path) -> None:
     done = tamis("convert", "--to", "xml", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "no target 'xml'; known: action, tam, vcp" in done.stderr
+
+
+def test_an_unknown_form_is_answered_with_all_of_them(tmp_path: Path) -> None:
+    done = tamis("convert", "--to", "foo", cwd=tmp_path, data="x")
+    assert done.returncode == 2
+    assert all(name in done.stderr for name in ("action", "tam", "vcp", "json", "hermes", "openai", "anthropic", "mcp"))
+
+
+def test_a_shape_that_means_nothing_and_hermes_that_is_not_read_are_said(tmp_path: Path) -> None:
+    done = tamis("convert", "--to", "mcp", "--shape", "tag", cwd=tmp_path, data="<tool_call>{}</tool_call>")
+    assert "--shape is of ACTION; it means nothing with --to mcp" in done.stderr
+    assert "<tool_call> is not read" in done.stderr
+    assert "tamis: /:" not in done.stderr

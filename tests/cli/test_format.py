@@ -123,3 +123,16 @@ def test_the_projects_own_examples_are_canonical(tmp_path: Path) -> None:
     done = tamis("format", "--check", "tools", "--root", str(root), cwd=root)
     assert (done.returncode, done.stdout) == (0, "")
     assert json.loads((root / "tools/units-convert/units-convert.tool.json").read_text("utf-8"))["toolId"]
+
+
+def test_stdin_is_a_manifest_behind_a_comment_or_by_its_name(tmp_path: Path) -> None:
+    assert tamis("format", "-", cwd=tmp_path, data='// c\n{"a":1}').stdout == '// c\n{\n  "a": 1\n}\n'
+    named = tamis("format", "--stdin-name", "x.tool.json", "-", cwd=tmp_path, data="[1]")
+    assert named.stdout == "[\n  1\n]\n"
+    assert tamis("format", "--stdin-name", "x.md", "notes.md", cwd=tmp_path).returncode == 2
+
+
+def test_hermes_that_is_not_asked_for_is_said(tmp_path: Path) -> None:
+    done = tamis("format", "-", cwd=tmp_path, data="<tool_call>\n{}\n</tool_call>\n")
+    assert (done.returncode, done.stdout) == (0, "<tool_call>\n{}\n</tool_call>\n")
+    assert "<tool_call> is not read" in done.stderr

@@ -44,7 +44,7 @@ def test_a_budget_takes_examples_away_and_then_refuses(root: Path) -> None:
     large = json.loads(tamis("prompt", "--few-shot", "1", "--json", cwd=root).stdout)["tokens"]["total"]
     done = tamis("prompt", "--few-shot", "1", "--max-tokens", str(large - 1), cwd=root)
     assert done.returncode == 0
-    assert "1 of 1 examples are left out" in done.stderr
+    assert f"1 of 1 example is left out: more would be above --max-tokens {large - 1}" in done.stderr
     done = tamis("prompt", "--max-tokens", "2", cwd=root)
     assert (done.returncode, done.stdout) == (1, "")
     assert "more than --max-tokens 2; choose fewer with --tool or --tag" in done.stderr
@@ -73,3 +73,17 @@ def test_where_calls_are_off_nothing_is_printed(root: Path) -> None:  # V31
     done = tamis("prompt", cwd=root)
     assert (done.returncode, done.stdout) == (0, "")
     assert "no toolCallConfig" in done.stderr
+
+
+def test_a_template_without_the_macro_is_said_to_be_alone(root: Path) -> None:
+    (root / "bare.md").write_text("no macro here")
+    done = tamis("prompt", "--template", "bare.md", cwd=root)
+    assert "the template has no {{tools}}" in done.stderr
+    assert "of the template alone" in done.stderr
+    assert "2 tools" not in done.stderr
+
+
+def test_one_tool_is_counted_as_one_and_a_shape_that_is_not_used_is_said(root: Path) -> None:
+    done = tamis("prompt", "--protocol", "tam", "--shape", "inputs", "--tool", "test:echo", cwd=root)
+    assert "tokens, 1 tool, tam" in done.stderr
+    assert "shape 'inputs' is one of ACTION's; tam has one form" in done.stderr

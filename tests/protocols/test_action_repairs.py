@@ -109,7 +109,7 @@ REFUSED = [
     "<ACTION><T><path>x</path><content>Hello <b>you</b> there</T></ACTION>",
     "<ACTION>\n  <A>\n    <p>1</p>\n  <B>\n    <p>2</p>\n  </B>\n</ACTION>",
     "<ACTION><T><args><file><name>x</file></args></T></ACTION>",
-    "<ACTION><T><content>the x</content></T></ACTION> y</content></T></ACTION>",
+    "<ACTION><T><content>ends with </content></T></ACTION> y</content></T></ACTION>",
     "<ACTION><T><content>one </content> two <x>3</x> four </content></T></ACTION>",
     "<ACTION><T>just text</T></ACTION>",
     "<ACTION>\n&& broken <<\n</ACTION>",

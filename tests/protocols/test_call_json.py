@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tamis.protocols.base import PlainCall, WriteOptions
 from tamis.protocols.calljson.plain import read_call_json
 from tamis.protocols.calljson.protocol import JSON
+from tamis.protocols.reader import read_text
 from tamis.protocols.repair import apply_edits, safe_edits
 from tests.growth import growth
 from tests.protocols.json_calls import CALLS, check_spans, executable_calls, read
@@ -285,3 +286,12 @@ def test_time_is_linear_in_the_text() -> None:
     for head, unit, tail in rows:
         text = lambda size, head=head, unit=unit, tail=tail: head + unit * (size // len(unit)) + tail  # noqa: E731
         assert growth(text, lambda one: read(one, "auto", complete=False), 10_000) <= 8, (head, unit)
+
+
+def test_an_openai_response_with_one_choice_is_read() -> None:
+    call = {"id": "call_9", "type": "function", "function": {"name": "t", "arguments": '{"a": 1}'}}
+    choice = {"index": 0, "message": {"role": "assistant", "content": None, "tool_calls": [call]}}
+    found = read_text(json.dumps({"object": "chat.completion", "choices": [choice]}), "json").calls
+    assert [(one.tool_id, one.meta, one.executable) for one in found] == [("t", {"id": "call_9"}, True)]
+    # Several choices are alternatives: none of them is run.
+    assert read_text(json.dumps({"choices": [choice, choice]}), "json").calls == []

@@ -176,7 +176,7 @@ def test_vendor_documents_are_json_with_names_that_fit(vendor: str, tool: str, v
     made = convert([PlainCall(tool, {"x": value}), PlainCall(tool + "!", {"x": value})], vendor)
     document = json.loads(made.text)
     names = {
-        "openai": lambda: [one["function"]["name"] for one in document["tool_calls"]],
+        "openai": lambda: [one["function"]["name"] for one in document.get("tool_calls", [])],
         "anthropic": lambda: [one["name"] for one in document["content"]],
         "mcp": lambda: [one["params"]["name"] for one in (document if isinstance(document, list) else [document])],
     }[vendor]()
@@ -326,3 +326,75 @@ def said(document: Document) -> list[tuple[str, dict[str, Json]]]:
 def test_a_wire_call_that_is_none_says_what_is_wrong(call: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         wire_call(call, {}, keep_hints=False)
+
+
+MESSAGE: dict[str, Any] = {
+    "role": "assistant",
+    "content": "Let me see",
+    "tool_calls": [{"id": "c9", "type": "function", "function": {"name": "echo", "arguments": '{"text": "x"}'}}],
+}
+
+
+def test_the_line_end_of_a_json_file_is_no_text_of_its_message() -> None:
+    made = turned(json.dumps(MESSAGE) + "\n", "openai")
+    assert json.loads(made.text) == MESSAGE
+    assert turned(made.text, "openai").text == made.text
+    fenced = turned(f"```json\n{json.dumps(MESSAGE)}\n```\n", "anthropic")
+    assert [part["type"] for part in json.loads(fenced.text)["content"]] == ["text", "tool_use"]
+
+
+@pytest.mark.parametrize("ident", [7, "7"])
+def test_the_id_of_a_request_keeps_its_type(ident: int | str) -> None:
+    params = {"name": "echo", "arguments": {"text": "x"}}
+    request = {"jsonrpc": "2.0", "id": ident, "method": "tools/call", "params": params}
+    made = turned(json.dumps(request), "mcp")
+    assert json.loads(made.text) == request
+    assert made.losses == []
+    assert json.loads(turned(json.dumps(request), "openai").text)["tool_calls"][0]["id"] == "7"
+
+
+def test_every_member_that_a_vendor_says_beside_its_calls_is_named() -> None:  # TC052
+    params = {"name": "echo", "arguments": {}, "_meta": {"progressToken": 1}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params, "x": 1}
+    assert codes(turned(json.dumps(request), "action").losses) == [
+        ("TC052", "/calls/0/x"),
+        ("TC052", "/calls/0/_meta"),
+        ("TC052", "/calls/0/meta/id"),
+    ]
+    message = {**MESSAGE, "reasoning_content": "hm", "refusal": None, "annotations": []}
+    made = turned(json.dumps(message), "openai")
+    assert [one.message for one in made.losses] == [
+        "The member 'reasoning_content' is not carried over to OpenAI's tool calls: it has no place for it"
+    ]
+
+
+def test_a_message_without_calls_has_no_list_of_them() -> None:
+    assert json.loads(turned("echo nope\n", "openai").text) == {"role": "assistant", "content": "echo nope\n"}
+
+
+@pytest.mark.parametrize(("to", "text"), [("action", "<ACTION></ACTION>"), ("tam", "<|[REQUEST_TOOL]|>\na:»»»1")])
+def test_a_broken_block_of_the_target_itself_is_named(to: str, text: str) -> None:
+    made = turned("x\n" + text, to)
+    assert (made.text, made.refused) == ("x\n" + text, True)
+    assert "2:1" in made.losses[0].message
+
+
+def test_layout_has_the_line_ends_of_the_text_and_values_keep_theirs() -> None:
+    text = "a\r\n<ACTION><T><p>1</p></T></ACTION>\r\n"
+    document = read_text(text)
+    assert format_blocks(document, ReadOptions()).text == (
+        "a\r\n<ACTION>\r\n  <T>\r\n    <p>1</p>\r\n  </T>\r\n</ACTION>\r\n"
+    )
+    made = turned("a\r\n<ACTION><T><p>1&#10;2</p></T></ACTION>\r\n", "tam")
+    assert plain_args(read_text(made.text).calls[0], made.text) == {"p": "1\n2"}
+
+
+def test_the_formatter_names_the_error_and_writes_what_has_a_safe_fix() -> None:
+    bare = '<|[REQUEST_TOOL]|>\n**command**: echo\n- text: "hello there"\n<|[END_TOOL]|>'
+    left = format_blocks(read_text(bare), ReadOptions()).left
+    assert [one.why for one in left] == ["Value of text is not delimited"]
+    text = "<|[REQUEST_TOOL]|>\ncommand_1:»»»a«««\ncommand_2:»»»b«««\non_error_2:»»»contineu«««\n<|[END_TOOL]|>"
+    done = format_blocks(read_text(text), ReadOptions())
+    assert done.left == []
+    assert "contineu" not in done.text
+    assert [call.on_error for call in read_text(done.text).calls] == [call.on_error for call in read_text(text).calls]

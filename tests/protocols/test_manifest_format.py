@@ -69,3 +69,11 @@ def test_the_seeds_own_manifest_is_formatted_with_its_comments(tmp_path: Path) -
 def test_deep_nesting_is_refused_in_words() -> None:
     assert "nested" in format_manifest("[" * 300 + "]" * 300).why or "nesting" in format_manifest("[" * 900).why
     assert format_manifest("[" * 100_000).why
+
+
+def test_a_byte_order_mark_stays_and_the_handler_has_its_order() -> None:
+    made = format_manifest(
+        '\ufeff{"handler": {"x": 1, "language": "python", "scriptPath": "a.py", "type": "external-script"}}'
+    )
+    assert made.text is not None and made.text.startswith("\ufeff{")
+    assert list(json.loads(made.text[1:])["handler"]) == ["type", "scriptPath", "language", "x"]

@@ -236,3 +236,11 @@ def test_a_bound_is_kept_wherever_the_notes_fit_and_frames_stay_whole(
         assert len(re.findall("「末(?:ESCAPE)?」,?$", text, re.M)) >= 5 * len(outputs)
     if style == "action-inputs":
         assert text.count("<OBSERVATION") == text.count("</OBSERVATION>") == len(outputs)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"), [("Why?", "Why?"), ("No!", "No!"), ("It ended.", "It ended."), ("It ended", "It ended.")]
+)
+def test_a_message_ends_with_one_mark(said: str, shown: str) -> None:
+    told = observation(result("error", error=failed("ScriptError", said)), "action")
+    assert told == f"Observation: Tool t failed. Error type: ScriptError. Message: {shown}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import cast
 
 import msgspec
 import pytest
 
-from tamis.protocols.base import Example, PromptTool, Shape
+from tamis.protocols.base import CallProtocol, Example, PromptTool, Shape, Written
 from tamis.protocols.check import check_call
 from tamis.protocols.hermes.protocol import HERMES
 from tamis.protocols.model import Document, Json, ReadOptions, ToolHint
@@ -171,3 +172,38 @@ def test_a_plug_ins_examples_read_back_too() -> None:  # V01
         )
         assert document.calls
         assert all(call.executable for call in document.calls)
+
+
+def test_a_wrong_call_differs_only_in_its_mistake() -> None:  # the unknown name must not bring a type hint with it
+    tool = PromptTool(
+        "sum",
+        "Adds.",
+        schema(["values"], values={"type": "array", "items": {"type": "number"}}),
+        (Example("", {"values": [1, 2]}),),
+    )
+    (fixed, _none) = few_shot(protocol_of("tam"), [tool], 1).closing
+    wrong, right = re.findall(r"<\|\[REQUEST_TOOL\]\|>\n(.*?)<\|\[END_TOOL\]\|>", fixed, re.DOTALL)
+    differing = [pair for pair in zip(wrong.splitlines(), right.splitlines(), strict=True) if pair[0] != pair[1]]
+    assert len(differing) == 1
+    assert "type_hint" not in fixed
+
+
+class _Plug:
+    """A protocol that the instructions know nothing of: Hermes under another id."""
+
+    id = "other"
+
+    def __init__(self, text: str) -> None:
+        self.markers = HERMES.markers
+        self.text = text
+
+    def write_calls(self, calls: object, options: object) -> Written:
+        return Written(self.text)
+
+
+@pytest.mark.parametrize("written", ["<call>tool(value)</call>", "<call>\ntool: value\n</call>"])
+def test_a_plug_ins_instructions_show_a_made_up_call(written: str) -> None:  # V01
+    shown = instructions(cast("CallProtocol", _Plug(written)))
+    assert written in shown
+    assert "in the examples" not in shown
+    assert "in the examples" in instructions(cast("CallProtocol", _Plug("")))

@@ -71,15 +71,19 @@ def test_a_budget_drops_examples_then_goes_compact_then_refuses(name: str, shape
     assert fewer.style == "full"
     assert 0 < fewer.few_shot < 6
     assert fewer.tokens == len(fewer.text) < whole.tokens
-    assert "examples are left out" in fewer.notes[0]
+    assert "of 6 examples" in fewer.notes[0]
     bare = build(name, shape, None, few=0)
     assert build(name, shape, bare.tokens).text == bare.text
     compact = build(name, shape, bare.tokens - 1)
-    assert (compact.style, compact.few_shot) == ("compact", 0)
+    assert (compact.style, compact.few_shot) == ("compact", 6)  # the examples fit again beside the compact definitions
+    assert [note for note in compact.notes if "left out" in note] == []
     assert any("compact style" in note for note in compact.notes)
     assert build(name, shape, compact.tokens).text == compact.text
-    with pytest.raises(PromptTooLargeError, match=f"13 tools need about {compact.tokens} tokens"):
-        build(name, shape, compact.tokens - 1)
+    assert 0 < build(name, shape, compact.tokens - 1).few_shot < 6
+    least = build(name, shape, bare.tokens - 1, few=0).tokens
+    assert build(name, shape, least).few_shot == 0
+    with pytest.raises(PromptTooLargeError, match=f"13 tools need about {least} tokens"):
+        build(name, shape, least - 1)
 
 
 def test_a_budget_counts_the_template_too() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tamis.protocols.base import Markers, Source
 from tamis.protocols.model import Block, Call, ReadOptions
@@ -14,6 +16,7 @@ from tamis.protocols.streaming.lines import LineCounter
 from tamis.protocols.streaming.reader import StreamReader
 from tests.growth import growth
 from tests.protocols.streams import called, check_stream, feed, shown
+from tests.protocols.test_plugins import example_source
 
 ACTION = "<ACTION><T><a>x</a></T></ACTION>"
 TAM = "<|[REQUEST_TOOL]|>\ncommand:»»»x«««\np:»»»v«««\n<|[END_TOOL]|>"
@@ -64,7 +67,7 @@ def test_a_pair_block_is_a_call_with_the_last_character_of_its_closing_marker(bl
     assert [bool(fed.calls) for fed in feds] == [False] * (len(block) - 1) + [True]
 
 
-WORDY = "<ACTION><T><a>x y</a></T></ACTION>"
+WORDY = "<ACTION><T><a>x y </a></T></ACTION>"
 """Its closing tags could be quoted by its own value."""
 
 
@@ -72,6 +75,7 @@ WORDY = "<ACTION><T><a>x y</a></T></ACTION>"
     "block",
     [
         ACTION,
+        "<ACTION><T><a>some words</a></T></ACTION>",
         "<ACTION>\n<T>\n<a>x y</a>\n</T>\n</ACTION>",
         "<ACTION><T><a><![CDATA[x y]]></a></T></ACTION>",
         "<ACTION><tool_id>T</tool_id><inputs><input name='a'>x</input></inputs></ACTION>",
@@ -287,6 +291,56 @@ def test_a_plug_in_says_when_its_blocks_are_certain() -> None:
         patch.setattr(Curly, "markers", unsaid)
         assert called(feed(text, "curly")) == []
         check_stream(list(text), "curly")
+
+
+INVOKE = '<invoke name="core:x"><parameter name="p">text</parameter></invoke>'
+
+
+@pytest.mark.parametrize("size", range(1, 11))
+def test_the_plug_in_of_the_documentation_never_leaks(size: int) -> None:  # F17
+    if find_protocol("invoke") is None:
+        space: dict[str, object] = {}
+        exec(compile(example_source(), "tamis_invoke.py", "exec"), space)
+        register(space["INVOKE"])  # pyright: ignore[reportArgumentType] - the example has no types
+    text = f"before {INVOKE} <inv {INVOKE} after"
+    feds = feed(chunked(text, size), "invoke")
+    assert called(feds) == [("core:x", True)] * 2
+    assert shown(feds) == "before  <inv  after"
+    check_stream(chunked(text, size), "auto", ReadOptions(also=("invoke",)))
+
+
+# --- blocks with findings ---------------------------------------------------------------------------------------------
+
+MISSPELT = "<ACTION><say><text>x</txt></say></ACTION>"
+
+
+def test_text_flows_behind_a_block_that_no_later_tag_can_change() -> None:
+    feds = feed([MISSPELT, " behind", "<ACTION> "])
+    assert [fed.text for fed in feds] == ["", " behind", ""]
+    assert [called([fed]) for fed in feds] == [[], [], [("say", True)]]
+
+
+def test_text_waits_behind_a_block_that_a_later_tag_may_change() -> None:
+    assert shown(feed(["<ACTION><say><text>x</text></ACTION>", " behind"])) == ""
+
+
+MENDED = st.lists(
+    st.sampled_from(
+        [MISSPELT, *("<ACTION>", "</ACTION>", "<T>", "</T>", "<a>x", "</a>", "<b>", "</b>", " y ", "</a></T></ACTION>")]
+        + [f"<ACTION><T><a>x{end}</ACTION>" for end in ("</T></a>", "</a>", "<b>y</a></T>", "</b></T>", "</b> y</a></T>")]
+    ),
+    max_size=9,
+).map("".join)  # fmt: skip
+
+
+@given(MENDED, st.booleans())
+def test_tags_that_do_not_fit_never_give_what_the_end_takes_back(text: str, several: bool) -> None:  # P8, P9
+    check_stream(list(text), options=ReadOptions(allow_multiple_blocks=several))
+
+
+@pytest.mark.parametrize("block", ["<ACTION><w><c>a <b> c</c></w></ACTION>", f"{TAM[:-1]}x"])
+def test_there_is_no_partial_call_behind_the_closing_marker(block: str) -> None:
+    assert [fed.partial for fed in feed([block, " then", " more"])] == [None] * 3
 
 
 # --- places and cost --------------------------------------------------------------------------------------------------

@@ -97,3 +97,20 @@ def test_wrong_params_are_named(client: Client, params: dict[str, Any], words: s
         client.request("tool/convert", params)
     assert caught.value.code == -32602
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_vendors_message_is_taken_as_calls(client: Client, alone: bool) -> None:  # W14
+    calls = [
+        {"id": f"c{n}", "type": "function", "function": {"name": "echo", "arguments": f'{{"n": {n}}}'}} for n in (1, 2)
+    ]
+    message = {"role": "assistant", "content": "So:", "tool_calls": calls, "reasoning_content": "hm"}
+    made = client.request("tool/convert", {"calls": message if alone else [message], "to": "openai"})
+    assert json.loads(made["text"])["tool_calls"] == calls
+    assert [one["path"] for one in made["losses"]] == ["/calls/0/reasoning_content", "/calls/0/content"]
+
+
+def test_a_request_off_the_wire_keeps_its_number(client: Client) -> None:
+    request = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "echo", "arguments": {}}}
+    made = client.request("tool/convert", {"calls": [request], "to": "mcp"})
+    assert (json.loads(made["text"]), made["losses"]) == (request, [])

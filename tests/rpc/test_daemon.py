@@ -246,6 +246,11 @@ def test_reloading_says_what_changed_and_a_bad_file_stops_nothing(client: Client
         ("tool/parse", {"text": 3}, -32602),
         ("tool/parse", [], -32602),
         ("tool/parse", {"text": "x", "protocol": "smtp"}, -32602),
+        ("tool/parse", {"text": "x", "options": {"fencedCalls": "weird"}}, -32602),
+        ("tool/parse", {"text": "x", "options": {"strict": "yes"}}, -32602),
+        ("tool/parse", {"text": "x", "options": {"fenced": "run"}}, -32602),
+        ("tool/list", {"limit": 0}, -32602),
+        ("tool/list", {"cursor": "zz"}, -32602),
         ("tool/execute", {}, -32602),
         ("tool/validate", {}, -32602),
     ],
@@ -476,3 +481,25 @@ def test_a_client_that_does_not_read_stops_nothing(root: Path) -> None:
     reply = json.loads(lines[-1])
     assert reply["id"] == 1
     assert reply["result"]["logsTruncated"] is True
+
+
+def test_words_on_standard_error_fail_a_call_where_the_request_says_so(root: Path, client: Client) -> None:  # ruling 37
+    script = "import json, sys\nsys.stderr.write('careful')\nprint(json.dumps(1))"
+    make_tool(root, "test:wordy", script)
+    client.request("registry/reload", {})
+    text = "<ACTION><test:wordy></test:wordy></ACTION>"
+    asked = [{}, {"stderrFails": True}, {"stderrFails": False}]
+    found = [client.request("tool/executeText", {"text": text, "options": options}) for options in asked]
+    assert [one["results"][0]["status"] for one in found] == ["success", "error", "success"]
+
+
+def test_other_requests_are_answered_and_a_cancel_is_heard_while_a_large_text_is_read(client: Client) -> None:
+    text = "<ACTION><t><a>x</a></t></ACTION>\n" * 60_000
+    number, reading = client.send("tool/parse", {"text": text, "options": {"allowMultipleBlocks": True}})
+    assert client.request("server/health", {})
+    assert not reading.done()
+    client.cancel(number)
+    with pytest.raises(RpcFailure) as error:
+        reading.result(5)
+    assert error.value.code == -32800
+    assert len(client.request("tool/parse", {"text": text[: 33 * 9_000]})["calls"]) == 9_000

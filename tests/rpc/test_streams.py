@@ -95,7 +95,8 @@ def test_protocol_tools_and_options_are_those_of_tool_parse(client: Client) -> N
     closed = client.request("parse/close", {"streamId": name})
     assert closed == client.request("tool/parse", {"text": text, **opening})
     assert [call["args"] for call in closed["calls"]] == [{"html": "<b>x</b>"}] * 2
-    assert calls == closed["calls"]
+    # The last block was repaired: it comes with the next marker, or with the end.
+    assert calls == closed["calls"][:1]
 
 
 def test_streams_do_not_know_each_other(client: Client) -> None:

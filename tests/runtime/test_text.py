@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from msgspec import UNSET
 
 from tamis.protocols.contract import ExecuteTextResult
 from tamis.server.runtime.execute import Surroundings
+from tamis.server.runtime.protocols import load_protocol
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.text import TextOptions, execute_text
 from tests.toolbox import action, make_tool, tam, vcp
@@ -168,9 +170,46 @@ def test_response_and_trailing_text_come_back_byte_for_byte(root: Path) -> None:
 def test_a_dropped_vcp_block_is_told_to_the_model(root: Path) -> None:  # V37, V38
     result = run_text(root, "x\n<<<[TOOL_REQUEST]>>>\ntool_name:「始」echo「末」")
     assert result.results == []
-    assert result.observation.startswith("Observation: Error - Malformed VCP block: line 2, column 1: ")
+    assert result.observation.startswith("<<<[TOOL_RESULT]>>>\n")
+    assert "status:「始」error「末」" in result.observation
+    assert "result:「始」Error - Malformed VCP block: line 2, column 1: " in result.observation
     nameless = run_text(root, "<<<[TOOL_REQUEST]>>>\ntext:「始」x「末」\n<<<[END_TOOL_REQUEST]>>>")
     assert "no tool_name" in nameless.observation
+
+
+def test_a_broken_block_is_told_where_it_stands_in_the_protocols_form(root: Path) -> None:  # A29, V37
+    calls = [
+        '{"name":"echo","arguments":{"text":"1"},"id":"a"}',
+        '{"name":"echo","argu',
+        '{"name":"echo","arguments":{"txt":"3"}}',
+    ]
+    text = "\n".join(f"<tool_call>\n{call}\n</tool_call>" for call in calls)
+    runtime = Runtime(root)
+    assert load_protocol("hermes") == ""
+    around = Surroundings(registry=runtime.registry, settings=runtime.settings)
+    heard: list[str] = []
+    done = asyncio.run(
+        execute_text(
+            runtime.read(text, "hermes"),
+            around,
+            TextOptions(),
+            lambda result: heard.append(result.observation),
+            heard.append,
+        )
+    )
+    assert "\n".join(heard) == done.observation
+    answers = [
+        json.loads(part.partition("</tool_response>")[0])
+        for part in heard[0:3]
+        for part in part.split("<tool_response>")[1:]
+    ]
+    assert [answer.get("name") for answer in answers] == ["echo", None, "echo"]
+    assert [answer.get("tool_call_id") for answer in answers] == ["a", None, None]
+    assert "Malformed HERMES block: line 5, column " in answers[1]["content"]["error"]
+    assert done.results[0].tool_call_id == "a"
+    assert done.results[1].tool_call_id is UNSET
+    assert heard[2].count("?") == 1
+    assert "'text'?." not in heard[2]
 
 
 def test_an_example_in_prose_gives_no_observation(root: Path) -> None:  # F14, ruling 7
