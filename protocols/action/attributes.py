@@ -14,7 +14,7 @@ from tamis.protocols.positions import Span
 _QUOTES = "\"'“”„‘’`"
 _ATTRIBUTE = lazy(
     rf"""\s*+(?:
-        (?P<name>(?:(?!:[{_QUOTES}])[^\s=＝<>{_QUOTES}])++)\s*+(?:(?:[=＝]|:(?=\s*+[{_QUOTES}]))\s*+(?P<value>"[^"]*+"|'[^']*+'|[{_QUOTES}][^{_QUOTES}]*+[{_QUOTES}]|[^\s=]++))?
+        (?P<name>(?>(?:(?!:[{_QUOTES}])[^\s=＝<>{_QUOTES}])+))\s*+(?:(?:[=＝]|:(?=\s*+[{_QUOTES}]))\s*+(?P<value>"[^"]*+"|'[^']*+'|[{_QUOTES}][^{_QUOTES}]*+[{_QUOTES}]|[^\s=]++))?
         | =\s*+(?P<bare>"[^"]*+"|'[^']*+'|[^\s=]++)
         | (?P<junk>[^\s]++)
     )""",

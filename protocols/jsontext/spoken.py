@@ -21,8 +21,8 @@ from tamis.protocols.model import Diag, Edit, Fix, Piece, Value
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
-STRING = r'"""(?:[^"\\]++|"(?!""))*+"""|"(?:[^"\\]++|\\.)*+"|' + r"'(?:[^'\\]++|\\.)*+'"
-COMMENT = r"//[^\n\r]*+|#[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/"
+STRING = r'"""(?:[^"\\]|"{1,2}+[^"\\])*+"""|"(?:[^"\\]++|\\.)*+"|' + r"'(?:[^'\\]++|\\.)*+'"
+COMMENT = r"//[^\n\r]*+|#[^\n\r]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/"
 INVISIBLE = "\u00a0\u3000\u200b-\u200f\u2060\ufeff"
 
 _TOKEN = lazy(
