@@ -41,6 +41,28 @@ class Interpreters(msgspec.Struct, frozen=True):
     bun: str | None = None
 
 
+class Environment(msgspec.Struct, frozen=True):
+    """A finished dependency environment, shown read-only at `/env`.
+
+    `path` is its folder on the host. Python: a virtual environment, whose `bin/python` runs the script. JavaScript:
+    a folder with `node_modules`, which is also shown as `/tool/node_modules` where `/tool` has an empty folder of that
+    name, and found by its path otherwise.
+    """
+
+    kind: Literal["python", "javascript"]
+    path: str
+
+
+class Program(msgspec.Struct, frozen=True):
+    """A program of the operator's to run instead of a script, such as an installer or a runtime of the operator's own.
+
+    `command` is what runs inside; `binds` are (host path, path inside) shown read-only for it.
+    """
+
+    command: tuple[str, ...]
+    binds: tuple[tuple[str, str], ...] = ()
+
+
 class Mount(msgspec.Struct, frozen=True):
     """A granted host path. `dest` empty: below `/tool` when inside the tool folder, else the same path."""
 
@@ -68,7 +90,11 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     write: tuple[Mount, ...] = ()
     hosts: tuple[str, ...] = ()
     allow_cidrs: tuple[str, ...] = ()
+    pin: tuple[tuple[str, str], ...] = ()
+    """(name, address): these names are not looked up; the operator says where they are."""
     env: dict[str, str] = {}
+    environment: Environment | None = None
+    program: Program | None = None
     interpreters: Interpreters = Interpreters()
 
 

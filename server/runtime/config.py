@@ -20,7 +20,7 @@ FILE_NAME = "tamis.toml"
 MAX_FILE_BYTES = 1024 * 1024
 
 # A mistake in one of these must not open what was meant to be closed; an unknown name there may be a misspelled bound.
-_BINDING_NAMES = ("policy", "sandbox", "profile", "tools", "onConflict")
+_BINDING_NAMES = ("policy", "sandbox", "dependencies", "profile", "tools", "onConflict")
 _BINDING = tuple(f"{FILE_NAME}: {what}'{name}" for what in ("", "unknown setting ") for name in _BINDING_NAMES)
 
 
@@ -31,6 +31,7 @@ class Policy(msgspec.Struct, rename="camel", frozen=True):
     write_roots: tuple[str, ...] = ()
     allow_hosts: tuple[str, ...] = ()
     allow_cidrs: tuple[str, ...] = ()
+    pin: dict[str, str] = {}
     capabilities: tuple[str, ...] = ()
     require_confirmation: Literal["never", "writes", "always"] = "never"
     approval_timeout_ms: int = 300_000
@@ -64,6 +65,15 @@ class SandboxSettings(msgspec.Struct, rename="camel", frozen=True):
     interpreters: Interpreters = Interpreters()
 
 
+class DependencySettings(msgspec.Struct, rename="camel", frozen=True):
+    """Where tools' dependencies come from, and how much of them is kept."""
+
+    install: Literal["auto", "off"] = "auto"
+    indexes: tuple[str, ...] = ()
+    cache_bytes: int = 4_294_967_296
+    wall_ms: int = 120_000
+
+
 class ProtocolSettings(msgspec.Struct, rename="camel", frozen=True):
     """How calls are read."""
 
@@ -86,6 +96,7 @@ class Settings(msgspec.Struct, rename="camel", frozen=True):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     policy: Policy = Policy()
     sandbox: SandboxSettings = SandboxSettings()
+    dependencies: DependencySettings = DependencySettings()
     resources: dict[str, str] = {}
     protocol: ProtocolSettings = ProtocolSettings()
     lint: dict[str, Any] = {}

@@ -376,7 +376,7 @@ async def _run(
     result: ExecutionResult,
 ) -> None:
     # Loaded on the first run only: reading and listing need no sandbox.
-    from tamis.sandbox.backend import run
+    from tamis.sandbox.runner import run
 
     target = _target(tool, args)
     handler = target.handler

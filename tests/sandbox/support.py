@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tamis.sandbox import backend
+from tamis.sandbox import runner
 from tamis.sandbox.model import Limits, RunOutcome, RunRequest
 
 IS_ROOT = os.geteuid() == 0
@@ -26,11 +26,11 @@ def request(folder: str, script: str = "tool.py", language: Any = "python", **mo
 
 
 def run(wanted: RunRequest, **more: Any) -> RunOutcome:
-    return asyncio.run(backend.run(wanted, **more))
+    return asyncio.run(runner.run(wanted, **more))
 
 
 def run_without(wanted: RunRequest, *layers: str) -> RunOutcome:
-    return asyncio.run(backend.run_without(wanted, frozenset(layers)))
+    return asyncio.run(runner.run_without(wanted, frozenset(layers)))
 
 
 def run_source(parent: Path, source: str, **more: Any) -> RunOutcome:

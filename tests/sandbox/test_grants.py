@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import backend
+from tamis.sandbox import runner
 from tamis.sandbox.model import Mount
 from tests.sandbox import support
 
@@ -61,7 +61,7 @@ def test_a_second_run_may_change_what_the_first_wrote(tmp_path: Path, place: Pat
     wanted = support.request(support.tool_folder(tmp_path, source), write=(Mount(str(place)),))
 
     async def main() -> None:
-        for outcome in await asyncio.gather(*(backend.run(wanted) for _ in range(4))):
+        for outcome in await asyncio.gather(*(runner.run(wanted) for _ in range(4))):
             assert outcome.kind == "ok", outcome
 
     asyncio.run(main())

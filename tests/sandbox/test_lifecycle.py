@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import backend, launch, lifeline, watchdog
+from tamis.sandbox import runner, launch, lifeline, watchdog
 from tamis.sandbox.model import Limits, RunOutcome
 from tests.sandbox import support
 
@@ -21,10 +21,10 @@ DAEMON = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
 from tests.sandbox import support
-from tamis.sandbox import backend
+from tamis.sandbox import runner
 async def main():
     wanted = support.request(sys.argv[2])
-    await asyncio.gather(*(backend.run(wanted, on_output=lambda *_: print("up", flush=True)) for _ in range(3)))
+    await asyncio.gather(*(runner.run(wanted, on_output=lambda *_: print("up", flush=True)) for _ in range(3)))
 print("start", flush=True)
 asyncio.run(main())
 """
@@ -101,7 +101,7 @@ def test_killing_the_daemon_at_any_moment_leaves_no_process(tmp_path: Path, requ
         folder = support.tool_folder(tmp_path, HANG, name)
         code = DAEMON.replace("support.request(sys.argv[2])", f"support.request(sys.argv[2], {name!r})")
         code = code.replace(
-            'print("start"', 'backend._run; from tamis.sandbox import probe; probe.probe(); print("start"'
+            'print("start"', 'runner._run; from tamis.sandbox import probe; probe.probe(); print("start"'
         )
         here = str(Path(__file__).parents[2])
         process = subprocess.Popen([sys.executable, "-c", code, here, folder], stdout=subprocess.PIPE, cwd="/")
@@ -121,8 +121,8 @@ def test_killing_the_daemon_leaves_processes_without_die_with_parent(tmp_path: P
     folder = support.tool_folder(tmp_path, HANG, name)
     code = DAEMON.replace("support.request(sys.argv[2])", f"support.request(sys.argv[2], {name!r})")
     code = code.replace(
-        'backend.run(wanted, on_output=lambda *_: print("up", flush=True))',
-        'backend.run_without(wanted, frozenset(["die-with-parent"]))',
+        'runner.run(wanted, on_output=lambda *_: print("up", flush=True))',
+        'runner.run_without(wanted, frozenset(["die-with-parent"]))',
     )
     here = str(Path(__file__).parents[2])
     process = subprocess.Popen([sys.executable, "-c", code, here, folder], stdout=subprocess.DEVNULL, cwd="/")
@@ -151,7 +151,7 @@ def test_cancel_event_ends_the_run_at_once(tmp_path: Path) -> None:
             cancelled.set()
 
         started = time.monotonic()
-        return await backend.run(wanted, on_output=first_output, cancelled=cancelled), time.monotonic() - started
+        return await runner.run(wanted, on_output=first_output, cancelled=cancelled), time.monotonic() - started
 
     outcome, seconds = asyncio.run(main())
     assert outcome.kind == "cancelled"
@@ -162,7 +162,7 @@ def test_cancelling_the_task_waits_for_the_end_of_the_tree(tmp_path: Path) -> No
     async def main() -> list[int]:
         up = asyncio.Event()
         wanted = support.request(support.tool_folder(tmp_path, HANG))
-        task = asyncio.create_task(backend.run(wanted, on_output=lambda *_: up.set()))
+        task = asyncio.create_task(runner.run(wanted, on_output=lambda *_: up.set()))
         await up.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -197,7 +197,7 @@ def test_many_calls_leave_descriptors_and_processes_flat(tmp_path: Path, request
         seen: list[tuple[int, int]] = []
         for _ in range(4):
             for _ in range(calls // 40):
-                outcomes = await asyncio.gather(*(backend.run(wanted) for _ in range(10)))
+                outcomes = await asyncio.gather(*(runner.run(wanted) for _ in range(10)))
                 assert {outcome.kind for outcome in outcomes} == {"ok"}, outcomes
             seen.append((len(os.listdir("/proc/self/fd")), len(children())))
         return seen
