@@ -13,8 +13,8 @@ import msgspec
 
 from tamis.sandbox import launch, watchdog
 from tamis.sandbox.classify import Ending
+from tamis.sandbox.job import SHM_BYTES, Plan
 from tamis.sandbox.model import STDERR_DRAIN_BYTES, Limits, Unavailable
-from tamis.sandbox.plan import SHM_BYTES, Plan
 from tamis.sandbox.pump import Sink, Source
 
 DRAIN_SECONDS = 0.25
@@ -53,26 +53,36 @@ async def execute(
 
     `beside` is run beside the script from its start on; if it fails, the run is ended and its error raised. Raises `Unavailable`, with what bubblewrap said, when the sandbox did not come up.
     """
-    launched = launch.spawn(plan, opened, seccomp)
-    run = _Run(launched, limits, on_output)
+    standing = await stand_up(plan, opened=opened, limits=limits, seccomp=seccomp)
     try:
-        try:
-            await launch.prepare(launched, plan)
-        except Unavailable as error:
-            launched.kill()
-            await run.drain(1.0)
-            said = bytes(run.stderr.kept).decode("utf-8", "replace").strip()
-            raise Unavailable(said or error.reason, error.remedy) from error
-        run.start(stdin, watched=watched, cancelled=cancelled)
+        standing.go(stdin, watched=watched, on_output=on_output, cancelled=cancelled)
         if beside is not None:
-            run.beside(beside())
-        ending = await run.wait()
-        return await run.finish(ending)
+            standing.beside(beside())
+        return await standing.ended()
     finally:
-        # also when this task is cancelled: the whole tree is ended and waited for before anything else goes on
-        run.stop()
-        await _undisturbed(run.reap())
-        launched.close()
+        await standing.discard()
+
+
+async def stand_up(plan: Plan, *, opened: Mapping[str, int], limits: Limits, seccomp: bytes) -> Standing:
+    """A sandbox that is set up, limited, and waits at its gate; the caller must `discard` it.
+
+    Raises `Unavailable`, with what the sandbox's program said, when it did not come up; then nothing of it is left.
+    """
+    launched = launch.spawn(plan, opened, seccomp)
+    standing = Standing(launched, limits)
+    try:
+        await launch.prepare(launched, plan)
+    except BaseException as error:
+        said = ""
+        if isinstance(error, Unavailable):
+            launched.kill()
+            await standing.drain(1.0)
+            said = bytes(standing.stderr.kept).decode("utf-8", "replace").strip()
+        await standing.discard()
+        if isinstance(error, Unavailable):
+            raise Unavailable(said or error.reason, error.remedy) from error
+        raise
+    return standing
 
 
 async def _undisturbed(work: Awaitable[None]) -> None:
@@ -88,8 +98,10 @@ async def _undisturbed(work: Awaitable[None]) -> None:
         raise asyncio.CancelledError
 
 
-class _Run:
-    def __init__(self, launched: launch.Launched, limits: Limits, on_output: OnOutput | None) -> None:
+class Standing:
+    """One sandbox from its gate to its verified end."""
+
+    def __init__(self, launched: launch.Launched, limits: Limits) -> None:
         self._loop = asyncio.get_running_loop()
         self._launched = launched
         self._limits = limits
@@ -102,17 +114,20 @@ class _Run:
         self._reaped = False
         self._cpu_ms = 0.0
         self._max_rss = 0
-        fds = launched.fds
         self._loop.add_reader(launched.monitor_fd, self._monitor_ended)
-        self._on_output = on_output
+        self._on_output: OnOutput | None = None
         self.stdout: Sink | None = None
         self.stderr = Sink(
-            fds.take("stderr"),
+            launched.fds.take("stderr"),
             keep=limits.stderr_bytes,
             allow=max(STDERR_DRAIN_BYTES, limits.stderr_bytes),
             on_over=lambda: self._end("stderr"),
-            on_piece=(lambda piece: on_output("stderr", piece)) if on_output else None,
+            on_piece=lambda piece: self._show("stderr", piece),
         )
+
+    def _show(self, stream: Literal["stdout", "stderr"], piece: bytes) -> None:
+        if self._on_output is not None:
+            self._on_output(stream, piece)
 
     def _end(self, ending: Ending) -> None:
         if not self._ending.done():
@@ -123,18 +138,26 @@ class _Run:
         self._monitor_gone.set()
         self._end("exit")
 
-    def start(self, stdin: bytes, *, watched: bool, cancelled: asyncio.Event | None) -> None:
+    def go(
+        self,
+        stdin: bytes,
+        *,
+        watched: bool = True,
+        on_output: OnOutput | None = None,
+        cancelled: asyncio.Event | None = None,
+    ) -> None:
+        """Open the gate, write the input and start every clock."""
         launched = self._launched
+        self._on_output = on_output
         if cancelled is not None:
             self._tasks.append(self._loop.create_task(self._when(cancelled)))
         launched.go()
-        on_output = self._on_output
         self.stdout = Sink(
             launched.fds.take("stdout"),
             keep=self._limits.stdout_bytes,
             allow=self._limits.stdout_bytes,
             on_over=lambda: self._end("stdout"),
-            on_piece=(lambda piece: on_output("stdout", piece)) if on_output else None,
+            on_piece=lambda piece: self._show("stdout", piece),
         )
         self._timer = self._loop.call_later(self._limits.wall_ms / 1000, self._end, "wall")
         self._source = Source(launched.fds.take("stdin"), stdin)
@@ -144,6 +167,8 @@ class _Run:
             self._tasks.append(self._loop.create_task(watching))
 
     def beside(self, work: Awaitable[None]) -> None:
+        """Run this beside the script; if it fails, the run is ended and its error raised by `ended`."""
+
         async def helped() -> None:
             try:
                 await work
@@ -157,16 +182,15 @@ class _Run:
         await cancelled.wait()
         self._end("cancelled")
 
-    async def wait(self) -> Ending:
-        return await self._ending
-
-    async def finish(self, ending: Ending) -> Ended:
+    async def ended(self) -> Ended:
+        """Wait for the end, whatever brings it, end what is left, and say what happened."""
+        ending = await self._ending
         wall_ms = (time.monotonic() - self._launched.started) * 1000
         if ending == "exit":
             # a stream that something still holds open is not waited for (S4): the whole namespace is ending
             await self.drain(DRAIN_SECONDS)
         self._launched.kill()
-        await self.reap()
+        await self._reap()
         await self.drain(DRAIN_SECONDS)
         status = self._launched.status
         exit_code = None
@@ -190,13 +214,20 @@ class _Run:
         )
 
     async def drain(self, seconds: float) -> None:
+        """Wait for the end of both streams, at most this long."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 if self.stdout is not None:
                     await self.stdout.ended.wait()
                 await self.stderr.ended.wait()
 
-    def stop(self) -> None:
+    async def discard(self) -> None:
+        """End all of it, wait until it is gone, release everything; also when this task is cancelled meanwhile."""
+        self._stop()
+        await _undisturbed(self._reap())
+        self._launched.close()
+
+    def _stop(self) -> None:
         for task in self._tasks:
             task.cancel()
         if self._timer is not None:
@@ -208,7 +239,7 @@ class _Run:
                 sink.close()
         self._launched.kill()
 
-    async def reap(self) -> None:
+    async def _reap(self) -> None:
         """Wait until the monitor and the namespace's init, thus all in it, are gone, and collect their usage."""
         if self._reaped:
             return

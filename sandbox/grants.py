@@ -12,8 +12,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from tamis.sandbox.job import Grant
 from tamis.sandbox.model import Mount, PathRefused, RunRequest
-from tamis.sandbox.plan import Grant
 from tamis.sandbox.walk import Opened, open_absolute, open_beneath, relative_parts
 
 _NEVER = ("/proc", "/sys", "/dev", "/run", "/boot", "/var/run")
@@ -154,7 +154,7 @@ def require_readable(folder: Opened, script: str) -> None:
     try:
         _require(current, folder.path, 0o5, folder.path)
         shown = folder.path
-        for name in script.split("/"):
+        for name in script.split("/") if script else ():
             following = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=current)
             os.close(current)
             current = following

@@ -9,8 +9,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from tamis.sandbox.job import Binary, Layout
 from tamis.sandbox.model import Unavailable
-from tamis.sandbox.plan import Binary, Layout
 
 _ROOT_NAMES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SHARED = (

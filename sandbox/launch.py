@@ -21,8 +21,8 @@ from pathlib import Path
 import msgspec
 
 from tamis.sandbox import lifeline
+from tamis.sandbox.job import Arg, ArgFile, Plan
 from tamis.sandbox.model import Unavailable
-from tamis.sandbox.plan import Arg, Fd, Plan
 from tamis.sandbox.watchdog import tree
 
 SETUP_SECONDS = 10.0
@@ -182,20 +182,20 @@ def _pipe(fds: Descriptors, read_name: str, write_name: str) -> None:
     fds.put(write_name, writing)
 
 
-def _resolve(args: Sequence[Arg], fds: Descriptors, used: set[int]) -> list[str]:
+def _words(args: Sequence[Arg], fds: Descriptors, used: set[int]) -> list[str]:
+    """The arguments with every stand-in as the number of its descriptor, which is noted in `used`."""
     out: list[str] = []
     for arg in args:
-        if isinstance(arg, Fd):
-            number = fds.number(arg.name)
-            used.add(number)
-            out.append(str(number))
-        else:
+        if isinstance(arg, str):
             out.append(arg)
+            continue
+        if isinstance(arg, ArgFile):
+            content = b"".join(os.fsencode(word) + b"\0" for word in _words(arg.args, fds, used))
+            fds.put(arg.name, memory_file(arg.name, content))
+        number = fds.number(arg.name)
+        used.add(number)
+        out.append(str(number))
     return out
-
-
-def _argument_file(fds: Descriptors, name: str, args: list[str]) -> int:
-    return fds.put(name, memory_file(name, b"".join(os.fsencode(arg) + b"\0" for arg in args)))
 
 
 def spawn(plan: Plan, opened: Mapping[str, int], seccomp: bytes) -> Launched:
@@ -209,27 +209,14 @@ def spawn(plan: Plan, opened: Mapping[str, int], seccomp: bytes) -> Launched:
         for name, content in plan.data.items():
             fds.put(name, memory_file(name, content))
         fds.put("seccomp", memory_file("seccomp", seccomp))
-        _pipe(fds, "status-read", "status")
-        _pipe(fds, "block", "block-write")
+        for name in plan.reports:
+            _pipe(fds, f"{name}-read", name)
+        for name in plan.holds:
+            _pipe(fds, name, f"{name}-write")
         _pipe(fds, "stdin-read", "stdin")
         _pipe(fds, "stdout", "stdout-write")
         _pipe(fds, "stderr", "stderr-write")
-        inner = [
-            plan.inner_binary,
-            "--args",
-            str(_argument_file(fds, "args", _resolve(plan.options, fds, used))),
-            "--",
-            *_resolve(plan.command, fds, used),
-        ]
-        used.add(fds.number("args"))
-        if plan.stage:
-            _pipe(fds, "stage-status-read", "stage-status")
-            _pipe(fds, "stage-block", "stage-block-write")
-            number = _argument_file(fds, "stage-args", _resolve(plan.stage, fds, used))
-            used.add(number)
-            argv = [plan.binary, "--args", str(number), "--", *plan.drop, *inner]
-        else:
-            argv = inner
+        argv = _words(plan.argv, fds, used)
         process = subprocess.Popen(
             argv,
             stdin=fds.number("stdin-read"),
@@ -245,16 +232,9 @@ def spawn(plan: Plan, opened: Mapping[str, int], seccomp: bytes) -> Launched:
     except BaseException:
         fds.close()
         raise
-    kept = (
-        "status-read",
-        "block-write",
-        "stdin",
-        "stdout",
-        "stderr",
-        "stage-status-read",
-        "stage-block-write",
-        "handoff-ours",
-    )
+    kept = {"stdin", "stdout", "stderr", "handoff-ours"}
+    kept.update(f"{name}-read" for name in plan.reports)
+    kept.update(f"{name}-write" for name in plan.holds)
     try:
         launched = Launched(process, fds)
     except OSError:
@@ -273,16 +253,16 @@ async def prepare(launched: Launched, plan: Plan) -> None:
     launched.status = StatusLines(launched.fds.take("status-read"))
     try:
         async with asyncio.timeout(SETUP_SECONDS):
-            if plan.stage:
+            if "stage-status" in plan.reports:
                 launched.stage_status = StatusLines(launched.fds.take("stage-status-read"))
                 _hold(launched, await launched.stage_status.wait_for("child-pid"))
                 _limit(launched.outer_pid, plan)
                 os.write(launched.fds.number("stage-block-write"), b"g")
                 launched.fds.close("stage-block-write")
             pid = await launched.status.wait_for("child-pid")
-            if plan.stage and pid is not None:
+            if launched.stage_status is not None and pid is not None:
                 pid = _seen_from_here(pid, launched.outer_pid)
-            if not plan.stage:
+            if launched.stage_status is None:
                 _hold(launched, pid)
                 _limit(launched.outer_pid, plan)
             if pid is None:

@@ -39,14 +39,18 @@ class Interpreters(msgspec.Struct, frozen=True):
     python: str | None = None
     nodejs: str | None = None
     bun: str | None = None
+    uv: str | None = None
+    python_runner: Literal["python", "uv"] = "python"
+    """`uv`: Python scripts are started by `uv run`."""
+    nodejs_runner: Literal["node", "bun"] = "node"
+    """`bun`: Node.js scripts are run by `bun run`."""
 
 
 class Environment(msgspec.Struct, frozen=True):
     """A finished dependency environment, shown read-only at `/env`.
 
     `path` is its folder on the host. Python: a virtual environment, whose `bin/python` runs the script. JavaScript:
-    a folder with `node_modules`, which is also shown as `/tool/node_modules` where `/tool` has an empty folder of that
-    name, and found by its path otherwise.
+    a folder with `node_modules`, which also stands as `/node_modules`, where Node and bun look after the script's own.
     """
 
     kind: Literal["python", "javascript"]
@@ -56,7 +60,7 @@ class Environment(msgspec.Struct, frozen=True):
 class Program(msgspec.Struct, frozen=True):
     """A program of the operator's to run instead of a script, such as an installer or a runtime of the operator's own.
 
-    `command` is what runs inside; `binds` are (host path, path inside) shown read-only for it.
+    `command` is what runs inside, with `/tool` as its folder; `binds` are (host path, path inside) shown read-only for it.
     """
 
     command: tuple[str, ...]
@@ -73,7 +77,8 @@ class Mount(msgspec.Struct, frozen=True):
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One run of one script.
 
-    `folder` is the tool folder as a real absolute path, shown read-only as `/tool`; `script` is relative to it.
+    `folder` is the tool folder as a real absolute path, shown read-only as `/tool`; `script` is relative to it (empty when
+    a `program` is run that needs none).
     `read` and `write` are grants that the caller's policy has already allowed. A non-empty `hosts` opens the egress
     proxy for these names; without it there is no network at all. `env` is added to a minimal environment.
     """
@@ -96,6 +101,13 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     environment: Environment | None = None
     program: Program | None = None
     interpreters: Interpreters = Interpreters()
+
+
+class Denial(msgspec.Struct, frozen=True):
+    """A target that the egress proxy refused to the script: `host:port`, and the reason that the script was told."""
+
+    target: str
+    reason: str
 
 
 class SandboxInfo(msgspec.Struct, frozen=True):
@@ -131,6 +143,10 @@ class RunOutcome(msgspec.Struct, frozen=True, kw_only=True):
     error_type: ErrorType = ""
     suspected: bool = False
     denied_hosts: tuple[str, ...] = ()
+    denials: tuple[Denial, ...] = ()
+    """The same targets with their reasons, also when the script went on and succeeded."""
+    reached_hosts: tuple[str, ...] = ()
+    """`host:port` of what the proxy let through, each once."""
     violations: tuple[str, ...] = ()
     sandbox: SandboxInfo = SandboxInfo()
 

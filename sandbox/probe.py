@@ -19,9 +19,10 @@ from pathlib import Path
 import msgspec
 
 from tamis.sandbox import engine, grants, host, seccomp
+from tamis.sandbox.bubblewrap import build
 from tamis.sandbox.interpreters import Interpreter
+from tamis.sandbox.job import LAYERS, Binary, Job
 from tamis.sandbox.model import Limits, Probe, Unavailable
-from tamis.sandbox.plan import LAYERS, Binary, Job, build
 from tamis.sandbox.walk import open_absolute
 
 RETRY_SECONDS = 600.0
@@ -158,7 +159,9 @@ def _look() -> Probe:
         available=True,
         version=binary.version,
         path=binary.path,
-        layers=tuple(layer for layer in LAYERS if root or layer not in ("uid-drop", "proc-sys")),
+        layers=tuple(
+            layer for layer in LAYERS if layer != "cgroup" and (root or layer not in ("uid-drop", "proc-sys"))
+        ),
         memory="rlimit+watchdog",
         network="namespace",
         pids="rlimit",
@@ -205,7 +208,7 @@ def _try(binary: Binary, filter_bytes: bytes) -> None:
             grants=tuple(opening.grants),
             uid=64_999 if root else None,
             setpriv=host.find_setpriv() if root else "",
-            command=("/bin/sh", "-c", _CHECKS),
+            program=("/bin/sh", "-c", _CHECKS),
         )
 
         async def once() -> engine.Ended:

@@ -17,9 +17,11 @@ from contextlib import AsyncExitStack
 import msgspec
 
 from tamis.sandbox import classify, engine, grants, host, probe, seccomp
+from tamis.sandbox.bubblewrap import build
 from tamis.sandbox.engine import OnOutput
 from tamis.sandbox.handoff import LISTENER, Handoff
 from tamis.sandbox.interpreters import Interpreter, Missing, find_interpreter
+from tamis.sandbox.job import LAYERS, Job
 from tamis.sandbox.model import (
     Probe,
     Refusal,
@@ -29,8 +31,7 @@ from tamis.sandbox.model import (
     Unavailable,
     size,
 )
-from tamis.sandbox.plan import LAYERS, Job, build
-from tamis.sandbox.walk import resolve_script
+from tamis.sandbox.walk import Opened, open_absolute, resolve_script
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _ENV_RESERVED = frozenset(
@@ -165,7 +166,7 @@ async def _checked_run(
         return msgspec.structs.replace(early, sandbox=info)
     if cancelled is not None and cancelled.is_set():
         return RunOutcome(kind="cancelled", message="the run was cancelled before it began", sandbox=info)
-    found = find_interpreter(request.language, request.interpreters)
+    found = _interpreter(request)
     if isinstance(found, Missing):
         return RunOutcome(
             kind="unavailable", error_type="SandboxUnavailable", message=found.reason, remedy=found.remedy, sandbox=info
@@ -183,12 +184,15 @@ async def _checked_run(
     uid = next_uid() if os.geteuid() == 0 else None
     async with AsyncExitStack() as cleaning:
         cleaning.callback(opening.close)
-        script = resolve_script(request.folder, request.script)
-        cleaning.callback(script.close)
-        opening.add("tool", script.folder, "/tool", writable=False)
-        grants.open_grants(request, script.folder, opening)
+        folder, script = _open_tool(request, cleaning)
+        opening.add("tool", folder, "/tool", writable=False)
+        grants.open_grants(request, folder, opening)
+        if request.environment is not None:
+            opening.add(
+                "environment", open_absolute(os.path.realpath(request.environment.path)), "/env", writable=False
+            )
         if uid is not None:
-            grants.require_readable(script.folder, script.path)
+            grants.require_readable(folder, script)
         writable = [opening.opened[grant.fd] for grant in opening.grants if grant.writable]
         if uid is not None:
             ownership = grants.Ownership(uid)
@@ -198,7 +202,7 @@ async def _checked_run(
                 await cleaning.enter_async_context(lock)
                 cleaning.callback(ownership.take_back)
                 ownership.lend(folder)
-        job = _job(request, found, script.path, opening, uid, without)
+        job = _job(request, found, script, opening, uid, without)
         opened = {name: item.fd for name, item in opening.opened.items()}
         network: Handoff | None = None
         if listening is not None:
@@ -231,6 +235,23 @@ async def _checked_run(
     return msgspec.structs.replace(outcome, denied_hosts=denied)
 
 
+def _open_tool(request: RunRequest, cleaning: AsyncExitStack) -> tuple[Opened, str]:
+    """The tool's folder and the script's path below it, both walked; the path is empty for a program without a script."""
+    if request.program is not None and not request.script:
+        folder = open_absolute(request.folder)
+        cleaning.callback(folder.close)
+        return folder, ""
+    script = resolve_script(request.folder, request.script)
+    cleaning.callback(script.close)
+    return script.folder, script.path
+
+
+def _interpreter(request: RunRequest) -> Interpreter | Missing:
+    if request.program is not None:
+        return Interpreter(request.language, request.program.command[0], request.program.binds)
+    return find_interpreter(request.language, request.interpreters)
+
+
 def _filter() -> bytes:
     try:
         return seccomp.filter_bytes(seccomp.supported_machine())
@@ -256,6 +277,8 @@ def _job(
         env=tuple(request.env.items()),
         limits=request.limits,
         grants=tuple(opening.grants),
+        environment=request.environment.kind if request.environment is not None else "",
+        program=request.program.command if request.program is not None else (),
         uid=uid,
         setpriv=host.find_setpriv() if uid is not None else "",
         without=without,

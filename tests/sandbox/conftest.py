@@ -7,7 +7,7 @@ import os
 import pytest
 
 from tamis.sandbox import host
-from tamis.sandbox.plan import Binary
+from tamis.sandbox.job import Binary
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tamis.sandbox import host, lifeline, probe, watchdog
+from tamis.sandbox.job import Binary
 from tamis.sandbox.model import Unavailable
-from tamis.sandbox.plan import Binary
 from tests.sandbox import support
 
 
