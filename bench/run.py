@@ -27,9 +27,14 @@ PARTS = {
     "growth": "growth:bench_growth",
     "memory": "growth:bench_memory",
     "rpc": "daemon:bench_rpc",
+    "environments": "environments:bench_environments",
     "check": "checking:bench_check",
     "write": "writing:bench_write",
     "corpus": "processes:bench_corpus",
+    "sandbox": "sandbox:bench_sandbox",
+    "sandbox-rate": "sandbox:bench_rate",
+    "sandbox-kill": "sandbox:bench_kill",
+    "sandbox-idle": "sandbox:bench_idle",
 }
 """Name on the command line: where the function is that gives the part's table."""
 HEAD = """# Benchmarks

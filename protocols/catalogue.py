@@ -293,6 +293,12 @@ _ENTRIES = (
     _e("MF533", "integrity-form", "error", "'{v}' is not of the form sha256-<base64 of 32 bytes>"),
     _e("MF534", "dependency-range", "error", "'{v}' is not a version range"),
     _e("MF535", "parameters-not-object", "error", "parameters must describe an object, not {received}"),
+    _e(
+        "MF536",
+        "custom-runtime",
+        "warning",
+        "'{v}' is none of {list}; the tool runs only where sandbox.runtimes.{v} says how",
+    ),
     _e("MF540", "script-missing", "error", "The script '{v}' does not exist beside the manifest{hint}"),
     _e(
         "MF541",

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from html import escape
+from typing import cast
 
 import msgspec
 from msgspec import UNSET
@@ -32,7 +33,15 @@ _BLOCK_MARK = lazy(r"<{2,4}(?=\[(?i:(?:END_)?TOOL_(?:RESULT|DEFINITION))\]>{2,4}
 _ESCAPE_MARK = lazy("「(?=[始末](?i:ESCAPE)」)")
 
 # Everything but tab and line end that a terminal, a log or a prompt could take for more than text (D74).
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# What a terminal takes for a command (ECMA-48): CSI, OSC, the other strings (DCS, SOS, PM, APC), two-character escapes. No part
+# can hold its own beginning, so that each character is looked at once.
+_SEQUENCE = re.compile(
+    r"(?:\x1b\[|\x9b)[\x30-\x3f]*+[\x20-\x2f]*+[\x40-\x7e]"
+    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d]*+(?:\x07|\x1b\\|\x9c)"
+    r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x90\x98\x9c\x9e\x9f]*+(?:\x1b\\|\x9c)"
+    r"|\x1b[\x20-\x2f]*+[\x30-\x7e]"
+)
 
 _NOT_RUN = {
     "denied": "the user denied it (用户拒绝了该操作)",
@@ -48,9 +57,33 @@ def plain(text: str) -> str:
     return _CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", text.replace("\r\n", "\n"))
 
 
+def readable(text: str) -> str:
+    """What a script wrote, as ``plain`` text without the sequences that only a terminal understands."""
+    return plain(_SEQUENCE.sub("", text))
+
+
 def value_text(value: object) -> str:
-    """A result as it is shown: a text as it is, anything else as JSON on one line."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """A result as it is shown: a text as it reads, anything else as JSON on one line."""
+    return readable(value) if isinstance(value, str) else _json_text(value)
+
+
+def _json_text(value: object) -> str:
+    """JSON on one line, whose texts hold no terminal sequences and no bare control or direction characters."""
+    text = json.dumps(value, ensure_ascii=False)
+    if "\\u001b" in text or _CONTROL.search(text):
+        text = plain(json.dumps(_without_sequences(value), ensure_ascii=False))
+    return text
+
+
+def _without_sequences(value: object) -> object:
+    if isinstance(value, str):
+        return _SEQUENCE.sub("", value)
+    if isinstance(value, list):
+        return [_without_sequences(item) for item in cast("list[object]", value)]
+    if isinstance(value, dict):
+        members = cast("dict[str, object]", value).items()
+        return {_SEQUENCE.sub("", name): _without_sequences(item) for name, item in members}
+    return value
 
 
 def style_of(protocol: str, shape: str = "") -> Style:
@@ -208,10 +241,18 @@ def unknown_tool(tool_id: str, known: list[str]) -> tuple[str, str | None]:
     return f"Unknown tool ID '{plain(tool_id[:256])}'{hint(found)}", found
 
 
+def _is_dry_run(result: ExecutionResult) -> bool:
+    """Whether everything was checked and nothing ran; a tool's own output of that form has an attempt behind it."""
+    output: object = result.output
+    return result.attempts == 0 and isinstance(output, dict) and cast("dict[str, object]", output).get("dryRun") is True
+
+
 def _sentence(result: ExecutionResult, name: str, word: str, shorten: Shorten) -> str:
     if result.status == "success":
         value: Json = None if result.output is UNSET else result.output
-        shown = value_text(value) if word == "Result" else json.dumps(value, ensure_ascii=False)
+        shown = value_text(value) if word == "Result" else _json_text(value)
+        if _is_dry_run(result):
+            return f"Tool {name} was not executed: this was a dry run, and the call can run. {word}: {shorten(shown)}"
         return f"Tool {name} executed successfully. {word}: {shorten(shown)}"
     if result.status == "accepted":
         return f"Tool {name} was started as task {result.task_id}."
@@ -240,10 +281,10 @@ def _ended(message: str, shorten: Shorten) -> str:
 
 
 def _vcp_block(result: ExecutionResult, request_id: str, shorten: Shorten) -> str:
-    if result.status == "success":
+    if result.status == "success" and not _is_dry_run(result):
         status, shown = "success", shorten(value_text(None if result.output is UNSET else result.output))
     else:
-        status = "denied" if result.status == "denied" else "error"
+        status = result.status if result.status in ("denied", "success") else "error"
         shown = _sentence(result, result.tool_id, "Result", shorten)
     fields = {
         "request_id": request_id,

@@ -13,7 +13,8 @@ import msgspec
 
 from tamis.sandbox.model import ErrorType, Kind, Language, LimitName, Limits, size
 
-Ending = Literal["exit", "wall", "stdout", "stderr", "memory", "files", "cancelled"]
+Ending = Literal["exit", "wall", "stdout", "stderr", "memory", "files", "oom", "cancelled"]
+"""`oom`: ended because the kernel had ended a part of the run; what the group saw tells why."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -26,6 +27,15 @@ class Verdict(msgspec.Struct, frozen=True):
     message: str = ""
     remedy: str = ""
     suspected: bool = False
+
+
+class Pressure(msgspec.Struct, frozen=True):
+    """What a control group saw of a run: processes that the kernel ended for want of memory, whether the group met its
+    own limit (else it was the machine's memory, or a limit further up), and how often a new process was refused."""
+
+    oom_kills: int = 0
+    at_limit: bool = False
+    refused_forks: int = 0
 
 
 def signal_of(exit_code: int) -> signals.Signals | None:
@@ -73,6 +83,24 @@ def _killed(ending: Ending, limits: Limits) -> Verdict | None:
     return None
 
 
+def _pressed(pressure: Pressure, exit_code: int | None, limits: Limits) -> Verdict | None:
+    if pressure.oom_kills and pressure.at_limit:
+        return _killed("memory", limits)
+    if pressure.oom_kills:
+        return _limit(
+            "memory",
+            "the kernel ended a process of the script, because there was no memory left for all that runs here",
+            "run fewer things at once, or give the machine or the container more memory",
+        )
+    if pressure.refused_forks and exit_code != 0:
+        return _limit(
+            "processes",
+            f"the script started more than {limits.processes} processes and threads",
+            "raise sandbox.processes or start fewer",
+        )
+    return None
+
+
 _LAST_WORDS: tuple[tuple[re.Pattern[bytes], LimitName, str], ...] = (
     (re.compile(rb"^(\w+\.)*_?\w*MemoryError\b"), "memory", "memoryBytes"),
     (
@@ -112,15 +140,26 @@ def _last_words(stderr: bytes, language: Language) -> Verdict | None:
 
 
 def classify(
-    ending: Ending, exit_code: int | None, cpu_ms: float, stderr: bytes, limits: Limits, language: Language
+    ending: Ending,
+    exit_code: int | None,
+    cpu_ms: float,
+    stderr: bytes,
+    limits: Limits,
+    language: Language,
+    pressure: Pressure = Pressure(),  # noqa: B008 - frozen
 ) -> Verdict:
     """The verdict of a run whose sandbox did come up.
 
-    `exit_code` None means that the namespace ended without reporting one and nothing here ended it.
+    `exit_code` None means that the namespace ended without reporting one and nothing here ended it. A process ended for
+    want of memory counts also when the script went on without it: what it says then may lack a part.
     """
     killed = _killed(ending, limits)
     if killed is not None:
         return killed
+    pressed = _pressed(pressure, exit_code, limits)
+    if pressed is not None:
+        signal = signal_of(exit_code) if exit_code is not None else None
+        return msgspec.structs.replace(pressed, signal=signal.name if signal else None)
     if exit_code is None:
         return Verdict(
             "unavailable",

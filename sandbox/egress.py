@@ -3,7 +3,7 @@
 One `Egress` serves one run on a listening socket that was made inside the sandbox's network namespace. It lets through
 CONNECT and plain HTTP to the granted hosts, resolves each name once, dials only addresses that passed the policy, and
 refuses everything else with a 403 that says why. Knows nothing of tools, manifests or how the sandbox is made; the wire
-formats live in `egress_wire`, the rules in `hosts`.
+formats live in `egress_wire`, names and addresses in `egress_addresses`, the rules in `hosts`.
 """
 
 from __future__ import annotations
@@ -12,33 +12,29 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from ipaddress import ip_address
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
 
+from tamis.sandbox.egress_addresses import Addresses, Refused, Resolver
+from tamis.sandbox.egress_peer import READ, Peer
 from tamis.sandbox.egress_wire import (
     MAX_CHUNK_LINE,
     Request,
     RequestError,
-    check_request_line,
-    find_head_end,
+    closing,
+    is_interim,
     parse_chunk_size,
     parse_proxy_head,
     parse_tunnelled_head,
     read_client_hello,
 )
-from tamis.sandbox.hosts import Rules, address_allowed, canonical_host, host_address, parse_cidr
+from tamis.sandbox.hosts import Rules, canonical_host, host_address
 
-Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Looks a name up: (host, port) to IP addresses as text. OSError when the name has none."""
-
-_READ: Final = 64 * 1024
 _MAX_EVENTS: Final = 512
-_MAX_ADDRESSES: Final = 16
-_LINGER_BYTES: Final = 256 * 1024
-_LINGER_SECONDS: Final = 0.5
+_WAITING: Final = 256  # what does not fit is tried again by the client after a second
+_BREATH_SECONDS: Final = 0.001
 _TLS_ACCESS_DENIED: Final = b"\x15\x03\x01\x00\x02\x02\x31"  # fatal alert 49, so that the client can name the cause
 
 
@@ -76,14 +72,6 @@ class EgressEvent(msgspec.Struct, frozen=True):
 _ACTIONS: Final[Mapping[int, Action]] = {403: "deny", 429: "limit", 502: "fail", 504: "fail"}
 
 
-class _Refusal(Exception):  # noqa: N818 - an answer, not an error
-    def __init__(self, status: int, reason: str, address: str = "") -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-        self.address = address
-
-
 class _Spent(Exception):  # noqa: N818 - the byte budget ended a connection
     pass
 
@@ -92,18 +80,12 @@ class _Gone(Exception):  # noqa: N818 - the client left within its request
     pass
 
 
-async def resolve_with_system(host: str, port: int) -> Sequence[str]:
-    """Looks a name up with the system's resolver, in a thread."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(entry[4][0]) for entry in found]
-
-
 class Egress:
     """The proxy of one run.
 
     `hosts` are rules as `hosts.parse_rule` reads them, `allow_cidrs` ranges beside the public ones that the operator
-    opened, `pins` (operator only) names to the one address that is dialled for them without a look-up. Raises ValueError
-    naming a bad rule, range or pin.
+    opened, `pins` (name, address) of names that are not looked up: the operator says where they are, and the address is
+    judged like any other. Raises ValueError naming a bad rule, range or pin.
     """
 
     def __init__(
@@ -113,62 +95,74 @@ class Egress:
         *,
         resolver: Resolver | None = None,
         budgets: Budgets = Budgets(),  # noqa: B008 - frozen
-        pins: Mapping[str, str] | None = None,
+        pins: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.rules = Rules.parse(hosts)
         self.budgets = budgets
-        self.denied: list[str] = []
-        """``host:port`` of what the policy refused, each once, at most 512."""
+        self.denials: dict[str, str] = {}
+        """Reason by ``host:port`` of what the policy refused, at most 512; the first reason of each."""
+        self.reached: dict[str, None] = {}
+        """``host:port`` of what was let through, at most 512."""
         self.events: list[EgressEvent] = []
         """The first 512 decisions; `events_dropped` counts the others."""
         self.events_dropped = 0
         self.bytes_used = 0
-        self._networks = tuple(parse_cidr(text) for text in allow_cidrs)
-        self._pins = {canonical_host(name): _pinned(name, address) for name, address in (pins or {}).items()}
-        self._resolve = resolver or resolve_with_system
-        self._server: asyncio.Server | None = None
+        self._addresses = Addresses(allow_cidrs, pins, resolver)
+        self._accepting: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    async def serve(self, listener: socket.socket) -> None:
-        """Starts to serve on a listening TCP socket of 127.0.0.1 and returns; the socket is then the proxy's to close.
+    @property
+    def denied(self) -> list[str]:
+        """``host:port`` of what the policy refused."""
+        return list(self.denials)
 
-        Raises ValueError if it is any other socket: it arrives as a file descriptor from inside the sandbox.
-        """
-        _check_listener(listener)
-        if self._server is not None or self._closed:
+    async def serve(self, listener: socket.socket) -> None:
+        """Starts to serve on a listening TCP socket and returns; the socket is then the proxy's to close."""
+        if self._accepting is not None or self._closed:
             raise RuntimeError("this proxy serves or has served; make one per run")
         listener.setblocking(False)
-        self._server = await asyncio.start_server(self._accepted, sock=listener)
+        listener.listen(_WAITING)
+        self._accepting = asyncio.get_running_loop().create_task(self._accept(listener))
 
     async def close(self) -> None:
         """Ends every connection and waits until none is left. May be called twice."""
         self._closed = True
-        if self._server is not None:
-            self._server.close()
+        self._addresses.close()
+        if self._accepting is not None:
+            await _end(self._accepting)
         while self._tasks:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await _end(*self._tasks)
 
-    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Refused connections are answered too, but a flood of them must not cost the daemon its descriptors.
-        if self._closed or len(self._tasks) >= 2 * self.budgets.connections:
-            writer.transport.abort()
-            return
-        client = _Peer(reader, writer)
-        task = asyncio.get_running_loop().create_task(self._converse(client, len(self._tasks)))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    async def _accept(self, listener: socket.socket) -> None:
+        """Takes one connection in each turn of the loop, so that a flood of them holds up nothing else."""
+        loop = asyncio.get_running_loop()
+        with listener:
+            while True:
+                try:
+                    end, _ = await loop.sock_accept(listener)
+                except OSError:  # this process is out of descriptors
+                    await asyncio.sleep(_BREATH_SECONDS)
+                    continue
+                # Refused connections are answered too, but a flood of them must not cost the daemon its descriptors.
+                if len(self._tasks) >= 2 * self.budgets.connections:
+                    end.close()
+                    await asyncio.sleep(_BREATH_SECONDS)
+                    continue
+                task = loop.create_task(self._converse(end, len(self._tasks)))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+                await asyncio.sleep(0)  # a connection that is waiting already is taken without one
 
-    async def _converse(self, client: _Peer, open_before: int) -> None:
+    async def _converse(self, end: socket.socket, open_before: int) -> None:
+        client = Peer(*await asyncio.open_connection(sock=end))
         request: Request | None = None
         try:
             if open_before >= self.budgets.connections:
-                raise _Refusal(429, f"{self.budgets.connections} connections are open; close one first")
+                raise Refused(429, f"{self.budgets.connections} connections are open; close one first")
             request = parse_proxy_head(await self._head(client))
             await self._forward(client, request)
-        except _Refusal as refusal:
+        except Refused as refusal:
             self._note(_ACTIONS[refusal.status], request, refusal.reason, refusal.address)
             await self._refuse(client, refusal.status, request, refusal.reason)
         except RequestError as error:
@@ -181,7 +175,7 @@ class Egress:
         finally:
             client.writer.transport.abort()
 
-    async def _head(self, client: _Peer) -> bytes:
+    async def _head(self, client: Peer) -> bytes:
         seconds = self.budgets.head_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -189,20 +183,18 @@ class Egress:
         except TimeoutError:
             raise RequestError(f"no complete request head within {seconds:g} seconds") from None
 
-    async def _forward(self, client: _Peer, request: Request) -> None:
+    async def _forward(self, client: Peer, request: Request) -> None:
         if self.bytes_used >= self.budgets.bytes:
-            raise _Refusal(429, self._spent_reason())
+            raise Refused(429, self._spent_reason())
         decision = self.rules.decide(request.host, request.port)
         if not decision.allowed:
-            raise _Refusal(403, decision.reason)
+            raise Refused(403, decision.reason)
         try:
             async with asyncio.timeout(self.budgets.connect_seconds):
-                addresses = await self._vetted(request.host, request.port)
+                addresses = await self._addresses.vetted(request.host, request.port)
                 server, address = await self._dial(addresses, request)
         except TimeoutError:
-            raise _Refusal(
-                504, f"{_target(request)} was not reached in {self.budgets.connect_seconds:g} seconds"
-            ) from None
+            raise Refused(504, f"the server was not reached in {self.budgets.connect_seconds:g} seconds") from None
         try:
             if not request.tunnel:
                 self._note("allow", request, decision.reason, address)
@@ -212,29 +204,7 @@ class Egress:
         finally:
             server.writer.transport.abort()
 
-    async def _vetted(self, host: str, port: int) -> list[str]:
-        """The addresses of a host that may be dialled, after exactly one look-up."""
-        if host in self._pins:
-            return [self._pins[host]]
-        literal = host_address(host)
-        if literal is not None:
-            found: list[str] = [str(literal)]
-        else:
-            try:
-                found = list(await self._resolve(host, port))
-            except TimeoutError:
-                raise
-            except (OSError, ValueError):
-                raise _Refusal(502, f"the name {host} was not found") from None
-        allowed = [address for address in dict.fromkeys(found) if address_allowed(address, self._networks)]
-        if not found:
-            raise _Refusal(502, f"the name {host} has no address")
-        if not allowed:
-            reason = f"{host} leads only to addresses that are not public; an operator can open a range with allowCidrs"
-            raise _Refusal(403, reason, found[0])
-        return allowed[:_MAX_ADDRESSES]
-
-    async def _dial(self, addresses: Sequence[str], request: Request) -> tuple[_Peer, str]:
+    async def _dial(self, addresses: Sequence[str], request: Request) -> tuple[Peer, str]:
         loop = asyncio.get_running_loop()
         end = loop.time() + self.budgets.connect_seconds
         for number, address in enumerate(addresses):
@@ -242,15 +212,15 @@ class Egress:
             share = max(end - loop.time(), 0.0) / (len(addresses) - number)
             with contextlib.suppress(OSError):
                 async with asyncio.timeout(share):
-                    return _Peer(*await asyncio.open_connection(address, request.port)), address
-        raise _Refusal(502, f"{_target(request)} does not accept a connection", addresses[0])
+                    return Peer(*await asyncio.open_connection(address, request.port)), address
+        raise Refused(502, "the server does not accept a connection", addresses[0])
 
-    async def _exchange(self, client: _Peer, server: _Peer, request: Request) -> None:
+    async def _exchange(self, client: Peer, server: Peer, request: Request) -> None:
         """Sends one plain request and relays one answer; nothing that follows the request's body leaves the sandbox."""
         async with self._idle_timeout() as idle:
             await self._send(server, request.head, idle)
             upload = asyncio.ensure_future(self._send_body(client, server, request, idle))
-            answer = asyncio.ensure_future(self._pump(server, client, idle))
+            answer = asyncio.ensure_future(self._answer(server, client, idle))
             try:
                 await asyncio.wait((upload, answer), return_when=asyncio.FIRST_COMPLETED)
                 if upload.done() and not isinstance(upload.exception(), OSError):
@@ -260,7 +230,15 @@ class Egress:
                 await _end(upload, answer)
         await client.linger()
 
-    async def _send_body(self, client: _Peer, server: _Peer, request: Request, idle: asyncio.Timeout) -> None:
+    async def _answer(self, server: Peer, client: Peer, idle: asyncio.Timeout) -> None:
+        interim = True
+        while interim and (head := await server.read_answer_head()):
+            interim = is_interim(head)
+            client.answered = True
+            await self._send(client, head if interim else closing(head), idle)
+        await self._pump(server, client, idle)
+
+    async def _send_body(self, client: Peer, server: Peer, request: Request, idle: asyncio.Timeout) -> None:
         if request.body == "chunked":
             while size := parse_chunk_size(await client.read_line(MAX_CHUNK_LINE)):
                 await self._send(server, b"%x\r\n" % size, idle)
@@ -272,15 +250,15 @@ class Egress:
         else:
             await self._send_exactly(client, server, request.body, idle)
 
-    async def _send_exactly(self, client: _Peer, server: _Peer, size: int, idle: asyncio.Timeout) -> None:
+    async def _send_exactly(self, client: Peer, server: Peer, size: int, idle: asyncio.Timeout) -> None:
         while size:
-            piece = await client.read(min(size, _READ))
+            piece = await client.read(min(size, READ))
             if not piece:
                 raise _Gone
             size -= len(piece)
             await self._send(server, piece, idle)
 
-    async def _opens_honestly(self, client: _Peer, server: _Peer, request: Request, reason: str, address: str) -> bool:
+    async def _opens_honestly(self, client: Peer, server: Peer, request: Request, reason: str, address: str) -> bool:
         """Accepts a tunnel and checks its first message. True: a ClientHello for this host, still to be relayed."""
         client.writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         seconds = self.budgets.head_seconds
@@ -307,7 +285,7 @@ class Egress:
             await self._exchange(client, server, inner)
         return inner is None
 
-    async def _check_hello(self, client: _Peer, host: str) -> None:
+    async def _check_hello(self, client: Peer, host: str) -> None:
         while (hello := read_client_hello(client.buffer)) is None:
             if not await client.more():
                 raise RequestError("the tunnel ended within the TLS ClientHello")
@@ -324,7 +302,7 @@ class Egress:
         if named != host:
             raise RequestError(f"the TLS server name {named} is not the tunnel's host {host}")
 
-    async def _relay(self, client: _Peer, server: _Peer) -> None:
+    async def _relay(self, client: Peer, server: Peer) -> None:
         async with self._idle_timeout() as idle:
             pumps = [asyncio.ensure_future(self._pump(*ends, idle)) for ends in ((client, server), (server, client))]
             try:
@@ -332,14 +310,14 @@ class Egress:
             finally:
                 await _end(*pumps)
 
-    async def _pump(self, source: _Peer, sink: _Peer, idle: asyncio.Timeout) -> None:
-        while piece := await source.read(_READ):
+    async def _pump(self, source: Peer, sink: Peer, idle: asyncio.Timeout) -> None:
+        while piece := await source.read(READ):
             sink.answered = True
             await self._send(sink, piece, idle)
         with contextlib.suppress(OSError):
             sink.writer.write_eof()
 
-    async def _send(self, peer: _Peer, data: bytes, idle: asyncio.Timeout) -> None:
+    async def _send(self, peer: Peer, data: bytes, idle: asyncio.Timeout) -> None:
         if self.bytes_used + len(data) > self.budgets.bytes:
             self.bytes_used = self.budgets.bytes
             raise _Spent
@@ -357,16 +335,18 @@ class Egress:
 
     def _note(self, action: Action, request: Request | None, reason: str, address: str = "") -> None:
         host, port = (request.host, request.port) if request is not None else ("", 0)
-        if action == "deny" and request is not None:
+        if request is not None:
             target = _target(request)
-            if target not in self.denied and len(self.denied) < _MAX_EVENTS:
-                self.denied.append(target)
+            if action == "deny" and len(self.denials) < _MAX_EVENTS:
+                self.denials.setdefault(target, reason)
+            elif action == "allow" and len(self.reached) < _MAX_EVENTS:
+                self.reached[target] = None
         if len(self.events) < _MAX_EVENTS:
             self.events.append(EgressEvent(action, host, port, reason, address, time.time()))
         else:
             self.events_dropped += 1
 
-    async def _refuse(self, client: _Peer, status: int, request: Request | None, reason: str) -> None:
+    async def _refuse(self, client: Peer, status: int, request: Request | None, reason: str) -> None:
         if client.answered:
             return
         where = f"{_target(request)}: " if request is not None else ""
@@ -378,70 +358,6 @@ class Egress:
         await client.linger()
 
 
-class _Peer:
-    """One end of a conversation, with what was read of it but not yet used."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
-        self.buffer = bytearray()
-        self.answered = False
-        """Whether bytes of another peer were relayed to this one, so that no answer of our own fits any more."""
-        # drain() then waits for the kernel to hold everything, and an abort() after it loses nothing.
-        writer.transport.set_write_buffer_limits(high=0)
-
-    async def more(self) -> bool:
-        piece = await self.reader.read(_READ)
-        self.buffer += piece
-        return bool(piece)
-
-    async def read(self, size: int) -> bytes:
-        if not self.buffer:
-            return await self.reader.read(size)
-        piece = bytes(self.buffer[:size])
-        del self.buffer[:size]
-        return piece
-
-    async def peek(self) -> bytes:
-        if not self.buffer and not await self.more():
-            raise ConnectionResetError
-        return bytes(self.buffer[:1])
-
-    async def read_head(self) -> bytes:
-        seen, line_seen = 0, False
-        while (end := find_head_end(self.buffer, seen - 3)) is None:
-            line_end = -1 if line_seen else self.buffer.find(b"\r\n")
-            if line_end >= 0:  # HTTP/0.9 and the like never send an empty line, so do not wait for it
-                check_request_line(bytes(self.buffer[:line_end]))
-                line_seen = True
-            seen = len(self.buffer)
-            if not await self.more():
-                if not self.buffer:
-                    raise ConnectionResetError
-                raise RequestError("the connection ended within the request head")
-        return await self.read(end)
-
-    async def read_line(self, limit: int) -> bytes:
-        """A line without its CR LF."""
-        while (end := self.buffer.find(b"\n")) < 0:
-            if len(self.buffer) > limit or not await self.more():
-                raise RequestError("a line of the body is too long or has no end")
-        if end > limit or not self.buffer.endswith(b"\r", 0, end):
-            raise RequestError("a line of the body does not end in CR LF or is too long")
-        return (await self.read(end + 1))[:-2]
-
-    async def linger(self) -> None:
-        """Ends our side and reads the rest of theirs for a moment: closing over unread bytes would reset the answer."""
-        with contextlib.suppress(OSError):
-            async with asyncio.timeout(_LINGER_SECONDS):
-                await self.writer.drain()
-                if self.writer.can_write_eof():
-                    self.writer.write_eof()
-                left = _LINGER_BYTES
-                while left > 0 and (piece := await self.reader.read(_READ)):
-                    left -= len(piece)
-
-
 async def _end(*tasks: asyncio.Future[None]) -> None:
     for task in tasks:
         task.cancel()
@@ -450,24 +366,3 @@ async def _end(*tasks: asyncio.Future[None]) -> None:
 
 def _target(request: Request) -> str:
     return f"{request.host}:{request.port}"
-
-
-def _pinned(name: str, address: str) -> str:
-    try:
-        return str(ip_address(address))
-    except ValueError:
-        raise ValueError(f"pin of {name!r}: {address!r} is not an IP address; write '192.0.2.7'") from None
-
-
-def _check_listener(listener: socket.socket) -> None:
-    # Asked of the kernel: the attributes of a Python socket are what its maker claimed.
-    facts = {
-        "an IPv4 socket": listener.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN) == socket.AF_INET,
-        "a TCP socket": listener.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) == socket.IPPROTO_TCP,
-        "listening": bool(listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)),
-    }
-    for fact, holds in facts.items():
-        if not holds:
-            raise ValueError(f"the proxy's listener is not {fact}")
-    if listener.getsockname()[0] != "127.0.0.1":
-        raise ValueError("the proxy's listener is not bound to 127.0.0.1")

@@ -19,10 +19,14 @@ MAX_HELLO: Final = 16 * 1024
 """Bytes of TLS records that may carry the ClientHello."""
 _MAX_HELLO_RECORDS: Final = 16  # keeps reading a hello that arrives byte by byte linear
 MAX_CHUNK_LINE: Final = 256
+MAX_ANSWER_HEAD: Final = 64 * 1024
+"""Bytes of an answer's head that are waited for; a larger one is passed on as it comes."""
 
 # The first of these decides: the end of the head, or a byte that no head holds (bare LF, bare CR, control characters).
 _HEAD_STOP = re.compile(rb"\r\n\r\n|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?=[^\n])|(?<!\r)\n")
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) ([\x21-\x7e]+) (HTTP/1\.[01])")
+_ANSWER_STOP = re.compile(rb"\r?\n\r?\n")
+_INTERIM = re.compile(rb"HTTP/1\.[0-9] 1(?!01)[0-9]{2}\b")
 _FIELD_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTENT_LENGTH = re.compile(rb"[0-9]{1,15}")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e]*)?")
@@ -40,6 +44,7 @@ _HOP_FIELDS: Final = frozenset(
         b"http2-settings",
     )
 )
+_HOP_ANSWER: Final = frozenset((b"connection", b"proxy-connection", b"keep-alive"))
 _FRAMING_FIELDS: Final = frozenset((b"content-length", b"transfer-encoding", b"host"))
 
 Body = int | Literal["chunked"]
@@ -200,6 +205,32 @@ def _rewritten(method: bytes, path: bytes, version: bytes, fields: Fields, host:
             lines.append(b"%b: %b" % (name, value))
     lines += (b"Connection: close", b"", b"")
     return b"\r\n".join(lines)
+
+
+def find_answer_end(buffer: bytes | bytearray, start: int = 0) -> int | None:
+    """The length of the answer's head at the front of `buffer`, None while it is incomplete, 0 when it is none to touch.
+
+    `start` is how far an earlier call has seen, less three.
+    """
+    if not buffer.startswith(b"HTTP/1."[: len(buffer)]):
+        return 0
+    stop = _ANSWER_STOP.search(buffer, max(start, 0))
+    if stop is None:
+        return None if len(buffer) <= MAX_ANSWER_HEAD else 0
+    return stop.end() if stop.group() == b"\r\n\r\n" else 0
+
+
+def is_interim(head: bytes) -> bool:
+    """Whether another head follows this answer's head (100 Continue, 103 Early Hints)."""
+    return _INTERIM.match(head) is not None
+
+
+def closing(head: bytes) -> bytes:
+    """The head of an answer, saying that the connection ends with it: the proxy serves one request on each."""
+    lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    if not any(line[:1] in (b" ", b"\t") for line in lines):
+        lines = [lines[0], *(line for line in lines[1:] if line.partition(b":")[0].strip().lower() not in _HOP_ANSWER)]
+    return b"\r\n".join([*lines, b"Connection: close", b"", b""])
 
 
 class ClientHello(msgspec.Struct, frozen=True):

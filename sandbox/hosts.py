@@ -6,6 +6,7 @@ canonical form, and whatever has two readings (``127.1``, ``a*.x``, a URL) is re
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -338,6 +339,8 @@ _METADATA: Final = frozenset(
     ip_address(text)
     for text in (
         "169.254.169.254",
+        "169.254.0.23",
+        "169.254.42.42",
         "169.254.170.2",
         "169.254.170.23",
         "169.254.169.123",
@@ -346,6 +349,7 @@ _METADATA: Final = frozenset(
         "192.0.0.192",
         "fd00:ec2::254",
         "fd00:ec2::23",
+        "fd00:42::42",
         "fd20:ce::254",
         "fe80::a9fe:a9fe",
     )
@@ -366,6 +370,60 @@ def parse_cidr(text: str) -> Network:
         return ip_network(text)
     except ValueError:
         raise ValueError(f"range {_quote(text)} has bits after its prefix; write '{widened}'") from None
+
+
+def parse_pin(name: str, address: str) -> tuple[str, str]:
+    """A pin of the operator's: (canonical name, address) for a name that is at one address and is not looked up.
+
+    Whether that address may be dialled is `address_allowed`'s to say. ValueError names the fault and the remedy.
+    """
+    try:
+        host = canonical_host(name)
+    except ValueError as error:
+        raise ValueError(f"pin {_quote(name)}: {error}") from None
+    if host_address(host) is not None:
+        raise ValueError(f"pin {_quote(name)} is of an address, which is not looked up; pin a name, 'api.example.com'")
+    try:
+        place = ip_address(address)
+    except ValueError:
+        place = None
+    if place is None or (isinstance(place, IPv6Address) and place.scope_id is not None):
+        raise ValueError(
+            f"pin {_quote(name)}: {_quote(address)} is not an IP address; write '192.0.2.7' or '2001:db8::1'"
+        )
+    return host, str(place)
+
+
+def parse_pins(pins: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Address by canonical name; ValueError for a bad pin, and for a name with two addresses."""
+    found: dict[str, str] = {}
+    for name, address in pins:
+        host, place = parse_pin(name, address)
+        if found.setdefault(host, place) != place:
+            raise ValueError(f"pin {_quote(name)}: {host} has two addresses, {found[host]} and {place}; keep one")
+    return found
+
+
+def pin_faults(pins: Iterable[tuple[str, str]], allow_cidrs: Sequence[str] = ()) -> list[str]:
+    """What keeps pins from opening anything, a sentence each: unreadable, twice, or at an address that no range opens."""
+    faults: list[str] = []
+    ranges: list[Network] = []
+    for text in allow_cidrs:
+        with contextlib.suppress(ValueError):
+            ranges.append(parse_cidr(text))
+    known: list[tuple[str, str]] = []
+    for name, address in pins:
+        try:
+            place = parse_pins([*known, (name, address)])[canonical_host(name)]
+        except ValueError as error:
+            faults.append(str(error))
+            continue
+        known.append((name, address))
+        if not address_allowed(place, ranges):
+            faults.append(
+                f"pin {_quote(name)}: {place} is not public and no range of allowCidrs holds it; add '{place}'"
+            )
+    return faults
 
 
 def address_allowed(ip: str | Address, allow_cidrs: Sequence[str | Network] = ()) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tamis.sandbox import warm_boot
 from tamis.sandbox.interpreters import Interpreter
 from tamis.sandbox.model import Language, Limits
 
@@ -19,6 +20,7 @@ MIB = 1_048_576
 MIN_OPEN_FILES = 32
 MIN_FILE_BYTES = 4096
 PROXY_PORT = 3128
+PRELOAD_PATH = "/run/proxy.cjs"
 UID_INSIDE = 1000
 LAYERS = (
     *("namespaces", "seccomp", "rlimits", "cgroup", "watchdog", "sized-tmpfs", "read-only-root", "disable-userns"),
@@ -33,6 +35,12 @@ class Fd(msgspec.Struct, frozen=True):
     name: str
 
 
+class FdPath(msgspec.Struct, frozen=True):
+    """Stands for the path by which the started program itself opens this descriptor."""
+
+    name: str
+
+
 class ArgFile(msgspec.Struct, frozen=True):
     """Stands for the number of a descriptor whose content is these arguments, each ended by NUL."""
 
@@ -40,15 +48,16 @@ class ArgFile(msgspec.Struct, frozen=True):
     args: tuple[str | Fd, ...]
 
 
-Arg = str | Fd | ArgFile
+Arg = str | Fd | FdPath | ArgFile
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """A folder or file shown at `dest`; `fd` names its opened descriptor."""
+    """A folder or file shown at `dest`; `fd` names its opened descriptor, `path` is where it was walked to."""
 
     fd: str
     dest: str
     writable: bool = False
+    path: str = ""
 
 
 class Binary(msgspec.Struct, frozen=True):
@@ -67,6 +76,18 @@ class Layout(msgspec.Struct, frozen=True):
     folders: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
     certificates: str | None = None
+    kernel: tuple[str, ...] = ("/proc/sys",)
+    """What of /proc is settings of the whole machine's, to be shown read-only."""
+
+
+class InsideFile(msgspec.Struct, frozen=True):
+    """A small file made inside. `copied`: in the sandbox's own tmpfs, not a bound file, which has no name left to look
+    up (bun does)."""
+
+    name: str
+    path: str
+    content: bytes
+    copied: bool = False
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +103,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     env: tuple[tuple[str, str], ...] = ()
     limits: Limits = Limits()
     grants: tuple[Grant, ...] = ()
+    files: tuple[InsideFile, ...] = ()
+    """Files that are made inside, beside the ones of every run."""
+    warm: bytes = b""
+    """A program of the same language that makes ready for the script and waits for a second word to go (`warm_boot`)."""
     environment: str = ""
     """What kind of dependency environment is shown at /env: `python`, `javascript`, or none."""
     uid: int | None = None
@@ -90,8 +115,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The Python that makes the proxy's listener inside; None means no network at all."""
     listener: bytes = b""
     """What that Python runs."""
+    preload: bytes = b""
+    """What a Node.js script's clients need to find the proxy."""
     program: tuple[str, ...] = ()
     """Run this instead of a script."""
+    machine: str = "x86_64"
+    """Whose call numbers the filter uses."""
     without: frozenset[str] = frozenset()
 
 
@@ -100,6 +129,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     `data` are descriptors by name with their bytes. `reports` are pipes that the sandbox writes its state to, `holds`
     pipes that it waits for; both are kept open here under `NAME-read` and `NAME-write`. `rlimits` are set from outside.
+    `gates` are how many gates stand one after the other when the sandbox tells that it stands by them alone.
     """
 
     argv: tuple[Arg, ...]
@@ -107,6 +137,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     reports: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
     rlimits: tuple[tuple[int, int, int], ...] = ()
+    gates: int = 0
+    bare: bool = False
+    """Not a sandbox: a plain child below its keeper, which is all there is to hold on to."""
+    compared: tuple[tuple[str, str], ...] = ()
+    """(descriptor, path inside): what was mounted by name and must be what the descriptor has, or nothing is run."""
 
 
 def rlimits(limits: Limits, language: Language | str, *, extra_processes: int) -> tuple[tuple[int, int, int], ...]:
@@ -172,7 +207,8 @@ def environment(job: Job) -> list[tuple[str, str]]:
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
             base[name] = base[name.lower()] = proxy
         base["NO_PROXY"] = base["no_proxy"] = "localhost,127.0.0.1,::1"
-        base["NODE_USE_ENV_PROXY"] = "1"
+        if not _preloads(job):
+            base["NODE_USE_ENV_PROXY"] = "1"
         if job.layout.certificates is not None:
             base["SSL_CERT_FILE"] = base["REQUESTS_CA_BUNDLE"] = job.layout.certificates
     return [*base.items(), *job.env]
@@ -193,26 +229,24 @@ def _script_command(job: Job) -> tuple[str, ...]:
     if job.interpreter.language == "python":
         # not -I: a script's siblings are importable (trap 19)
         program = "/env/bin/python" if job.environment == "python" else program
-        return (*job.interpreter.command(program), "-s", "-B", path, *rest)
+        starter = (warm_boot.PYTHON_PATH,) if job.warm else ()
+        return (*job.interpreter.command(program), "-s", "-B", *starter, path, *rest)
     if job.interpreter.language == "nodejs":
         heap = max(16, job.limits.memory_bytes * 3 // 4 // MIB)
-        return (program, f"--max-old-space-size={heap}", path, *rest)
-    return (program, "run", path, *rest)
+        preload = ("--require", PRELOAD_PATH) if _preloads(job) else ()
+        starter = ("--require", warm_boot.NODE_PATH) if job.warm else ()
+        return (program, f"--max-old-space-size={heap}", *preload, *starter, path, *rest)
+    # a package that is not there is an error, not a download
+    return (program, "run", "--no-install", path, *rest)
+
+
+def _preloads(job: Job) -> bool:
+    return bool(job.egress and job.preload and job.interpreter.language == "nodejs" and not job.program)
 
 
 def boot_path(job: Job) -> str:
     """Where the boot program stands inside."""
     return "/run/boot.py" if job.interpreter.language == "python" else "/run/boot.mjs"
-
-
-class InsideFile(msgspec.Struct, frozen=True):
-    """A small file made inside. `copied`: in the sandbox's own tmpfs, not a bound file, which has no name left to look
-    up (bun does)."""
-
-    name: str
-    path: str
-    content: bytes
-    copied: bool = False
 
 
 def inside_files(job: Job) -> tuple[InsideFile, ...]:
@@ -226,11 +260,21 @@ def inside_files(job: Job) -> tuple[InsideFile, ...]:
     ]
     if job.egress is not None:
         files.append(InsideFile("listener", "/run/listener.py", job.listener))
+    if _preloads(job):
+        files.append(InsideFile("preload", PRELOAD_PATH, job.preload))
     if job.boot:
         files.append(InsideFile("boot", boot_path(job), job.boot, copied=True))
+    if job.warm:
+        place = warm_boot.PYTHON_PATH if job.interpreter.language == "python" else warm_boot.NODE_PATH
+        files.append(InsideFile("warm", place, job.warm, copied=True))
+    files.extend(job.files)
     return tuple(files)
 
 
 def shown(args: Sequence[Arg]) -> list[str]:
     """Arguments with descriptors as `{name}`, for messages and golden tests."""
-    return [arg if isinstance(arg, str) else f"{{{arg.name}}}" for arg in args]
+    return [arg if isinstance(arg, str) else _placeholder(arg) for arg in args]
+
+
+def _placeholder(arg: Fd | FdPath | ArgFile) -> str:
+    return f"/proc/self/fd/{{{arg.name}}}" if isinstance(arg, FdPath) else f"{{{arg.name}}}"

@@ -10,22 +10,27 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import re
 import resource
+import select
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
-from tamis.sandbox import lifeline
-from tamis.sandbox.job import Arg, ArgFile, Plan
+from tamis.sandbox import cgroups, lifeline, mounted
+from tamis.sandbox.job import Arg, ArgFile, FdPath, Plan
 from tamis.sandbox.model import Unavailable
-from tamis.sandbox.watchdog import tree
+from tamis.sandbox.watchdog import children_of, tree
 
 SETUP_SECONDS = 10.0
+_STOP_SECONDS = 1.0
+_EXITED = re.compile(r"^\[I\]\S* pid=\d+ \(.*\) exited with status: (\d+),")
+_SAID_LINES = 20
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -77,6 +82,10 @@ class StatusLines:
         os.set_blocking(fd, False)
         self.fd = fd
         self.values: dict[str, int] = {}
+        self.said: list[str] = []
+        """What else was written there: nsjail's log."""
+        self.on_exit: Callable[[], None] | None = None
+        """Called once, when the script's exit code is known."""
         self._rest = b""
         self._ended = False
         self._changed = asyncio.Event()
@@ -92,11 +101,24 @@ class StatusLines:
             asyncio.get_running_loop().remove_reader(self.fd)
         *lines, self._rest = (self._rest + piece).split(b"\n")
         for line in lines:
+            if line.startswith(b"["):
+                self._log(line.decode("utf-8", "replace"))
+                continue
             with contextlib.suppress(msgspec.DecodeError):
                 value: object = msgspec.json.decode(line)
                 if isinstance(value, dict):
                     self.values.update({str(key): item for key, item in value.items() if isinstance(item, int)})  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - decoded JSON
         self._changed.set()
+        if self.on_exit is not None and "exit-code" in self.values:
+            call, self.on_exit = self.on_exit, None
+            call()
+
+    def _log(self, line: str) -> None:
+        ended = _EXITED.search(line)
+        if ended is not None:
+            self.values["exit-code"] = int(ended[1])
+        elif not line.startswith("[I]") and len(self.said) < _SAID_LINES:
+            self.said.append(line[:500])
 
     def read_now(self) -> None:
         """Read what is there."""
@@ -135,25 +157,61 @@ class Launched:
         self.outer_fd = -1
         self.status: StatusLines | None = None
         self.stage_status: StatusLines | None = None
+        self.group: cgroups.Group | None = None
+        """The run's control group; everything of the run has been in it since its start."""
+        self.bare = False
+        self.identities: dict[str, tuple[int, int]] = {}
+        """What must stand at each of `Plan.compared`'s places, by descriptor: (device, inode)."""
         self.started = time.monotonic()
+
+    def said(self) -> list[str]:
+        """What the sandbox's program logged beside its state, the outer stage's first."""
+        lines: list[str] = []
+        for status in (self.stage_status, self.status):
+            if status is not None:
+                status.read_now()
+                lines.extend(status.said)
+        return lines
 
     def unblock(self) -> None:
         """Let bubblewrap start what stands at the gate."""
-        os.write(self.fds.number("block-write"), b"g")
+        _tell(self.fds.number("block-write"), b"g")
         self.fds.close("block-write")
 
     def go(self) -> None:
         """Open the gate; the wall clock runs from here."""
         self.started = time.monotonic()
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self.fds.number("stdin"), b"go\n")
+        _tell(self.fds.number("stdin"), b"go\n")
+
+    def alive(self) -> bool:
+        """Whether both the monitor and the outermost init live."""
+        look = select.poll()
+        for fd in (self.monitor_fd, self.outer_fd):
+            look.register(fd, select.POLLIN)
+        return not look.poll(0)
 
     def kill(self) -> None:
+        """SIGKILL the outermost init, and with it every process below it, then the monitor and what is left in the group."""
+        self.end()
+        if self.group is not None:
+            self.group.kill()
+
+    def end(self) -> None:
         """SIGKILL the outermost init, and with it every process below it, then the monitor."""
+        if self.bare:
+            end_below(self.process.pid)
+        if self.outer_fd < 0 and self.monitor_fd >= 0 and self.process.returncode is None:
+            self._end_early()
         for fd in (self.outer_fd, self.monitor_fd):
             if fd >= 0:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     signal.pidfd_send_signal(fd, signal.SIGKILL)
+
+    def _end_early(self) -> None:
+        """End what stands of a sandbox whose init has not been told yet."""
+        for pid in end_before_it_told(self.process.pid):
+            with contextlib.suppress(OSError):
+                self.outer_fd, self.outer_pid = os.pidfd_open(pid), pid
 
     def close(self) -> None:
         """Release every descriptor."""
@@ -167,6 +225,62 @@ class Launched:
         self.monitor_fd = self.outer_fd = -1
 
 
+def end_below(keeper: int) -> None:
+    """SIGKILL all that a keeper keeps, for as long as it starts more, at most for a moment."""
+    deadline = time.monotonic() + _STOP_SECONDS
+    while time.monotonic() < deadline:
+        below = [pid for pid in tree(keeper)[1:] if _lives(pid)]
+        if not below:
+            return
+        for what in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in below:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, what)
+
+
+def _lives(pid: int) -> bool:
+    with contextlib.suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    return False
+
+
+def end_before_it_told(monitor: int) -> list[int]:
+    """SIGKILL a monitor that may be making its child just now, and the child; returns the child, which then is ours.
+
+    A bubblewrap that is killed alone at that moment leaves its child waiting for ever. So it is stopped first, and what
+    it has made by then is all that it will make.
+    """
+    children: list[int] = []
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(monitor, signal.SIGSTOP)
+        deadline = time.monotonic() + _STOP_SECONDS
+        while _runs(monitor) and time.monotonic() < deadline:
+            time.sleep(0.0002)
+        children = children_of(monitor)
+        for pid in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        os.kill(monitor, signal.SIGKILL)
+    return children
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state not in (b"T", b"t", b"Z", b"X")
+
+
+def _abandon(process: subprocess.Popen[bytes]) -> None:
+    """End a start that failed half-way, and wait for the end of all of it."""
+    children = end_before_it_told(process.pid)
+    process.wait()
+    for pid in children:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
 @cache
 def become_subreaper() -> bool:
     """Let orphans of the sandbox come to this process, so that their end and their usage can be seen."""
@@ -174,6 +288,12 @@ def become_subreaper() -> bool:
         return ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
     except (OSError, AttributeError):
         return False
+
+
+def _tell(fd: int, word: bytes) -> None:
+    # what has ended meanwhile is seen by its silence, and by what it said
+    with contextlib.suppress(BrokenPipeError):
+        os.write(fd, word)
 
 
 def _pipe(fds: Descriptors, read_name: str, write_name: str) -> None:
@@ -194,11 +314,58 @@ def _words(args: Sequence[Arg], fds: Descriptors, used: set[int]) -> list[str]:
             fds.put(arg.name, memory_file(arg.name, content))
         number = fds.number(arg.name)
         used.add(number)
-        out.append(str(number))
+        out.append(f"/proc/self/fd/{number}" if isinstance(arg, FdPath) else str(number))
     return out
 
 
-def spawn(plan: Plan, opened: Mapping[str, int], seccomp: bytes) -> Launched:
+@contextlib.contextmanager
+def _children_told() -> Generator[None]:
+    """Start with the usual treatment of SIGCHLD: a sandbox that inherits that it is ignored never sees its script end."""
+    if signal.getsignal(signal.SIGCHLD) is not signal.SIG_IGN:
+        yield
+        return
+    libc = ctypes.CDLL(None)
+    libc.signal.restype = ctypes.c_void_p
+    libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+    before = libc.signal(signal.SIGCHLD, None)
+    try:
+        yield
+    finally:
+        libc.signal(signal.SIGCHLD, before)
+
+
+def _start(
+    argv: list[str], fds: Descriptors, used: set[int], group: cgroups.Group | None, *, bare: bool
+) -> subprocess.Popen[bytes]:
+    # never the daemon's own process group: a Ctrl-C at its terminal is not the script's
+    # (a keeper notices the daemon's end itself, and has to outlive it to end what it keeps)
+    process_group = 0 if bare else lifeline.group() or 0
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        with cgroups.failing(), group.spawning() if group is not None else contextlib.nullcontext(), _children_told():
+            process = subprocess.Popen(
+                argv,
+                stdin=fds.number("stdin-read"),
+                stdout=fds.number("stdout-write"),
+                stderr=fds.number("stderr-write"),
+                close_fds=True,
+                pass_fds=sorted(used),
+                env={},
+                cwd="/",
+                process_group=process_group,
+                umask=0o022,
+            )
+    except BaseException:
+        if process is not None:
+            _abandon(process)
+        raise
+    assert process is not None  # neither manager swallows an error
+    return process
+
+
+def spawn(
+    plan: Plan, opened: Mapping[str, int], seccomp: bytes, group: cgroups.Group | None = None
+) -> Launched:
     """Start the process; nothing of the script runs yet. `opened` are descriptors that stay the caller's."""
     become_subreaper()
     fds = Descriptors()
@@ -216,19 +383,11 @@ def spawn(plan: Plan, opened: Mapping[str, int], seccomp: bytes) -> Launched:
         _pipe(fds, "stdin-read", "stdin")
         _pipe(fds, "stdout", "stdout-write")
         _pipe(fds, "stderr", "stderr-write")
+        for name in ("stdin", "stdout", "stderr"):
+            # as root the script has another uid, and may open its own streams again by name (/dev/stdout)
+            os.fchmod(fds.number(name), 0o666)
         argv = _words(plan.argv, fds, used)
-        process = subprocess.Popen(
-            argv,
-            stdin=fds.number("stdin-read"),
-            stdout=fds.number("stdout-write"),
-            stderr=fds.number("stderr-write"),
-            close_fds=True,
-            pass_fds=sorted(used),
-            env={},
-            cwd="/",
-            # never the daemon's own group: a Ctrl-C at its terminal is not the script's
-            process_group=lifeline.group() or 0,
-        )
+        process = _start(argv, fds, used, group, bare=plan.bare)
     except BaseException:
         fds.close()
         raise
@@ -238,42 +397,79 @@ def spawn(plan: Plan, opened: Mapping[str, int], seccomp: bytes) -> Launched:
     try:
         launched = Launched(process, fds)
     except OSError:
-        process.kill()
-        process.wait()
-        fds.close()
+        fds.close()  # first: it may have failed for want of descriptors
+        _abandon(process)
         raise
+    launched.group = group
+    launched.bare = plan.bare
     for name in tuple(fds._open):  # pyright: ignore[reportPrivateUsage]
         if name not in kept:
             fds.close(name)
+    for name, _ in plan.compared:
+        found = os.fstat(opened[name])
+        launched.identities[name] = (found.st_dev, found.st_ino)
     return launched
 
 
 async def prepare(launched: Launched, plan: Plan) -> None:
     """Wait until the sandbox stands, and limit it from outside. Raises `Unavailable` when it did not come up."""
     launched.status = StatusLines(launched.fds.take("status-read"))
+    if launched.group is not None:
+        with cgroups.failing():
+            launched.group.limit()
     try:
         async with asyncio.timeout(SETUP_SECONDS):
+            if plan.gates:
+                await _at_gates(launched, plan)
+                return
             if "stage-status" in plan.reports:
                 launched.stage_status = StatusLines(launched.fds.take("stage-status-read"))
                 _hold(launched, await launched.stage_status.wait_for("child-pid"))
-                _limit(launched.outer_pid, plan)
-                os.write(launched.fds.number("stage-block-write"), b"g")
+                await _limit(launched, plan)
+                _tell(launched.fds.number("stage-block-write"), b"g")
                 launched.fds.close("stage-block-write")
             pid = await launched.status.wait_for("child-pid")
-            if launched.stage_status is not None and pid is not None:
-                pid = _seen_from_here(pid, launched.outer_pid)
             if launched.stage_status is None:
                 _hold(launched, pid)
-                _limit(launched.outer_pid, plan)
+                await _limit(launched, plan)
+            launched.unblock()
+            if launched.stage_status is not None and pid is not None:
+                pid = _seen_from_here(pid, launched.outer_pid)  # while the sandbox goes on to its gate
             if pid is None:
                 raise Unavailable("the sandbox did not come up")
             launched.init_pid = pid
-            launched.unblock()
             await _gate(launched.fds.number("stdout"))
     except TimeoutError:
         raise Unavailable(
             f"the sandbox was not set up within {SETUP_SECONDS:g} s", "see whether the machine is overloaded"
         ) from None
+
+
+async def _at_gates(launched: Launched, plan: Plan) -> None:
+    """Stand up a sandbox that tells nothing but that its gates stand: the first takes the limits, the last the script."""
+    if "stage-status" in plan.reports:
+        launched.stage_status = StatusLines(launched.fds.take("stage-status-read"))
+    stdout = launched.fds.number("stdout")
+    await _gate(stdout)
+    _hold(launched, launched.process.pid if plan.bare else _child(launched.process.pid))
+    mounted.require_same(
+        launched.outer_pid, ((place, launched.identities[name]) for name, place in plan.compared)
+    )
+    await _limit(launched, plan)
+    launched.init_pid = launched.outer_pid
+    for _ in range(plan.gates - 1):
+        _tell(launched.fds.number("stdin"), b"go\n")
+        await _gate(stdout)
+        inner = _child(launched.outer_pid)
+        launched.init_pid = _child(inner) or 0 if inner is not None else 0
+        if not launched.init_pid:
+            raise Unavailable("the sandbox ended while it was set up")
+
+
+def _child(pid: int) -> int | None:
+    """The one child of a process."""
+    below = tree(pid)[1:]
+    return below[0] if below else None
 
 
 def _hold(launched: Launched, pid: int | None) -> None:
@@ -299,6 +495,15 @@ def _seen_from_here(pid: int, outer_pid: int) -> int | None:
     return None
 
 
+async def wait_ready(launched: Launched) -> None:
+    """Wait until the program behind the gate says that it waits too. Raises `Unavailable` when it ends instead."""
+    try:
+        async with asyncio.timeout(SETUP_SECONDS):
+            await _gate(launched.fds.number("stdout"))
+    except TimeoutError:
+        raise Unavailable(f"the interpreter was not ready within {SETUP_SECONDS:g} s") from None
+
+
 async def _gate(stdout: int) -> None:
     """Wait for the line that the gate writes, and take it off the script's output."""
     loop = asyncio.get_running_loop()
@@ -312,7 +517,11 @@ async def _gate(stdout: int) -> None:
         raise Unavailable("the sandbox ended while it was set up")
 
 
-def _limit(pid: int, plan: Plan) -> None:
+async def _limit(launched: Launched, plan: Plan) -> None:
+    pid = launched.outer_pid
+    if launched.group is not None:
+        with cgroups.failing():
+            await launched.group.place(pid)
     try:
         for name, soft, hard in plan.rlimits:
             ceiling = resource.prlimit(pid, name)[1]

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 Language = Literal["python", "nodejs", "bun"]
+BackendChoice = Literal["auto", "bubblewrap", "nsjail"]
 Kind = Literal["ok", "error", "timeout", "limit", "refused", "cancelled", "unavailable"]
 LimitName = Literal["wall", "cpu", "memory", "processes", "files", "stdout", "stderr", "stdin"]
 ErrorType = Literal["ScriptError", "SecurityError", "TimeoutError", "ResourceError", "SandboxUnavailable", ""]
@@ -68,10 +69,15 @@ class Program(msgspec.Struct, frozen=True):
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """A granted host path. `dest` empty: below `/tool` when inside the tool folder, else the same path."""
+    """A granted host path. `dest` empty: below `/tool` when inside the tool folder, else the same path.
+
+    `own`: a working folder of the daemon's own that the caller has already given to the run's uid and looks through
+    itself afterwards (it may be far too large to be walked twice per run).
+    """
 
     path: str
     dest: str = ""
+    own: bool = False
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,8 +105,16 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """(name, address): these names are not looked up; the operator says where they are."""
     env: dict[str, str] = {}
     environment: Environment | None = None
+    integrity: str = ""
+    """`sha256-` and base64: the script must have this hash, and the bytes that were checked are the bytes that run."""
     program: Program | None = None
     interpreters: Interpreters = Interpreters()
+    backend: BackendChoice = "auto"
+    """Which program sandboxes. One that is named is never replaced by another."""
+    uid: int | None = None
+    """As root: run as this uid, which no account has, instead of one that no recent run used. For the daemon's own programs."""
+    network_bytes: int = 67_108_864
+    """What may pass the egress proxy, both directions together."""
 
 
 class Denial(msgspec.Struct, frozen=True):

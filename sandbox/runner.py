@@ -9,20 +9,24 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import platform
 import pwd
 import random
 import re
 from contextlib import AsyncExitStack
+from typing import get_args
 
 import msgspec
 
-from tamis.sandbox import classify, engine, grants, host, probe, seccomp
-from tamis.sandbox.bubblewrap import build
+from tamis.sandbox import classify, engine, grants, host, lending, probe, seccomp, turns, unsandboxed
+from tamis.sandbox.backends import BACKENDS, explain
+from tamis.sandbox.egress import Budgets
 from tamis.sandbox.engine import OnOutput
-from tamis.sandbox.handoff import LISTENER, Handoff
+from tamis.sandbox.handoff import LISTENER, Handoff, with_contacts
 from tamis.sandbox.interpreters import Interpreter, Missing, find_interpreter
-from tamis.sandbox.job import LAYERS, Job
+from tamis.sandbox.job import LAYERS, InsideFile, Job
 from tamis.sandbox.model import (
+    BackendChoice,
     Probe,
     Refusal,
     RunOutcome,
@@ -31,7 +35,12 @@ from tamis.sandbox.model import (
     Unavailable,
     size,
 )
-from tamis.sandbox.walk import Opened, open_absolute, resolve_script
+from tamis.sandbox.node_proxy import PRELOAD
+from tamis.sandbox.pins import pin_script
+from tamis.sandbox.walk import Opened, open_absolute, open_beneath, resolve_script
+from tamis.sandbox.warm import Warm
+from tamis.sandbox.warm import key as warm_key
+from tamis.sandbox.warm_boot import starter
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _ENV_RESERVED = frozenset(
@@ -49,6 +58,8 @@ _ENV_RESERVED = frozenset(
     )
 )
 _WORD_BYTES, _COMMAND_BYTES = 100_000, 1_000_000  # Linux takes 128 KiB a string, and about 2 MiB in all
+_LIMIT_MOST = 1 << 53
+_LIMIT_MAY_BE_NONE = frozenset(("stdin_bytes", "stdout_bytes", "stderr_bytes", "file_bytes", "open_files"))
 _UID_FIRST, _UID_COUNT = 60_000, 5_000
 # several daemons of root on one machine should not meet on one uid
 _uids = itertools.count(random.SystemRandom().randrange(_UID_COUNT))
@@ -56,14 +67,18 @@ _writers: dict[tuple[int, int], asyncio.Lock] = {}
 
 
 async def run(
-    request: RunRequest, *, on_output: OnOutput | None = None, cancelled: asyncio.Event | None = None
+    request: RunRequest,
+    *,
+    on_output: OnOutput | None = None,
+    cancelled: asyncio.Event | None = None,
+    warm: Warm | None = None,
 ) -> RunOutcome:
     """Run one script in a sandbox of its own and wait for its end.
 
     Never raises for what the request or the script does: see `RunOutcome.kind`. `on_output` gets each piece that is
     kept, as it comes; call this on a loop whose thread outlives the run, as bubblewrap dies with it. Setting `cancelled`, or cancelling the task, ends the script and everything that it started.
     """
-    return await _run(request, frozenset(), on_output, cancelled)
+    return await _run(request, frozenset(), on_output, cancelled, warm)
 
 
 async def run_without(request: RunRequest, layers: frozenset[str]) -> RunOutcome:
@@ -85,21 +100,25 @@ def next_uid() -> int:
 
 
 async def _run(
-    request: RunRequest, without: frozenset[str], on_output: OnOutput | None, cancelled: asyncio.Event | None
+    request: RunRequest,
+    without: frozenset[str],
+    on_output: OnOutput | None,
+    cancelled: asyncio.Event | None,
+    warm: Warm | None = None,
 ) -> RunOutcome:
     info = SandboxInfo()
     try:
-        checked = await _probe()
-        info = SandboxInfo(version=checked.version, layers=checked.layers)
+        checked = await _probe(request)
+        info = SandboxInfo(backend=checked.backend, version=checked.version, layers=checked.layers)
         if not checked.available:
             raise Unavailable(checked.reason, checked.remedy)
-        return await _checked_run(request, without, on_output, cancelled, info)
+        return await _checked_run(request, without, on_output, cancelled, info, warm)
     except Refusal as error:
         return RunOutcome(
             kind="refused", error_type="SecurityError", message=error.message, remedy=error.remedy, sandbox=info
         )
     except Unavailable as error:
-        reason, remedy = probe.explain(error.reason, error.remedy)
+        reason, remedy = explain(info.backend, error.reason, error.remedy)
         return RunOutcome(
             kind="unavailable", error_type="SandboxUnavailable", message=reason, remedy=remedy, sandbox=info
         )
@@ -113,9 +132,11 @@ async def _run(
         )
 
 
-async def _probe() -> Probe:
-    found = probe.cached()
-    return found if found is not None else await asyncio.to_thread(probe.probe)
+async def _probe(request: RunRequest) -> Probe:
+    if request.backend not in get_args(BackendChoice):
+        raise Refusal(f"there is no sandbox {request.backend!r}", "use auto, bubblewrap or nsjail")
+    found = probe.cached(request.backend)
+    return found if found is not None else await asyncio.to_thread(probe.probe, backend=request.backend)
 
 
 def _word_bytes(word: str, what: str) -> int:
@@ -149,8 +170,10 @@ def _check_request(request: RunRequest) -> RunOutcome | None:
     sizes = [_word_bytes(arg, "an argument") for arg in request.args]
     if sum(sizes) + len(sizes) > _COMMAND_BYTES:
         raise Refusal("the arguments are longer than a command line can be", "pass the data on stdin")
-    if request.limits.wall_ms <= 0:
-        raise Refusal("the time limit is not positive")
+    for field, value in msgspec.structs.asdict(request.limits).items():
+        # a limit that cannot be set is none
+        if not (0 < value < _LIMIT_MOST or (value == 0 and field in _LIMIT_MAY_BE_NONE)):
+            raise Refusal(f"the limit {field} is {value}, which no run can be held to", "give a positive number")
     return None
 
 
@@ -160,6 +183,7 @@ async def _checked_run(
     on_output: OnOutput | None,
     cancelled: asyncio.Event | None,
     info: SandboxInfo,
+    warm: Warm | None,
 ) -> RunOutcome:
     early = _check_request(request)
     if early is not None:
@@ -171,6 +195,11 @@ async def _checked_run(
         return RunOutcome(
             kind="unavailable", error_type="SandboxUnavailable", message=found.reason, remedy=found.remedy, sandbox=info
         )
+    if info.backend == unsandboxed.NAME:
+        if warm is not None and warm.parks:
+            raise Unavailable("nothing is kept ready without a sandbox")
+        ended = await unsandboxed.execute(request, found, on_output=on_output, cancelled=cancelled)
+        return _outcome(request, ended, (), info)
     listening = find_interpreter("python", request.interpreters) if request.hosts else None
     if isinstance(listening, Missing):
         return RunOutcome(
@@ -180,12 +209,19 @@ async def _checked_run(
             remedy=listening.remedy,
             sandbox=info,
         )
+    violations: list[str] = []
     opening = grants.Opening()
-    uid = next_uid() if os.geteuid() == 0 else None
+    uid = (request.uid or next_uid()) if os.geteuid() == 0 else None
     async with AsyncExitStack() as cleaning:
+        if (warm is None or not warm.parks) and not await cleaning.enter_async_context(turns.turn(cancelled)):
+            return RunOutcome(kind="cancelled", message="the run was cancelled before it began", sandbox=info)
         cleaning.callback(opening.close)
         folder, script = _open_tool(request, cleaning)
-        opening.add("tool", folder, "/tool", writable=False)
+        pinned: tuple[InsideFile, ...] = ()
+        if request.integrity:
+            pinned = (pin_script(folder, script, request.integrity, opening, copied=found.language == "bun"),)
+        else:
+            opening.add("tool", folder, "/tool", writable=False)
         grants.open_grants(request, folder, opening)
         if request.environment is not None:
             opening.add(
@@ -193,46 +229,56 @@ async def _checked_run(
             )
         if uid is not None:
             grants.require_readable(folder, script)
-        writable = [opening.opened[grant.fd] for grant in opening.grants if grant.writable]
+        own = {mount.path for mount in request.write if mount.own}
+        granted = [opening.opened[grant.fd] for grant in opening.grants if grant.writable]
+        writable = [folder for folder in granted if folder.path not in own]
         if uid is not None:
-            ownership = grants.Ownership(uid)
+            ownership = lending.Ownership(uid)
             for folder in sorted(writable, key=lambda item: (item.stat.st_dev, item.stat.st_ino)):
                 # two runs cannot own one folder at a time
                 lock = _writers.setdefault((folder.stat.st_dev, folder.stat.st_ino), asyncio.Lock())
                 await cleaning.enter_async_context(lock)
                 cleaning.callback(ownership.take_back)
                 ownership.lend(folder)
-        job = _job(request, found, script, opening, uid, without)
+        # however the run ends, cancelled too
+        cleaning.callback(lambda: violations.extend(line for folder in writable for line in lending.sweep(folder)))
+        job = msgspec.structs.replace(_job(request, found, script, opening, uid, without, info.backend), files=pinned)
         opened = {name: item.fd for name, item in opening.opened.items()}
         network: Handoff | None = None
         if listening is not None:
-            job = msgspec.structs.replace(job, egress=listening, listener=LISTENER)
-            network = Handoff(request.hosts, request.allow_cidrs)
+            job = msgspec.structs.replace(job, egress=listening, listener=LISTENER, preload=PRELOAD)
+            budgets = Budgets(bytes=request.network_bytes)
+            network = Handoff(request.hosts, request.allow_cidrs, request.pin, budgets=budgets)
             cleaning.push_async_callback(network.close)
             opened["handoff"] = network.inside
+        ready: engine.Standing | None = None
+        if warm is not None:
+            with open_beneath(folder, script) as file:
+                key = warm_key(job, opening.opened, file, warm.generation)
+            if warm.parks:
+                if found.runner or not starter(found.language):
+                    raise Unavailable(f"{found.path} is always started cold")
+                job = msgspec.structs.replace(job, warm=starter(found.language))
+                plan = BACKENDS[info.backend].build(job)
+                warm.put(key, await engine.park(plan, opened=opened, limits=request.limits, seccomp=_filter()))
+                return RunOutcome(kind="ok", sandbox=info)
+            ready = await warm.take(key)
         ended = await engine.execute(
-            build(job),
+            lambda: BACKENDS[info.backend].build(job),
             opened=opened,
             stdin=request.stdin,
             limits=request.limits,
             seccomp=_filter(),
             watched="watchdog" not in without,
+            grouped="cgroup" not in without,
             on_output=on_output,
             cancelled=cancelled,
             beside=network.serve if network is not None else None,
+            ready=ready,
         )
-        violations = tuple(line for folder in writable for line in grants.sweep(folder))
-    outcome = _outcome(request, ended, violations, info)
-    denied = tuple(network.egress.denied) if network is not None else ()
-    if denied and outcome.kind == "error":
-        # a script that failed after a refused host most likely failed of it
-        outcome = msgspec.structs.replace(
-            outcome,
-            error_type="SecurityError",
-            message=f"{outcome.message}, after it was refused {', '.join(denied[:5])}",
-            remedy="allow the host in allowHosts, or do without it",
-        )
-    return msgspec.structs.replace(outcome, denied_hosts=denied)
+        info = msgspec.structs.replace(info, warm=ended.warm)
+    outcome = _outcome(request, ended, tuple(violations), info)
+    return outcome if network is None else with_contacts(outcome, network.egress)
 
 
 def _open_tool(request: RunRequest, cleaning: AsyncExitStack) -> tuple[Opened, str]:
@@ -266,9 +312,11 @@ def _job(
     opening: grants.Opening,
     uid: int | None,
     without: frozenset[str],
+    backend: str,
 ) -> Job:
     return Job(
-        binary=probe.probed_binary(),
+        binary=probe.probed_binary(backend),
+        machine=platform.machine(),
         layout=host.root_layout(),
         interpreter=interpreter,
         script=script,
@@ -287,12 +335,12 @@ def _job(
 
 def _outcome(request: RunRequest, ended: engine.Ended, violations: tuple[str, ...], info: SandboxInfo) -> RunOutcome:
     verdict = classify.classify(
-        ended.ending, ended.exit_code, ended.cpu_ms, ended.stderr, request.limits, request.language
+        ended.ending, ended.exit_code, ended.cpu_ms, ended.stderr, request.limits, request.language, ended.pressure
     )
     message, remedy = verdict.message, verdict.remedy
     if verdict.kind == "unavailable" and ended.exit_code is None:
         said = ended.stderr.decode("utf-8", "replace").strip()
-        message, remedy = probe.explain(said) if said else (message, remedy)
+        message, remedy = explain(info.backend, said) if said else (message, remedy)
     return RunOutcome(
         kind=verdict.kind,
         exit_code=ended.exit_code,

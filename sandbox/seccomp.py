@@ -26,11 +26,11 @@ _NR, _ARCH, _ARGS = 0, 4, 16
 
 _LD, _JEQ, _JGE, _JSET, _JA, _RET = 0x20, 0x15, 0x35, 0x45, 0x05, 0x06
 
-_NAMESPACES = 0x7E020000  # every CLONE_NEW* bit that clone() takes
-_NEW_TIME = 0x80  # only unshare() takes it
-_SET_ID = 0o6000
-_CREATES = 0o100 | 0o20000000  # O_CREAT | __O_TMPFILE
-_TERMINAL_INJECTION = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
+NAMESPACES = 0x7E020000  # every CLONE_NEW* bit that clone() takes
+NEW_TIME = 0x80  # only unshare() takes it
+SET_ID = 0o6000
+CREATES = 0o100 | 0o20000000  # O_CREAT | __O_TMPFILE
+TERMINAL_INJECTION = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
 
 DENIED = (
     # other processes' memory and descriptors
@@ -56,7 +56,7 @@ ABSENT = (
     *("statmount", "listmount", "listns"),
 )
 
-_MODE_ARGUMENT = {
+MODE_ARGUMENT = {
     "chmod": 1,
     "fchmod": 1,
     "fchmodat": 2,
@@ -66,12 +66,16 @@ _MODE_ARGUMENT = {
     "mkdir": 1,
     "mkdirat": 2,
 }
-_OPEN_ARGUMENTS = {"open": (1, 2), "openat": (2, 3)}
+OPEN_ARGUMENTS = {"open": (1, 2), "openat": (2, 3)}
 
 # AF_INET, AF_INET6 (the namespace's own loopback) and AF_NETLINK (getifaddrs); AF_VSOCK would reach the hypervisor
 # from any namespace, and AF_UNIX a host socket in a granted folder.
-_FAMILIES = (2, 10, 16)
-_AF_UNIX = 1
+FAMILIES = (2, 10, 16)
+NETLINK, NETLINK_ROUTE = 16, 0
+# SO_SNDBUF, SO_RCVBUF and their forced forms: what waits in a socket is in no process's numbers, so the size stays the
+# host's default. The call says that it worked, as it does where a wish is cut to the host's maximum.
+SOL_SOCKET, BUFFER_SIZES = 1, (7, 8, 32, 33)
+AF_UNIX = 1
 
 
 class UnsupportedMachineError(Exception):
@@ -128,14 +132,25 @@ def _any_bit(argument: int, bits: int) -> list[tuple[int, int, int, int]]:
     return [_argument(argument), (_JSET, 0, 1, bits), _refuse(errno.EPERM)]
 
 
-def _one_of(argument: int, values: tuple[int, ...]) -> list[tuple[int, int, int, int]]:
+def _one_of(argument: int, values: tuple[int, ...], code: int = errno.EPERM) -> list[tuple[int, int, int, int]]:
     jumps = [(_JEQ, len(values) - index, 0, value) for index, value in enumerate(values)]
-    return [_argument(argument), *jumps, (_JA, 0, 0, 1), _refuse(errno.EPERM)]
+    return [_argument(argument), *jumps, (_JA, 0, 0, 1), _refuse(code)]
 
 
 def _only(argument: int, values: tuple[int, ...], code: int) -> list[tuple[int, int, int, int]]:
     jumps = [(_JEQ, len(values) - index, 0, value) for index, value in enumerate(values)]
     return [_argument(argument), *jumps, _refuse(code)]
+
+
+# getifaddrs needs the routing protocol of netlink; the others are only a way into more of the kernel
+_SOCKET = [
+    _argument(0),
+    (_JEQ, 0, 3, NETLINK),
+    _argument(2),
+    (_JEQ, 1 + len(FAMILIES) + 1, 0, NETLINK_ROUTE),
+    _refuse(errno.EPROTONOSUPPORT),
+    *_only(0, FAMILIES, errno.EAFNOSUPPORT)[1:],
+]
 
 
 def assemble(machine: str) -> list[tuple[int, int, int, int]]:
@@ -150,17 +165,18 @@ def assemble(machine: str) -> list[tuple[int, int, int, int]]:
         asm.emit(_RET, KILL_PROCESS)
     asm.group(DENIED, ERRNO | errno.EPERM)
     asm.group(ABSENT, ERRNO | errno.ENOSYS)
-    asm.when("clone", _any_bit(0, _NAMESPACES))
-    asm.when("unshare", _any_bit(0, _NAMESPACES | _NEW_TIME))
-    asm.when("ioctl", _one_of(1, _TERMINAL_INJECTION))
+    asm.when("clone", _any_bit(0, NAMESPACES))
+    asm.when("unshare", _any_bit(0, NAMESPACES | NEW_TIME))
+    asm.when("ioctl", _one_of(1, TERMINAL_INJECTION))
     asm.when("personality", _only(0, (0, 0xFFFFFFFF), errno.EPERM))
-    for name, mode in _MODE_ARGUMENT.items():
-        asm.when(name, _any_bit(mode, _SET_ID))
-    for name, (flags, mode) in _OPEN_ARGUMENTS.items():
-        check = _any_bit(mode, _SET_ID)
-        asm.when(name, [_argument(flags), (_JSET, 0, len(check), _CREATES), *check])
-    asm.when("socket", _only(0, _FAMILIES, errno.EAFNOSUPPORT))
-    asm.when("socketpair", _only(0, (_AF_UNIX,), errno.EAFNOSUPPORT))
+    for name, mode in MODE_ARGUMENT.items():
+        asm.when(name, _any_bit(mode, SET_ID))
+    for name, (flags, mode) in OPEN_ARGUMENTS.items():
+        check = _any_bit(mode, SET_ID)
+        asm.when(name, [_argument(flags), (_JSET, 0, len(check), CREATES), *check])
+    asm.when("socket", _SOCKET)
+    asm.when("setsockopt", [_argument(1), (_JEQ, 0, len(BUFFER_SIZES) + 3, SOL_SOCKET), *_one_of(2, BUFFER_SIZES, 0)])
+    asm.when("socketpair", _only(0, (AF_UNIX,), errno.EAFNOSUPPORT))
     asm.emit(_RET, ALLOW)
     return asm.code
 

@@ -102,4 +102,5 @@ NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "mkdirat": (258, 34),
     "socket": (41, 198),
     "socketpair": (53, 199),
+    "setsockopt": (54, 208),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,10 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("long")
     # A tool run must see the same machine in every test, whoever starts the suite.
     os.environ.pop("TAMIS_ROOT", None)
+    # Nor write into the state of whoever starts it.
+    state = tempfile.TemporaryDirectory(prefix="tamis-state-")
+    os.environ["TAMIS_STATE_DIR"] = state.name
+    config.add_cleanup(state.cleanup)
 
 
 @pytest.fixture

@@ -87,7 +87,9 @@ class Findings:
         if node is None:
             return None
         value = node.value
-        if node.kind != "number" or not isinstance(value, (int, float)) or not float(value).is_integer():
+        # a float is asked, never made of it: a whole number may be larger than any float
+        whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+        if node.kind != "number" or not isinstance(value, (int, float)) or not whole:
             self.wrong_type(node, label, "a whole number")
             return None
         if value < least or (most is not None and value > most):

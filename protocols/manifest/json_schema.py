@@ -6,7 +6,7 @@ holds it against ``read_manifest``. Must not be used to validate where ``read_ma
 
 from __future__ import annotations
 
-from tamis.protocols.manifest.reading import HANDLER_TYPES, LANGUAGES, LIMITS, REQUIRED
+from tamis.protocols.manifest.reading import HANDLER_TYPES, LANGUAGE_NAME, LANGUAGE_WORDS, LANGUAGES, LIMITS, REQUIRED
 from tamis.protocols.manifest.security import CAPABILITIES
 from tamis.protocols.model import Json
 
@@ -94,13 +94,17 @@ def _handler() -> dict[str, Json]:
 
     kinds: list[Json] = [*HANDLER_TYPES]
     languages: list[Json] = [*LANGUAGES]
+    slips: list[Json] = [*LANGUAGE_WORDS]
     properties: dict[str, Json] = {
         "type": {
             "enum": kinds,
             "description": "external-script runs a file; service-method calls a method that the host registered.",
         },
         "scriptPath": _text("Path of the script, relative to this file's folder; .. and absolute paths are refused."),
-        "language": {"enum": languages, "description": "What runs the script."},
+        "language": {
+            "anyOf": [{"enum": languages}, {"type": "string", "pattern": f"^{LANGUAGE_NAME}$", "not": {"enum": slips}}],
+            "description": "What runs the script: python, nodejs, bun, or a runtime of the operator's (sandbox.runtimes).",
+        },
         "entryPoint": _text("A function or export in the script, where the runtime needs one."),
         "serviceName": _text("The service that the host registered."),
         "methodName": _text("The method of that service."),

@@ -7,7 +7,8 @@ script exist), other manifests (is the id taken) and the operator's policy are n
 from __future__ import annotations
 
 import re
-from typing import Literal, cast
+from collections.abc import Container
+from typing import Literal
 
 import msgspec
 
@@ -21,8 +22,9 @@ from tamis.protocols.manifest.security import CAPABILITIES, host_pattern_fault, 
 from tamis.protocols.model import MAX_NAME_CHARS, Diag, Edit, Fix, Json
 from tamis.protocols.suggest import best, hint
 
-Language = Literal["python", "nodejs", "bun"]
-LANGUAGES: tuple[Language, ...] = ("python", "nodejs", "bun")
+LANGUAGES = ("python", "nodejs", "bun")
+LANGUAGE_NAME = "[a-z][a-z0-9+_-]{0,31}"
+"""What an operator's own runtime may be called: ``handler.language`` names it."""
 HANDLER_TYPES = ("external-script", "service-method")
 REQUIRED = ("toolId", "displayName", "description", "version", "handler")
 FIELDS = (
@@ -40,7 +42,8 @@ class ExternalScript(msgspec.Struct, frozen=True):
     """A script that is run with the arguments as JSON on standard input."""
 
     script_path: str
-    language: Language
+    language: str
+    """One of ``LANGUAGES``, or the name of a runtime that the operator's settings have to know."""
     entry_point: str | None = None
 
 
@@ -143,8 +146,9 @@ class ManifestReading(msgspec.Struct):
     diagnostics: list[Diag]
 
 
-def read_manifest(text: str, *, strict: bool = False) -> ManifestReading:
-    """Reads a manifest. ``strict`` refuses comments and trailing commas (``strictJson``). Never raises."""
+def read_manifest(text: str, *, strict: bool = False, runtimes: Container[str] = ()) -> ManifestReading:
+    """Reads a manifest. ``strict`` refuses comments and trailing commas (``strictJson``); ``runtimes`` are known beside the built-in
+    languages. Never raises."""
     tree = parse_json(text, comments=not strict)
     found = Findings("MF")
     manifest = None
@@ -160,6 +164,7 @@ def read_manifest(text: str, *, strict: bool = False) -> ManifestReading:
         else:
             manifest = _read(tree, root, found)
     diagnostics = sorted([*tree.diagnostics, *found.diags], key=lambda diag: diag.span)
+    diagnostics = [diag for diag in diagnostics if diag.code != "MF536" or str(diag.args["v"]) not in runtimes]
     if any(severity(diag) == "error" for diag in diagnostics):
         manifest = None
     return ManifestReading(manifest, tree, diagnostics)
@@ -288,9 +293,9 @@ def _description(node: JsonNode | None, found: Findings) -> str | None:
 
 _SCRIPT_FIELDS = ("scriptPath", "language", "entryPoint")
 _SERVICE_FIELDS = ("serviceName", "methodName")
-_LANGUAGE_WORDS = {
+LANGUAGE_WORDS = {
     **dict.fromkeys(("py", "python3", "python2", "cpython", "uv"), "python"),
-    **dict.fromkeys(("node", "js", "javascript", "ts", "typescript", "node.js", "deno"), "nodejs"),
+    **dict.fromkeys(("node", "js", "javascript", "ts", "typescript", "node.js"), "nodejs"),
 }
 _HANDLER_WORDS = {
     **dict.fromkeys(("script", "external", "python", "command", "stdio", "process"), "external-script"),
@@ -340,11 +345,22 @@ def _external_script(fields: dict[str, Member], found: Findings) -> ExternalScri
         if fault is not None:
             found.add("MF511", node.span, {"v": path, "reason": fault})
             path = None
-    language = found.choice(value_of(fields, "language"), "handler.language", LANGUAGES, _LANGUAGE_WORDS)
+    language = _language(value_of(fields, "language"), found)
     entry = found.text(value_of(fields, "entryPoint"), "handler.entryPoint", empty=False)
     if path is None or language is None:
         return None
-    return ExternalScript(path, cast("Language", language), entry)
+    return ExternalScript(path, language, entry)
+
+
+def _language(node: JsonNode | None, found: Findings) -> str | None:
+    """A known language, or the name of a runtime of the operator's: what a slip made of a known one is an error."""
+    value = node.value if node is not None else None
+    if node is not None and isinstance(value, str) and value not in LANGUAGES:
+        near = LANGUAGE_WORDS.get(value.lower()) or best(value, LANGUAGES)
+        if near is None and re.fullmatch(LANGUAGE_NAME, value):
+            found.add("MF536", node.span, {"v": value, "list": ", ".join(LANGUAGES)})
+            return value
+    return found.choice(node, "handler.language", LANGUAGES, LANGUAGE_WORDS)
 
 
 def script_path_fault(path: str) -> str | None:

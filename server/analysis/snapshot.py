@@ -145,6 +145,8 @@ class Settings(msgspec.Struct, frozen=True):
     allow_multiple_blocks: bool = False
     strict: bool = False
     """True: what reading a text repaired is an error, and ACTION blocks must be well-formed XML."""
+    runtimes: tuple[str, ...] = ()
+    """Runtimes of the operator's own, which a manifest's ``handler.language`` may name."""
     also: tuple[str, ...] = ()
     """Registered protocols that ``auto`` reads besides the built-in ones."""
 
@@ -208,7 +210,7 @@ class Snapshot:
         """The text as a manifest."""
         from tamis.protocols.manifest.reading import read_manifest
 
-        return read_manifest(self.text, strict=self.settings.strict_json)
+        return read_manifest(self.text, strict=self.settings.strict_json, runtimes=self.settings.runtimes)
 
     @cached_property
     def profile(self) -> ProfileReading:

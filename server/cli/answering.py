@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.cli.inputs import Paint
-from tamis.server.runtime.execute import Answer, Ask, Question
+from tamis.server.runtime.calls import Answer, Ask, OnProgress, Question
 
 REFUSED = frozenset({"denied", "approvalTimeout", "approvalUnavailable", "blocked", "inputRequired"})
 
@@ -57,6 +57,17 @@ def terminal_ask() -> Ask | None:
         return "allow" if line.strip().lower() in (b"y", b"yes") else "deny"
 
     return ask
+
+
+def told_progress() -> OnProgress | None:
+    """Says on a terminal's standard error where an installation stands; None without a terminal."""
+    if not sys.stderr.isatty():
+        return None
+
+    def tell(_call_id: str, text: str) -> None:
+        sys.stderr.write(f"packages: {text}\n")
+
+    return tell
 
 
 def positive(text: str) -> int:

@@ -52,10 +52,12 @@ async def _run(arguments: argparse.Namespace, root: str, args: dict[str, Any]) -
     from pathlib import Path
 
     from tamis.protocols.observation import value_text
-    from tamis.server.cli.answering import always, exit_code, terminal_ask
+    from tamis.server.cli.answering import always, exit_code, terminal_ask, told_progress
     from tamis.server.cli.interrupts import cancel_on_interrupt
-    from tamis.server.runtime.execute import CallRequest, execute
+    from tamis.server.runtime.calls import CallRequest
+    from tamis.server.runtime.execute import execute
     from tamis.server.runtime.runtime import Runtime
+    from tamis.server.runtime.trail import Caller
 
     runtime = Runtime(Path(root))
     for problem in runtime.loaded.problems:
@@ -68,7 +70,12 @@ async def _run(arguments: argparse.Namespace, root: str, args: dict[str, Any]) -
             timeout_ms=arguments.timeout_ms,
             dry_run=arguments.dry_run,
         ),
-        runtime.surroundings(ask=always if arguments.yes else terminal_ask(), cancelled=cancel_on_interrupt()),
+        runtime.surroundings(
+            ask=always if arguments.yes else terminal_ask(),
+            on_progress=told_progress(),
+            cancelled=cancel_on_interrupt(),
+            caller=Caller("cli"),
+        ),
     )
     if arguments.json:
         print_json(result)

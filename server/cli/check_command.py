@@ -72,6 +72,7 @@ def _findings(path: str, text: str, runtime: Runtime, strict: bool) -> list[Find
     own = runtime.settings
     settings = Settings(
         strict_json=own.strict_json,
+        runtimes=tuple(own.sandbox.runtimes),
         reasoning_calls=own.protocol.reasoning_calls,
         fenced_calls=own.protocol.fenced_calls,
         allow_multiple_blocks=own.protocol.allow_multiple_blocks,

@@ -21,6 +21,7 @@ COMMANDS = {
     "run": "parse a text and run its calls in order",
     "call": "run one tool",
     "list": "the registered tools",
+    "deps": "what tools depend on: install it ahead, list, check and remove it",
     "prompt": "what a model is told about the tools, as text for its prompt",
     "doctor": "versions, sandbox, runtimes, configuration, each problem with its remedy",
 }

@@ -82,11 +82,12 @@ def _other_protocol(runtime: Runtime, text: str) -> str:
 async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
     from pathlib import Path
 
-    from tamis.server.cli.answering import always, exit_code, terminal_ask
+    from tamis.server.cli.answering import always, exit_code, terminal_ask, told_progress
     from tamis.server.cli.findings import print_findings
     from tamis.server.cli.interrupts import cancel_on_interrupt
     from tamis.server.runtime.runtime import Runtime
     from tamis.server.runtime.text import TextOptions, execute_text, has_unread, plan_text
+    from tamis.server.runtime.trail import Caller
 
     runtime = Runtime(Path(str(root)))
     for problem in runtime.problems:
@@ -111,7 +112,12 @@ async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
 
     executed = await execute_text(
         document,
-        runtime.surroundings(ask=always if arguments.yes else terminal_ask(), cancelled=cancel_on_interrupt()),
+        runtime.surroundings(
+            ask=always if arguments.yes else terminal_ask(),
+            on_progress=told_progress(),
+            cancelled=cancel_on_interrupt(),
+            caller=Caller("cli"),
+        ),
         TextOptions(
             mode=arguments.mode,
             on_error=arguments.on_error,

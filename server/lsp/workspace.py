@@ -208,6 +208,7 @@ class Workspace:
             settings = Settings(
                 schema_diagnostics=self._schema_diagnostics,
                 strict_json=loaded.settings.strict_json,
+                runtimes=tuple(loaded.settings.sandbox.runtimes),
                 reasoning_calls=protocol.reasoning_calls,
                 fenced_calls=protocol.fenced_calls,
                 allow_multiple_blocks=protocol.allow_multiple_blocks,

@@ -23,11 +23,13 @@ from tamis.server.rpc.aside import aside
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import P, Params, ReadingOptions, check_protocol, check_size, given, read_params
 from tamis.server.rpc.session import Method, Request, Session
+from tamis.server.runtime.calls import Answer, Ask, CallRequest, OnOutput, OnProgress, Question, Surroundings
 from tamis.server.runtime.config import find_root
-from tamis.server.runtime.execute import Answer, Ask, CallRequest, OnOutput, Question, Surroundings, execute
+from tamis.server.runtime.execute import execute
 from tamis.server.runtime.health import health, limits, sandbox_state
 from tamis.server.runtime.runtime import InlineTool, Runtime, ToolFilter
 from tamis.server.runtime.text import TextOptions, execute_text
+from tamis.server.runtime.trail import Caller
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError
 
 LARGE_TEXT = 1 << 18
@@ -79,6 +81,7 @@ class _Running(Params, kw_only=True):
     dry_run: bool = False
     output: Literal["stream", "buffer"] | None = None
     context: _Context | None = None
+    work_done_token: str | int | None = None
 
 
 class _Execute(_Running, kw_only=True):
@@ -140,7 +143,14 @@ class RpcServer:
         """The runtime; without ``initialize`` its root is ``--root``, else the folder that the daemon was started in."""
         if self._runtime is None:
             self._runtime = Runtime(self._given_root or find_root(Path.cwd()))
+            self._runtime.log_level = self._runtime.settings.log_level
+            self._runtime.keep_warm()
         return self._runtime
+
+    async def close(self) -> None:
+        """End what the runtime keeps for further calls."""
+        if self._runtime is not None:
+            await self._runtime.close()
 
     def _method(self, kind: type[P], handler: Any, *, finishes: bool = False) -> Method:
         def call(request: Request, params: Any) -> Any:
@@ -163,12 +173,16 @@ class RpcServer:
         known = cast("list[object]", offered) if isinstance(offered, list) else []
         self._encoding = _choose_encoding(known)
         root = self._given_root or _root_of(given)
+        if self._runtime is not None and self._runtime.warming is not None:
+            self._runtime.warming.reset()
         self._runtime = Runtime(find_root(root) if self._given_root is None else root, _dict(options.get("settings")))
+        self._runtime.log_level = self._runtime.settings.log_level
+        self._runtime.keep_warm()
         process_id = given.get("processId")
         if isinstance(process_id, int) and not isinstance(process_id, bool) and process_id > 0:
             self.session.watch_parent(process_id)
         self._initialized = True
-        state = sandbox_state()
+        state = sandbox_state(self._runtime.settings)
         return {
             "capabilities": {
                 "positionEncoding": self._encoding,
@@ -264,7 +278,7 @@ class RpcServer:
                     idempotency_key=params.idempotency_key,
                     dry_run=params.dry_run,
                 ),
-                self._around(request, call_id, params.output),
+                self._around(request, params),
             )
         finally:
             self.runtime.running -= 1
@@ -278,7 +292,7 @@ class RpcServer:
         )
         self._calls += 1
         prefix = f"text-{self._calls}"
-        around = self._around(request, prefix, params.output)
+        around = self._around(request, params)
         if params.options is not None and params.options.stderr_fails is not UNSET:
             own = around.settings
             protocol = replace(own.protocol, stderr_fails=params.options.stderr_fails)
@@ -316,12 +330,15 @@ class RpcServer:
             "etag": registry.etag(),
         }
 
-    def _around(self, request: Request, call_id: str, output: Literal["stream", "buffer"] | None) -> Surroundings:
-        streams = output == "stream" or (output is None and self._streams)
+    def _around(self, request: Request, params: _Running) -> Surroundings:
+        streams = params.output == "stream" or (params.output is None and self._streams)
+        context = params.context or _Context()
         return self.runtime.surroundings(
             ask=self._asker() if self._approval == "request" else None,
             on_output=self._shower() if streams else None,
+            on_progress=None if params.work_done_token is None else self._reporter(params.work_done_token),
             cancelled=request.cancelled,
+            caller=Caller("rpc", context.session_id or "", context.agent_id or ""),
         )
 
     def _shower(self) -> OnOutput:
@@ -337,6 +354,13 @@ class RpcServer:
                 lost.add(call_id)
 
         return show
+
+    def _reporter(self, token: str | int) -> OnProgress:
+        def report(call_id: str, text: str) -> None:
+            value = {"kind": "report", "callId": call_id, "message": text}
+            self.session.notify("$/progress", {"token": token, "value": value}, droppable=True)
+
+        return report
 
     def _asker(self) -> Ask:
         async def ask(question: Question) -> Answer:
@@ -382,7 +406,11 @@ def serve(root: Path | None) -> int:
 
 
 async def _serve(root: Path | None) -> int:
-    return await RpcServer(root).session.serve()
+    server = RpcServer(root)
+    try:
+        return await server.session.serve()
+    finally:
+        await server.close()
 
 
 def _choose_encoding(offered: list[object]) -> PositionEncoding:

@@ -8,6 +8,7 @@ tools or faces.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_origin
@@ -45,6 +46,22 @@ class Interpreters(msgspec.Struct, frozen=True):
     python: str = ""
     nodejs: str = ""
     bun: str = ""
+    uv: str = ""
+
+
+class Runners(msgspec.Struct, frozen=True):
+    """What starts the scripts of a language (seed 003 §2.1.2): argv only, never a shell's text."""
+
+    python: Literal["python", "uv"] = "python"
+    nodejs: Literal["node", "bun"] = "node"
+
+
+class CustomRuntime(msgspec.Struct, frozen=True):
+    """A runtime of the operator's: the words that run a script, ``{script}`` for its path, and what they need to see."""
+
+    command: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+    show: tuple[str, ...] = ()
 
 
 class SandboxSettings(msgspec.Struct, rename="camel", frozen=True):
@@ -63,6 +80,8 @@ class SandboxSettings(msgspec.Struct, rename="camel", frozen=True):
     stdout_bytes: int = 1_048_576
     stderr_bytes: int = 262_144
     interpreters: Interpreters = Interpreters()
+    runners: Runners = Runners()
+    runtimes: dict[str, CustomRuntime] = {}
 
 
 class DependencySettings(msgspec.Struct, rename="camel", frozen=True):
@@ -72,6 +91,15 @@ class DependencySettings(msgspec.Struct, rename="camel", frozen=True):
     indexes: tuple[str, ...] = ()
     cache_bytes: int = 4_294_967_296
     wall_ms: int = 120_000
+
+
+class AuditSettings(msgspec.Struct, rename="camel", frozen=True):
+    """Whether and where what happens to calls is written down; ``path`` empty is the user's state folder."""
+
+    enabled: bool = True
+    path: str = ""
+    max_bytes: int = 8_388_608
+    keep: int = 5
 
 
 class ProtocolSettings(msgspec.Struct, rename="camel", frozen=True):
@@ -97,6 +125,7 @@ class Settings(msgspec.Struct, rename="camel", frozen=True):
     policy: Policy = Policy()
     sandbox: SandboxSettings = SandboxSettings()
     dependencies: DependencySettings = DependencySettings()
+    audit: AuditSettings = AuditSettings()
     resources: dict[str, str] = {}
     protocol: ProtocolSettings = ProtocolSettings()
     lint: dict[str, Any] = {}
@@ -138,9 +167,33 @@ def load_settings(root: Path, overlay: Mapping[str, Any] | None = None) -> Loade
         # What the operator wanted is not known: no tools, rather than the ones below the whole root.
         raw = cast("dict[str, Any]", {"tools": ()})
     settings = cast("Settings", _read(Settings, raw, "", problems))
+    problems.extend(_runtime_problems(settings.sandbox.runtimes))
     binding = [problem for problem in problems if unreadable or _binds(problem)]
     closed = f"the configuration cannot be trusted: {binding[0]}" if binding else ""
     return LoadedSettings(root, settings, tuple(problems), closed)
+
+
+def _runtime_problems(runtimes: Mapping[str, CustomRuntime]) -> list[str]:
+    from tamis.protocols.manifest.reading import LANGUAGE_NAME, LANGUAGES
+
+    problems: list[str] = []
+    for name, runtime in runtimes.items():
+        place = f"{FILE_NAME}: 'sandbox.runtimes.{name}"
+        if name in LANGUAGES:
+            problems.append(f"{place}' is built in; its program is sandbox.interpreters.{name}")
+        elif not re.fullmatch(LANGUAGE_NAME, name):
+            problems.append(f"{place}' cannot be a runtime's name: small letters, digits, '+', '-' and '_'")
+        if not runtime.command or not os.path.isabs(runtime.command[0]):
+            problems.append(f"{place}.command' must begin with a program's absolute path")
+        problems.extend(
+            f"{place}.show' holds '{path}', which is not absolute" for path in runtime.show if not os.path.isabs(path)
+        )
+        problems.extend(
+            f"{place}.extensions' holds '{one}', which does not begin with a dot"
+            for one in runtime.extensions
+            if not one.startswith(".")
+        )
+    return problems
 
 
 def _binds(problem: str) -> bool:
@@ -177,6 +230,12 @@ def _wanted(kind: Any) -> str:
     return names.get(kind, "a table")
 
 
+def _table_of(kind: Any) -> type[msgspec.Struct] | None:
+    """What the entries of a table with free names are."""
+    entry = get_args(kind)[1] if get_origin(kind) is dict else None
+    return entry if isinstance(entry, type) and issubclass(entry, msgspec.Struct) else None
+
+
 def _read(kind: type[msgspec.Struct], raw: Mapping[str, Any], prefix: str, problems: list[str]) -> msgspec.Struct:
     """Converts field by field, so that one wrong value costs that value only."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
@@ -194,6 +253,20 @@ def _read(kind: type[msgspec.Struct], raw: Mapping[str, Any], prefix: str, probl
                 values[field.name] = _read(field.type, cast("dict[str, Any]", value), f"{prefix}{name}.", problems)
             else:
                 problems.append(f"{FILE_NAME}: '{prefix}{name}' must be a table")
+            continue
+        entry = _table_of(cast("Any", field).type)
+        if entry is not None and isinstance(value, dict):
+            table = cast("dict[str, object]", value)
+            values[field.name] = {
+                key: _read(entry, cast("dict[str, Any]", item), f"{prefix}{name}.{key}.", problems)
+                for key, item in table.items()
+                if isinstance(item, dict)
+            }
+            problems.extend(
+                f"{FILE_NAME}: '{prefix}{name}.{key}' must be a table"
+                for key, item in table.items()
+                if not isinstance(item, dict)
+            )
             continue
         try:
             converted: object = msgspec.convert(value, cast("Any", field).type)

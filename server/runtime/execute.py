@@ -7,108 +7,32 @@ what a tool or a model did. Must not know framing or faces.
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
 
-from tamis.protocols.contract import (
-    ExecutionError,
-    ExecutionResult,
-    Granted,
-    Permissions,
-    Problem,
-    Status,
-    Usage,
-)
-from tamis.protocols.manifest.reading import ExternalScript, Manifest
-from tamis.protocols.model import Call, Param, Piece, Value
-from tamis.protocols.observation import Style, observation, plain, unknown_tool
-from tamis.protocols.positions import PositionEncoding
-from tamis.sandbox import model as sandbox
-from tamis.server.runtime.agents import AgentRules
+from tamis.protocols.contract import ExecutionError, ExecutionResult, Granted, Permissions, Problem, Usage
+from tamis.protocols.manifest.reading import ExternalScript, ServiceMethod
+from tamis.protocols.model import Param, Piece, Value
+from tamis.protocols.observation import observation, plain, unknown_tool
+from tamis.protocols.schema.secrets import MASK
+from tamis.server.runtime.approving import approved
+from tamis.server.runtime.calls import CallRequest, Stopped, Surroundings
 from tamis.server.runtime.checking import Checked, check_arguments, check_parsed, check_wire_call
-from tamis.server.runtime.config import Settings
-from tamis.server.runtime.entry_points import boot_program
-from tamis.server.runtime.folders import make_below
-from tamis.server.runtime.integrity import integrity_fault
-from tamis.server.runtime.interpreters import interpreters_of, missing_runtime
-from tamis.server.runtime.judge import failure, judge, masked, secret_texts, without
+from tamis.server.runtime.interpreters import missing_runtime
+from tamis.server.runtime.judge import MAX_DENIED, UNSANDBOXED, failure, masked, received, secret_texts
+from tamis.server.runtime.path_grants import Place, inside
 from tamis.server.runtime.permissions import Grant, grant
-from tamis.server.runtime.rates import CallRate
+from tamis.server.runtime.places import place_of
+from tamis.server.runtime.rates import SUSPICIOUS
 from tamis.server.runtime.registry import Registry, Tool
-from tamis.server.runtime.replays import KeyReused, Replays
+from tamis.server.runtime.replays import KeyReused
 from tamis.server.runtime.resources import ResourceError, resolve_resource
-from tamis.server.runtime.script_service import ScriptTarget, is_script_service, mirror, script_target
-
-
-class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be run: by name and arguments, or a call as it was parsed with its source text."""
-
-    call_id: str
-    name: str
-    version: str | None = None
-    args: dict[str, Any] = {}
-    call: Call | None = None
-    source: str = ""
-    encoding: PositionEncoding | None = None
-    wire_call: dict[str, Any] | None = None
-    """A call as ``tool/parse`` gave it, instead of ``args``."""
-    timeout_ms: int | None = None
-    dry_run: bool = False
-    idempotency_key: str = ""
-    ask: bool = False
-    """Ask before running whatever the policy says (the command line does)."""
-    style: Style = "action"
-    step: int | None = None
-
-
-Answer = Literal["allow", "deny", "timeout", "unavailable", "cancelled"]
-
-
-class Question(msgspec.Struct, frozen=True):
-    """What a person is asked before a call runs; secrets in ``args`` are masked."""
-
-    call_id: str
-    tool_id: str
-    display_name: str
-    args: dict[str, Any]
-    permissions: Permissions
-    timeout_ms: int
-
-
-Ask = Callable[[Question], Awaitable[Answer]]
-OnOutput = Callable[[str, str, str], None]
-"""Called with the call's id, the stream's name and text while a script runs."""
-
-
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call runs under; the registry is the one that was in force when the request came."""
-
-    registry: Registry
-    settings: Settings
-    root: Path = Path()
-    closed: str = ""
-    """Why nothing may run here, whatever it is; empty when calls may."""
-    agent: AgentRules = AgentRules()
-    rate: CallRate | None = None
-    replays: Replays | None = None
-    ask: Ask | None = None
-    on_output: OnOutput | None = None
-    cancelled: asyncio.Event | None = None
-
-
-class _Stopped(Exception):  # noqa: N818 (an outcome, not a fault)
-    """A call ended before or while it ran."""
-
-    def __init__(self, status: Status, error: ExecutionError | None = None) -> None:
-        super().__init__(status)
-        self.status: Status = status
-        self.error = error
+from tamis.server.runtime.running import run_tool, target_of
+from tamis.server.runtime.script_service import ScriptTarget, is_script_service
+from tamis.server.runtime.trail import Trail
 
 
 async def execute(request: CallRequest, around: Surroundings, attempts: int = 1) -> ExecutionResult:
@@ -116,9 +40,22 @@ async def execute(request: CallRequest, around: Surroundings, attempts: int = 1)
 
     With an idempotency key the call is run once: the same key and content give the stored result again (ruling 26).
     """
+    trail = Trail(around.audit, around.log, str(around.root), request.call_id)
+    _note_received(request, around, trail)
+    try:
+        result = await _once(request, around, attempts, trail)
+    except BaseException as error:
+        trail.note("call.ended", "warning", status="aborted", message=type(error).__name__)
+        raise
+    _note_ended(result, trail)
+    _note_abuse(result, around, trail)
+    return result
+
+
+async def _once(request: CallRequest, around: Surroundings, attempts: int, trail: Trail) -> ExecutionResult:
     key, replays = request.idempotency_key, around.replays
     if not key or replays is None or request.dry_run:
-        return await _execute(request, around, attempts)
+        return await _execute(request, around, attempts, trail)
     content = [request.name, request.version, _content(request)]
     try:
         stored = await replays.stored(key, content)
@@ -129,7 +66,7 @@ async def execute(request: CallRequest, around: Surroundings, attempts: int = 1)
     if stored is not None:
         return msgspec.structs.replace(stored, call_id=request.call_id, replayed=True)
     try:
-        result = await _execute(request, around, attempts)
+        result = await _execute(request, around, attempts, trail)
     except BaseException:
         replays.drop(key)
         raise
@@ -138,6 +75,62 @@ async def execute(request: CallRequest, around: Surroundings, attempts: int = 1)
     else:
         replays.drop(key)
     return result
+
+
+def _note_received(request: CallRequest, around: Surroundings, trail: Trail) -> None:
+    given = _given_args(request)
+    tool = around.registry.get(request.name, request.version)
+    if tool is not None:
+        shown = received(given, tool)
+        trail.keep_secret(secret_texts(given, shown))
+    else:
+        # what is secret in them is not known
+        shown = dict.fromkeys(given, MASK)
+    trail.note(
+        "call.received",
+        name=request.name,
+        version=request.version,
+        args=shown,
+        caller=msgspec.to_builtins(around.caller),
+        dryRun=request.dry_run or None,
+        requestId=request.idempotency_key,
+    )
+
+
+def _note_ended(result: ExecutionResult, trail: Trail) -> None:
+    error = None if result.error is UNSET else result.error
+    details = None if error is None or error.details is UNSET else error.details
+    trail.note(
+        "call.ended",
+        "info",
+        status=result.status,
+        error=None if error is None else error.type,
+        message=None if error is None else error.message,
+        limit=None if details is None or details.limit is UNSET else details.limit,
+        durationMs=result.duration_ms,
+        attempts=result.attempts,
+        usage=msgspec.to_builtins(result.usage) if result.attempts else None,
+        sandbox=msgspec.to_builtins(result.sandbox),
+        replayed=result.replayed or None,
+    )
+
+
+def _note_abuse(result: ExecutionResult, around: Surroundings, trail: Trail) -> None:
+    secure = result.error is not UNSET and result.error.type == "SecurityError"
+    refused = secure + trail.refused
+    if refused and around.refusals is not None and around.refusals.add(result.tool_id, refused):
+        text = f"the tool was refused {SUSPICIOUS} times within a minute; look at what it is and what it was given"
+        trail.note("abuse.suspected", "warning", message=text)
+
+
+def _given_args(request: CallRequest) -> dict[str, Any]:
+    """The arguments as they came, not coerced."""
+    if request.call is not None:
+        return dict(request.call.args(request.source))
+    if request.wire_call is not None:
+        args = request.wire_call.get("args")
+        return cast("dict[str, Any]", args) if isinstance(args, dict) else {}
+    return request.args
 
 
 def _content(request: CallRequest) -> object:
@@ -157,6 +150,9 @@ def _observed(result: ExecutionResult, request: CallRequest, *, problems: bool) 
     result.observation = observation(
         result, request.style, step=request.step, problems=problems and result.attempts == 0
     )
+    if result.sandbox is not None and result.sandbox.backend == UNSANDBOXED:
+        # an operator insisted; whoever reads the result must know (interface, Running)
+        result.observation = f"Note: no sandbox held this run of {plain(result.tool_id)}.\n{result.observation}"
     return result
 
 
@@ -172,42 +168,68 @@ def _new_result(request: CallRequest) -> ExecutionResult:
     )
 
 
-async def _execute(request: CallRequest, around: Surroundings, attempts: int) -> ExecutionResult:
+async def _execute(request: CallRequest, around: Surroundings, attempts: int, trail: Trail) -> ExecutionResult:
     started = time.perf_counter()
     result = _new_result(request)
     problems = False
     try:
         if around.closed:
-            raise _Stopped("blocked", failure("SecurityError", around.closed))
+            raise Stopped("blocked", failure("SecurityError", around.closed))
         tool = _resolve(request, around.registry)
         result.tool_id, result.version = tool.tool_id, tool.manifest.version
+        trail.of_tool(tool.tool_id, tool.manifest.version)
         _listed(tool, around)
         request, resources = _with_resources(request, around)
         args = _arguments(request, tool)
-        rights = grant(tool.manifest, around.settings.policy)
-        rights = msgspec.structs.replace(rights, read=(*rights.read, *resources))
+        trail.keep_secret(secret_texts(args, masked(args, tool)))
+        target = target_of(tool, args) if _runs_script(tool) else None
+        rights = _rights(tool, target, resources, around)
         result.permissions = rights.permissions
+        _note_rights(rights, trail)
         _allowed(tool, rights, around)
         missing = missing_runtime(tool.manifest, around.settings)
         if missing:
-            raise _Stopped("error", failure("DependencyError", missing))
-        await _approved(request, tool, args, rights, around)
+            raise Stopped("error", failure("DependencyError", missing))
+        await approved(request, tool, args, rights, around, trail)
         _within_rate(around)
         if request.dry_run:
             result.status, result.output = "success", {"dryRun": True, "args": masked(args, tool)}
-        else:
+        elif target is not None:
             for attempt in range(1, max(1, attempts) + 1):
                 result.attempts = attempt
-                await _run(request, tool, args, rights, around, result)
+                try:
+                    await run_tool(request, tool, target, args, rights, around, trail, result)
+                except Stopped:
+                    result.attempts -= 1
+                    raise
                 if result.status not in ("error", "timeout"):
                     break
-    except _Stopped as stop:
+    except Stopped as stop:
         result.status = stop.status
         if stop.error is not None:
             result.error = stop.error
             problems = stop.error.type in ("UnknownTool", "ParameterValidationError")
     result.duration_ms = round((time.perf_counter() - started) * 1000, 3)
     return _observed(result, request, problems=problems)
+
+
+def _rights(tool: Tool, target: ScriptTarget | None, resources: tuple[str, ...], around: Surroundings) -> Grant:
+    folder = tool.folder if target is None else target.folder
+    access = tool.manifest.security_context.file_access
+    # looking around costs more than all the rest of a call that asks for no file
+    asks = access.allow_read or access.allow_write
+    place = place_of(folder, around.registry, around.settings, around.root) if asks else Place(folder=folder)
+    rights = grant(tool.manifest, around.settings.policy, place)
+    shown = (*rights.read, *(folder.path for folder in (*rights.write, *rights.own_write)))
+    more = [path for path in dict.fromkeys(resources) if not any(inside(path, there) for there in shown)]
+    return msgspec.structs.replace(rights, read=(*rights.read, *more))
+
+
+def _note_rights(rights: Grant, trail: Trail) -> None:
+    if rights.permissions.requested:
+        trail.note("rights.granted", **msgspec.to_builtins(rights.permissions.granted))
+    for denied in rights.permissions.denied[:MAX_DENIED]:
+        trail.note("rights.denied", "warning", kind=denied.kind, value=denied.value, reason=denied.reason)
 
 
 def _resolve(request: CallRequest, registry: Registry) -> Tool:
@@ -218,18 +240,18 @@ def _resolve(request: CallRequest, registry: Registry) -> Tool:
     if versions:
         wanted = request.version or request.name.rpartition("@")[2]
         text = f"Tool '{request.name.rpartition('@')[0] or request.name}' has no version '{plain(wanted)}'; there is {', '.join(versions[:8])}"
-        raise _Stopped("error", failure("UnknownTool", text, code="versionUnsatisfied"))
+        raise Stopped("error", failure("UnknownTool", text, code="versionUnsatisfied"))
     broken = next((error for error in registry.errors if error.tool_id == request.name), None)
     if broken is not None:
         text = (
             f"Unknown tool ID '{plain(request.name)}': its manifest {broken.place} is not registered: {broken.message}"
         )
-        raise _Stopped("error", failure("UnknownTool", text, code="toolNotFound"))
+        raise Stopped("error", failure("UnknownTool", text, code="toolNotFound"))
     text, suggestion = unknown_tool(request.name, registry.names())
     problem = Problem(
         code="VA401", slug="unknown-tool", path="", message=text, suggestion=UNSET if suggestion is None else suggestion
     )
-    raise _Stopped("error", failure("UnknownTool", text, errors=[problem], code="toolNotFound"))
+    raise Stopped("error", failure("UnknownTool", text, errors=[problem], code="toolNotFound"))
 
 
 def _listed(tool: Tool, around: Surroundings) -> None:
@@ -237,7 +259,7 @@ def _listed(tool: Tool, around: Surroundings) -> None:
     if not around.agent.lists(tool.tool_id):
         text = f"Unknown tool ID '{plain(tool.tool_id)}': it is not in the agent's inventory"
         problem = Problem(code="VA402", slug="tool-not-allowed", path="", message=text)
-        raise _Stopped("error", failure("UnknownTool", text, errors=[problem], code="toolNotAllowed"))
+        raise Stopped("error", failure("UnknownTool", text, errors=[problem], code="toolNotAllowed"))
 
 
 def _with_resources(request: CallRequest, around: Surroundings) -> tuple[CallRequest, tuple[str, ...]]:
@@ -250,7 +272,7 @@ def _with_resources(request: CallRequest, around: Surroundings) -> tuple[CallReq
         try:
             paths[name] = resolve_resource(str(uri), around.settings.resources, around.root)
         except ResourceError as error:
-            raise _Stopped("error", failure("SecurityError", f"parameter '{name}': {error}")) from None
+            raise Stopped("error", failure("SecurityError", f"parameter '{name}': {error}")) from None
     if request.call is not None:
         added = [
             Param(name, Value("text", request.call.span, (Piece(0, 0, path),)), request.call.span, request.call.span)
@@ -268,7 +290,7 @@ def _within_rate(around: Surroundings) -> None:
     if wait > 0:
         limit = around.settings.policy.calls_per_minute
         text = f"more than {limit} calls a minute (policy.callsPerMinute); try again in {wait:.0f} s"
-        raise _Stopped("error", failure("RateLimited", text))
+        raise Stopped("error", failure("RateLimited", text))
 
 
 def _arguments(request: CallRequest, tool: Tool) -> dict[str, Any]:
@@ -276,7 +298,7 @@ def _arguments(request: CallRequest, tool: Tool) -> dict[str, Any]:
     if check.valid:
         return check.coerced
     text = "; ".join(problem.message for problem in check.errors)
-    raise _Stopped("error", failure("ParameterValidationError", text, errors=check.errors))
+    raise Stopped("error", failure("ParameterValidationError", text, errors=check.errors))
 
 
 def check_request(request: CallRequest, tool: Tool) -> Checked:
@@ -288,143 +310,20 @@ def check_request(request: CallRequest, tool: Tool) -> Checked:
     return check_arguments(request.args, tool)
 
 
+def _runs_script(tool: Tool) -> bool:
+    return isinstance(tool.manifest.handler, ExternalScript) or is_script_service(tool.manifest)
+
+
 def _allowed(tool: Tool, rights: Grant, around: Surroundings) -> None:
     refused = around.agent.refusal(tool.tool_id)
     if refused:
-        raise _Stopped("blocked", failure("SecurityError", refused))
+        raise Stopped("blocked", failure("SecurityError", refused))
     if not tool.callable:
-        raise _Stopped("blocked", failure("SecurityError", "the manifest says agentCallable: false"))
+        raise Stopped("blocked", failure("SecurityError", "the manifest says agentCallable: false"))
     if rights.blocked:
-        raise _Stopped("blocked", failure("SecurityError", rights.blocked))
+        raise Stopped("blocked", failure("SecurityError", rights.blocked))
     handler = tool.manifest.handler
-    if not isinstance(handler, ExternalScript) and not is_script_service(tool.manifest):
-        raise _Stopped("error", failure("ServiceError", f"no service '{handler.service_name}' is registered"))
+    if isinstance(handler, ServiceMethod) and not _runs_script(tool):
+        raise Stopped("error", failure("ServiceError", f"no service '{handler.service_name}' is registered"))
     if not tool.available:
-        raise _Stopped("error", failure("ScriptError", tool.reason))
-
-
-def needs_approval(manifest: Manifest, rights: Grant, policy: str) -> bool:
-    """Whether a person must be asked, by the manifest's wish or the operator's policy."""
-    if policy == "always" or manifest.execution.require_confirmation:
-        return True
-    return policy == "writes" and bool(rights.write or rights.own_write or rights.hosts)
-
-
-async def _approved(
-    request: CallRequest, tool: Tool, args: dict[str, Any], rights: Grant, around: Surroundings
-) -> None:
-    by_policy = needs_approval(tool.manifest, rights, around.settings.policy.require_confirmation)
-    if not request.ask and not around.agent.asks and not by_policy:
-        return
-    if around.cancelled is not None and around.cancelled.is_set():
-        raise _Stopped("cancelled")
-    if around.ask is None:
-        raise _Stopped("approvalUnavailable")
-    question = Question(
-        request.call_id,
-        tool.tool_id,
-        tool.manifest.display_name,
-        masked(args, tool),
-        rights.permissions,
-        around.settings.policy.approval_timeout_ms,
-    )
-    asked = asyncio.ensure_future(around.ask(question))
-    waits: set[asyncio.Future[Any]] = {asked}
-    stop = asyncio.ensure_future(around.cancelled.wait()) if around.cancelled is not None else None
-    if stop is not None:
-        waits.add(stop)
-    try:
-        await asyncio.wait(waits, timeout=question.timeout_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
-        if stop is not None and stop.done():
-            raise _Stopped("cancelled")
-        answer: Answer = asked.result() if asked.done() else "timeout"
-    finally:
-        for waited in waits:
-            waited.cancel()
-    outcomes: dict[Answer, Status] = {
-        "deny": "denied",
-        "timeout": "approvalTimeout",
-        "unavailable": "approvalUnavailable",
-        "cancelled": "cancelled",
-    }
-    if answer in outcomes:
-        raise _Stopped(outcomes[answer])
-
-
-def limits_of(settings: Settings, manifest: Manifest, timeout_ms: int | None) -> sandbox.Limits:
-    """The operator's limits, lowered by the manifest and the request; nothing raises them."""
-    operator = settings.sandbox
-    values = {field: getattr(operator, field) for field in sandbox.Limits.__struct_fields__}
-    execution = manifest.execution
-    for field in msgspec.structs.fields(operator):
-        asked = execution.limits.get(field.encode_name)
-        if asked is not None and field.name in values:
-            values[field.name] = min(values[field.name], asked)
-    if execution.timeout_ms is not None:
-        values["wall_ms"] = min(values["wall_ms"], execution.timeout_ms)
-    if timeout_ms is not None:
-        values["wall_ms"] = min(values["wall_ms"], timeout_ms)
-    return sandbox.Limits(**values)
-
-
-async def _run(
-    request: CallRequest,
-    tool: Tool,
-    args: dict[str, Any],
-    rights: Grant,
-    around: Surroundings,
-    result: ExecutionResult,
-) -> None:
-    # Loaded on the first run only: reading and listing need no sandbox.
-    from tamis.sandbox.runner import run
-
-    target = _target(tool, args)
-    handler = target.handler
-    asked = [ms for ms in (request.timeout_ms, around.agent.timeout_ms, target.timeout_ms) if ms is not None]
-    limits = limits_of(around.settings, tool.manifest, min(asked, default=None))
-    secrets = secret_texts(args, masked(args, tool))
-    on_output = around.on_output
-
-    def show(stream: str, data: bytes) -> None:
-        if on_output is not None:
-            on_output(request.call_id, stream, without(plain(data.decode("utf-8", "replace")), secrets))
-
-    fault = integrity_fault(tool)
-    if fault:
-        raise _Stopped("error", failure("SecurityError", fault))
-    try:
-        own = [make_below(target.folder, name) for name in rights.own_write]
-    except OSError as error:
-        text = f"the writable folder '{error.filename or rights.own_write[0]}' cannot be made: {error.strerror}"
-        raise _Stopped("error", failure("SecurityError", text)) from None
-    outcome = await run(
-        sandbox.RunRequest(
-            folder=target.folder,
-            script=handler.script_path,
-            language=handler.language,
-            args=(handler.entry_point,) if handler.entry_point else (),
-            boot=boot_program(handler.language) if handler.entry_point else "",
-            stdin=msgspec.json.encode(target.stdin),
-            limits=limits,
-            read=tuple(sandbox.Mount(path) for path in rights.read),
-            write=tuple(sandbox.Mount(path) for path in (*rights.write, *own)),
-            hosts=rights.hosts,
-            allow_cidrs=around.settings.policy.allow_cidrs,
-            interpreters=interpreters_of(around.settings),
-        ),
-        on_output=show if on_output is not None else None,
-        cancelled=around.cancelled,
-    )
-    judge(outcome, tool, limits, secrets, around.settings.protocol.stderr_fails, result)
-    if is_script_service(tool.manifest):
-        mirror(result)
-
-
-def _target(tool: Tool, args: dict[str, Any]) -> ScriptTarget:
-    handler = tool.manifest.handler
-    if isinstance(handler, ExternalScript):
-        return ScriptTarget(tool.folder, handler, args)
-    try:
-        return script_target(tool.folder, args)
-    except ValueError as error:
-        raise _Stopped("error", failure("SecurityError", str(error))) from None
+        raise Stopped("error", failure("ScriptError", tool.reason))

@@ -7,14 +7,18 @@ from typing import Any
 
 from tamis import __version__
 from tamis.protocols.contract import RPC_VERSION
+from tamis.server.runtime.config import Settings
+from tamis.server.runtime.judge import UNSANDBOXED
 from tamis.server.runtime.runtime import MAX_TEXT_CHARS, Runtime
 
+NO_SANDBOX_NOTE = "TAMIS_UNSAFE_NO_SANDBOX is set: scripts run with all of this user's rights, and nothing holds them"
 
-def sandbox_state(*, refresh: bool = False) -> dict[str, Any]:
+
+def sandbox_state(settings: Settings, *, refresh: bool = False) -> dict[str, Any]:
     """The sandbox probe as data: ``available``, backend, version, and cause and remedy when it is not."""
     from tamis.sandbox.probe import probe
 
-    found = probe(refresh=refresh)
+    found = probe(refresh=refresh, backend=settings.sandbox.backend)
     state: dict[str, Any] = {
         "available": found.available,
         "backend": found.backend,
@@ -26,6 +30,15 @@ def sandbox_state(*, refresh: bool = False) -> dict[str, Any]:
     if not found.available:
         state |= {"reason": found.reason, "remedy": found.remedy}
     return state
+
+
+def audit_state(runtime: Runtime, *, look: bool = False) -> dict[str, Any]:
+    """Whether the audit log is kept, where, and what keeps it from being written; ``look`` opens it to see."""
+    audit = runtime.audit
+    if audit is None:
+        return {"enabled": False}
+    problem = audit.check() if look else audit.problem
+    return {"enabled": True, "path": str(audit.path)} | ({"problem": problem} if problem else {})
 
 
 def limits(runtime: Runtime) -> dict[str, int]:
@@ -43,9 +56,11 @@ def limits(runtime: Runtime) -> dict[str, int]:
 def health(runtime: Runtime) -> dict[str, Any]:
     """``server/health``."""
     registry = runtime.registry
-    state = sandbox_state()
+    state = sandbox_state(runtime.settings)
+    audit = audit_state(runtime)
+    unsafe = state["backend"] == UNSANDBOXED
     return {
-        "status": "ok" if state["available"] else "degraded",
+        "status": "ok" if state["available"] and not unsafe and "problem" not in audit else "degraded",
         "version": __version__,
         "rpc": RPC_VERSION,
         "uptimeMs": round((time.monotonic() - runtime.started) * 1000),
@@ -55,5 +70,11 @@ def health(runtime: Runtime) -> dict[str, Any]:
         "conflicts": len(registry.conflicts),
         "running": runtime.running,
         "sandbox": state,
-        "problems": list(runtime.loaded.problems),
+        "warm": runtime.warming.metrics() if runtime.warming is not None else None,
+        "audit": audit,
+        "problems": [
+            *runtime.loaded.problems,
+            *([audit["problem"]] if "problem" in audit else ()),
+            *([NO_SANDBOX_NOTE] if unsafe else ()),
+        ],
     }

@@ -12,15 +12,27 @@ from typing import Any, cast
 from msgspec import UNSET
 
 from tamis.protocols.check import to_problem
-from tamis.protocols.contract import ErrorDetails, ErrorType, ExecutionError, ExecutionResult, SandboxInfo, Usage
+from tamis.protocols.contract import (
+    Denied,
+    ErrorDetails,
+    ErrorType,
+    ExecutionError,
+    ExecutionResult,
+    SandboxInfo,
+    Usage,
+)
 from tamis.protocols.manifest.reading import ExternalScript
 from tamis.protocols.model import Json
-from tamis.protocols.observation import plain
+from tamis.protocols.observation import plain, readable
 from tamis.protocols.schema.secrets import MASK, mask
 from tamis.sandbox import model as sandbox
-from tamis.server.runtime.output import OutputError, read_output
+from tamis.server.runtime.output import OutputError, log_text, read_output
 from tamis.server.runtime.registry import Tool
+from tamis.server.runtime.trail import Trail
 
+UNSANDBOXED = "none"
+"""The backend of a run that nothing held: an operator insisted on it."""
+MAX_DENIED = 64
 MAX_LOG_LINES = 500
 MAX_LOG_LINE_CHARS = 2_000
 MAX_DETAIL_CHARS = 4_000
@@ -42,17 +54,25 @@ def judge(
 ) -> None:
     """Turns an outcome into the result's status, output or error (ruling 37; sandbox spec, Classification)."""
     info = outcome.sandbox
-    result.sandbox = SandboxInfo(backend=info.backend, version=info.version, layers=list(info.layers), warm=info.warm)
+    started = outcome.wall_ms > 0 or outcome.exit_code is not None
+    if not started:
+        # refused, too large, cancelled or without a sandbox: nothing ran (interface, Running)
+        result.attempts = max(0, result.attempts - 1)
+    result.sandbox = (
+        SandboxInfo(backend=info.backend, version=info.version, layers=list(info.layers), warm=info.warm)
+        if started and outcome.kind != "unavailable"
+        else None
+    )
     result.usage = Usage(cpu_ms=round(outcome.cpu_ms, 3), max_rss_bytes=outcome.max_rss_bytes)
     result.error, result.output = UNSET, UNSET
-    stderr = without(plain(outcome.stderr.decode("utf-8", "replace")), secrets)
+    stderr = without(log_text(outcome.stderr), secrets)
     output: Any = UNSET
     error: ExecutionError | None = None
     if outcome.kind == "ok":
         try:
             output = read_output(outcome.stdout)
         except OutputError as problem:
-            shown = f"Standard output began with: {plain(problem.excerpt)}" if problem.excerpt else ""
+            shown = f"Standard output began with: {readable(problem.excerpt)}" if problem.excerpt else ""
             error = failure(
                 "OutputFormatError", problem.text, text=without(_details(shown, stderr), secrets), exit_code=0
             )
@@ -68,7 +88,6 @@ def judge(
     elif outcome.kind == "unavailable":
         fix = f"; fix: {outcome.remedy}" if outcome.remedy else ""
         error = failure("SandboxUnavailable", f"{outcome.message}{fix}")
-        result.sandbox = None
     else:
         error_type: ErrorType = outcome.error_type or "ScriptError"
         # A failed script's remedy is its own standard error, which is in the details.
@@ -81,16 +100,62 @@ def judge(
             limit=outcome.limit,
             exit_code=outcome.exit_code,
             signal=outcome.signal,
-            denied_hosts=list(outcome.denied_hosts),
         )
-        if outcome.kind == "refused":
-            result.attempts = max(0, result.attempts - 1)
+    _say_denials(outcome, error, result)
     result.logs, result.logs_truncated = _logs(outcome, stderr, secrets, with_stdout=output is UNSET)
     if error is not None:
         result.status = result.status if outcome.kind == "timeout" else "error"
         result.error = error
     elif outcome.kind == "ok":
         result.status, result.output = "success", output
+
+
+def _say_denials(outcome: sandbox.RunOutcome, error: ExecutionError | None, result: ExecutionResult) -> None:
+    """Hosts that the script was refused while it ran are denials like those before it, also when it succeeded all the same."""
+    reasons = {denial.target: denial.reason for denial in outcome.denials}
+    for target in dict.fromkeys((*outcome.denied_hosts, *reasons)):
+        said = Denied(kind="network", value=target, reason=reasons.get(target, "the host is not granted"))
+        if said not in result.permissions.denied and len(result.permissions.denied) < MAX_DENIED:
+            result.permissions.denied.append(said)
+    if error is not None and outcome.denied_hosts:
+        details = ErrorDetails() if error.details is UNSET else error.details
+        details.denied_hosts = list(outcome.denied_hosts[:MAX_DENIED])
+        error.details = details
+
+
+def note_outcome(outcome: sandbox.RunOutcome, trail: Trail) -> None:
+    """Writes down what a run did and how it ended."""
+    for denial in outcome.denials[:MAX_DENIED]:
+        trail.note("network.denied", "warning", target=denial.target, reason=denial.reason)
+    for target in outcome.reached_hosts[:MAX_DENIED]:
+        trail.note("network.reached", target=target)
+    for violation in outcome.violations[:MAX_DENIED]:
+        trail.note("sandbox.violation", "warning", text=violation)
+    if outcome.kind == "timeout":
+        trail.note("run.timeout", "warning", message=outcome.message, wallMs=round(outcome.wall_ms))
+    elif outcome.limit is not None:
+        trail.note(
+            "run.limit", "warning", limit=outcome.limit, message=outcome.message, suspected=outcome.suspected or None
+        )
+    elif outcome.kind == "refused":
+        trail.note("run.refused", "warning", message=outcome.message, remedy=outcome.remedy)
+    elif outcome.kind == "unavailable":
+        trail.note("sandbox.unavailable", "error", message=outcome.message, remedy=outcome.remedy)
+    if outcome.sandbox.backend == UNSANDBOXED:
+        trail.note("sandbox.none", "warning", message="the script ran without a sandbox")
+    trail.note(
+        "run.ended",
+        kind=outcome.kind,
+        exitCode=outcome.exit_code,
+        signal=outcome.signal,
+        wallMs=round(outcome.wall_ms, 3),
+        cpuMs=round(outcome.cpu_ms, 3),
+        maxRssBytes=outcome.max_rss_bytes,
+        stdoutBytes=len(outcome.stdout),
+        stderrBytes=len(outcome.stderr),
+        truncated=outcome.stdout_truncated or outcome.stderr_truncated or None,
+        sandbox={"backend": outcome.sandbox.backend, "warm": outcome.sandbox.warm},
+    )
 
 
 # What scripts of the three languages print when they reach for what the sandbox does not have.
@@ -132,9 +197,11 @@ def _logs(
 ) -> tuple[list[str], bool]:
     lines: deque[str] = deque(maxlen=MAX_LOG_LINES)
     cut = outcome.stderr_truncated or (with_stdout and outcome.stdout_truncated)
-    streams = [("stderr", stderr)]
+    # what the sandbox found is no stream of the script's; the interface knows only these two
+    found = "".join(f"\n[tamis] after the run: {plain(line)}" for line in outcome.violations)
+    streams = [("stderr", stderr + without(found, secrets))]
     if with_stdout:
-        streams.insert(0, ("stdout", without(plain(outcome.stdout.decode("utf-8", "replace")), secrets)))
+        streams.insert(0, ("stdout", without(log_text(outcome.stdout), secrets)))
     count = 0
     for name, text in streams:
         for line in text.splitlines():
@@ -159,6 +226,16 @@ def _tail(text: str) -> str:
 def masked(args: dict[str, Any], tool: Tool) -> dict[str, Any]:
     """The arguments with what ``x-secret`` marks hidden."""
     return cast("dict[str, Any]", mask(cast("Json", args), tool.manifest.parameters or {}))
+
+
+def received(args: dict[str, Any], tool: Tool) -> dict[str, Any]:
+    """The arguments of a call as they came, masked; of a tool that has secrets also what its schema does not name."""
+    shown = masked(args, tool)
+    schema = tool.manifest.parameters or {}
+    named = schema.get("properties")
+    if "x-secret" in str(schema) and isinstance(named, dict):
+        shown = {name: value if name in named else MASK for name, value in shown.items()}
+    return shown
 
 
 def secret_texts(args: object, masked: object) -> tuple[str, ...]:

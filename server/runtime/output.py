@@ -1,4 +1,5 @@
-"""From a script's standard output to a value: exactly one JSON document, or an error that shows what came instead.
+"""What a script reads and prints: its arguments as JSON, and its output as exactly one JSON document or an error that shows
+what came instead.
 
 Seed 003 §2.1.2-5, ruling 37. Pure.
 """
@@ -6,18 +7,24 @@ Seed 003 §2.1.2-5, ruling 37. Pure.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NoReturn, cast
 
 import msgspec
+
+from tamis.protocols.observation import plain, readable
 
 MAX_DEPTH = 100
 MAX_INTEGER_DIGITS = 4300
 EXCERPT_CHARS = 200
+KEY_CHARS = 60
 
 _BLANKS = " \t\r\n"
-_SKIP_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+# A string that nothing closes ends with the text: each character is looked at once, whatever the script wrote.
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_BRACKET = re.compile(r"[\[\]{}]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LONG_NUMBER = re.compile(rf"\d{{{MAX_INTEGER_DIGITS + 1}}}")
+_LONG_NUMBER = re.compile(rf"[0-9]{{{MAX_INTEGER_DIGITS + 1}}}")
+_TO_STDERR = "write messages to standard error"
 
 
 class OutputError(Exception):
@@ -30,21 +37,37 @@ class OutputError(Exception):
 
 
 def read_output(data: bytes) -> Any:
-    """The one JSON value in ``data``; raises ``OutputError``."""
-    try:
-        text = data.decode("utf-8-sig").strip(_BLANKS)
-    except UnicodeDecodeError as error:
-        raise OutputError(f"standard output is not UTF-8 at byte {error.start}", excerpt(data)) from None
+    """The one JSON value in ``data``; raises ``OutputError``.
+
+    Strict (RFC 8259) where a slip would change the value: no second document and no text around it, no ``NaN``, no key twice
+    in one object. A byte order mark is passed over, half of a surrogate pair becomes U+FFFD.
+    """
+    text = _decoded(data).strip(_BLANKS)
     if not text:
         raise OutputError("the script printed nothing; print one JSON document on standard output", "")
-    if _depth(text) > MAX_DEPTH:
+    bare = _STRING.sub('""', text)
+    if _too_deep(bare):
         raise OutputError(f"the JSON on standard output is nested deeper than {MAX_DEPTH}", excerpt(data))
-    if len(text) > MAX_INTEGER_DIGITS and _LONG_NUMBER.search(_SKIP_STRING.sub('""', text)):
+    if len(bare) > MAX_INTEGER_DIGITS and _LONG_NUMBER.search(bare):
         raise OutputError(f"a number on standard output has more than {MAX_INTEGER_DIGITS} digits", excerpt(data))
     try:
-        return msgspec.json.decode(text.encode("utf-8"))
+        value = msgspec.json.decode(text.encode("utf-8"))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return _second_reading(text, data, str(error))
+    colons = bare.count(":")
+    if colons > 1 and _members(value) != colons:
+        _second_reading(text, data, "")
+    return value
+
+
+def input_bytes(value: object) -> bytes:
+    """What a script reads on standard input: one JSON document; half of a surrogate pair, which has no bytes, is U+FFFD."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        import json
+
+        return _SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)).encode()
 
 
 def excerpt(data: bytes) -> str:
@@ -53,40 +76,101 @@ def excerpt(data: bytes) -> str:
     return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 1] + "…"
 
 
+def log_text(data: bytes) -> str:
+    """What a script wrote for people, as text that is safe to show: no terminal sequences, each state of a progress bar a line."""
+    return readable(_lines(data.decode("utf-8", "replace")))
+
+
+def _lines(text: str) -> str:
+    return re.sub(r"\r+\n|\r", "\n", text)
+
+
+def _decoded(data: bytes) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:2]:
+        raise OutputError("standard output is not UTF-8 but looks like UTF-16; print UTF-8", excerpt(data))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise OutputError(f"standard output is not UTF-8 at byte {error.start}", excerpt(data)) from None
+
+
+def _too_deep(bare: str) -> bool:
+    """Whether brackets outside of strings nest too deep, found before any recursive decoder sees the text."""
+    depth = 0
+    for found in _BRACKET.finditer(bare):
+        depth += 1 if found.group() in "[{" else -1
+        if depth > MAX_DEPTH:
+            return True
+    return False
+
+
+def _members(value: object) -> int:
+    """How many members all objects in a value have: fewer than the text's colons where a key stood twice."""
+    count = 0
+    stack: list[object] = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            found = cast("dict[str, object]", item)
+            count += len(found)
+            stack.extend(found.values())
+        elif isinstance(item, list):
+            stack.extend(cast("list[object]", item))
+    return count
+
+
 def _second_reading(text: str, data: bytes, reason: str) -> Any:
     # The standard decoder accepts what the fast one refuses and JSON allows: lone surrogate escapes and floats out of
     # range. It also says whether one document stands there with more behind it, the usual fault of a chatty script (F29).
     import json
 
-    def refuse(name: str) -> Any:
+    def refuse(name: str) -> NoReturn:
         raise OutputError(f"{name} on standard output is not JSON; print null or a text instead", excerpt(data))
 
     def number(digits: str) -> float:
         value = float(digits)
         if value in (float("inf"), float("-inf")):
-            refuse(digits)
+            refuse(digits if len(digits) <= KEY_CHARS else digits[:KEY_CHARS] + "…")
         return value
 
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            name = _SURROGATE.sub("\ufffd", key)
+            if name in found:
+                shown = plain(name if len(name) <= KEY_CHARS else name[:KEY_CHARS] + "…")
+                raise OutputError(f"the key '{shown}' stands twice in one object on standard output", excerpt(data))
+            found[name] = value
+        return found
+
+    decoder = json.JSONDecoder(parse_constant=refuse, parse_float=number, object_pairs_hook=members)
     try:
-        value, end = json.JSONDecoder(parse_constant=refuse, parse_float=number).raw_decode(text)
+        value, end = decoder.raw_decode(text)
     except (ValueError, RecursionError):
-        raise OutputError(f"standard output is not JSON: {reason}", excerpt(data)) from None
+        raise OutputError(_what_else(text, reason), excerpt(data)) from None
     if end < len(text):
         rest = text[end:].strip(_BLANKS)
         raise OutputError(
-            f"standard output holds more than one JSON document; write messages to standard error. It goes on with: {rest[:60]!r}",
+            f"standard output holds more than one JSON document; {_TO_STDERR}. It goes on with: {rest[:KEY_CHARS]!r}",
             excerpt(data),
         )
     return json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
 
 
-def _depth(text: str) -> int:
-    """Nesting depth by a linear scan over brackets outside of strings, before any recursive decoder sees the text."""
-    depth = deepest = 0
-    for char in re.findall(r"[\[\]{}]", _SKIP_STRING.sub("", text)):
-        if char in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        else:
-            depth -= 1
-    return deepest
+def _what_else(text: str, reason: str) -> str:
+    """What stands there instead of a JSON document, as far as it is one of the usual faults."""
+    bare = readable(_lines(text)).strip(_BLANKS)
+    if "\x1b" in text and _is_json(bare):
+        return "standard output is not JSON: terminal colours stand around it; print without them"
+    first = re.search(r"^[{\[]", bare, re.MULTILINE)
+    if first is not None and first.start() > 0 and _is_json(bare[first.start() :]):
+        return f"standard output is not JSON: text stands before the document; {_TO_STDERR}"
+    return f"standard output is not JSON: {reason}"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text.encode("utf-8", "replace"))
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True

@@ -21,6 +21,7 @@ from tamis.protocols.positions import LineIndex
 from tamis.protocols.schema.plan import Plan, compile_plan
 from tamis.server.runtime.config import Settings
 from tamis.server.runtime.loader import FoundFile, LoadProblem, Scan, scan
+from tamis.server.runtime.planted import planted_in, writable_folders
 from tamis.server.runtime.script_service import is_script_service
 from tamis.server.runtime.versions import satisfies, version_key
 
@@ -214,8 +215,8 @@ class Registry:
         return digest.hexdigest()[:16]
 
 
-def build_registry(found: Scan, settings: Settings) -> Registry:
-    """Reads every found file and registers what reads clean."""
+def build_registry(found: Scan, settings: Settings, write_roots: Iterable[str] = ()) -> Registry:
+    """Reads every found file and registers what reads clean; ``write_roots`` are folders in the searched ones that tools may write."""
     tools: list[Tool] = []
     errors = [_load_error(problem) for problem in found.problems]
     for file in found.files:
@@ -224,12 +225,26 @@ def build_registry(found: Scan, settings: Settings) -> Registry:
             tools.append(result)
         else:
             errors.append(result)
-    return Registry(tools, errors=errors, on_conflict=settings.on_conflict)
+    # standing in a tool folder makes a tool callable (ruling 34): no tool may do that for another
+    writable = dict.fromkeys(write_roots, "policy.writeRoots")
+    writable |= writable_folders((tool.path, tool.manifest.security_context.file_access.allow_write) for tool in tools)
+    kept: list[Tool] = []
+    for tool in tools:
+        folder = planted_in(tool.path, writable)
+        if folder:
+            text = f"stands in {folder}, which tools may write ({writable[folder]}): a tool could have put it there; move it"
+            errors.append(RegistryError(tool.path, text, tool_id=tool.tool_id))
+        else:
+            kept.append(tool)
+    return Registry(kept, errors=errors, on_conflict=settings.on_conflict)
 
 
 def load_registry(root: Path, settings: Settings) -> Registry:
     """Scans the configured folders and builds the registry."""
-    return build_registry(scan(root, settings.tools), settings)
+    searched = [os.path.realpath(root / name) for name in settings.tools]
+    roots = [os.path.realpath(name) for name in settings.policy.write_roots if name.startswith("/")]
+    inner = [name for name in roots if any(name.startswith(top.rstrip("/") + "/") for top in searched)]
+    return build_registry(scan(root, settings.tools), settings, inner)
 
 
 def read_tool(file: FoundFile, settings: Settings) -> Tool | RegistryError:

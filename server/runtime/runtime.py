@@ -34,15 +34,18 @@ from tamis.server.runtime.agents import AgentRules, load_agent_rules
 from tamis.server.runtime.checking import check_arguments, check_wire_call
 from tamis.server.runtime.config import LoadedSettings, Settings, load_settings
 from tamis.server.runtime.interpreters import missing_runtime
-from tamis.server.runtime.rates import CallRate
+from tamis.server.runtime.rates import CallRate, Refusals
 from tamis.server.runtime.registry import Registry, Tool, load_registry
 from tamis.server.runtime.token_counts import count_tokens
 
 if TYPE_CHECKING:
     import asyncio
 
-    from tamis.server.runtime.execute import Ask, OnOutput, Surroundings
+    from tamis.server.runtime.audit import AuditLog
+    from tamis.server.runtime.calls import Ask, OnOutput, OnProgress, Surroundings
     from tamis.server.runtime.replays import Replays
+    from tamis.server.runtime.trail import Caller, Level, Log
+    from tamis.server.runtime.warming import Warming
 
 MAX_TEXT_CHARS = 64 * 1024 * 1024
 DEFAULT_PAGE = 500
@@ -75,7 +78,13 @@ class Runtime:
         self._registry: Registry | None = None
         self._agent: AgentRules | None = None
         self._replays: Replays | None = None
+        self._warming: Warming | None = None
+        self._audit: AuditLog | None = None
+        self._log: Log | None = None
+        self.log_level: Level = self.settings.log_level if self.settings.log_level == "debug" else "error"
+        """Which lines a call writes on standard error. The command line shows what happens itself; a daemon takes the setting."""
         self._rate = CallRate(self.settings.policy.calls_per_minute)
+        self._refusals = Refusals()
 
     @property
     def settings(self) -> Settings:
@@ -113,16 +122,42 @@ class Runtime:
 
         return load_also(self.settings.protocol.also)
 
+    def keep_warm(self) -> None:
+        """From now on let sandboxes wait for calls, if the settings allow; for a daemon, which calls ``close``."""
+        from tamis.server.runtime.warming import Warming
+
+        if self.settings.sandbox.warm == "auto" and self._warming is None:
+            self._warming = Warming()
+
+    @property
+    def warming(self) -> Warming | None:
+        """What waits, in a daemon."""
+        return self._warming
+
+    async def close(self) -> None:
+        """End what waits for calls."""
+        if self._warming is not None:
+            await self._warming.close()
+
     def surroundings(
-        self, *, ask: Ask | None = None, on_output: OnOutput | None = None, cancelled: asyncio.Event | None = None
+        self,
+        *,
+        ask: Ask | None = None,
+        on_output: OnOutput | None = None,
+        on_progress: OnProgress | None = None,
+        cancelled: asyncio.Event | None = None,
+        caller: Caller | None = None,
     ) -> Surroundings:
         """What a call runs under that comes in now: the same for every face."""
         # Only what runs calls needs an event loop; reading and listing start without one.
-        from tamis.server.runtime.execute import Surroundings
+        from tamis.server.runtime.calls import Surroundings
         from tamis.server.runtime.replays import Replays
+        from tamis.server.runtime.trail import Caller, Log
 
         if self._replays is None:
             self._replays = Replays()
+        if self._log is None:
+            self._log = Log(self.log_level)
         return Surroundings(
             registry=self.registry,
             settings=self.settings,
@@ -130,16 +165,36 @@ class Runtime:
             closed=self.loaded.closed,
             agent=self.agent,
             rate=self._rate,
+            refusals=self._refusals,
             replays=self._replays,
             ask=ask,
             on_output=on_output,
+            on_progress=on_progress,
             cancelled=cancelled,
+            warming=self._warming,
+            audit=self.audit,
+            log=self._log,
+            caller=caller or Caller(),
         )
+
+    @property
+    def audit(self) -> AuditLog | None:
+        """Where what happens to calls is written down; None when the settings switch it off."""
+        own = self.settings.audit
+        if self._audit is None and own.enabled:
+            from tamis.server.runtime.audit import AuditLog
+            from tamis.server.runtime.trail import Log
+
+            path = self.root / own.path if own.path else None
+            self._audit = AuditLog(path, max_bytes=own.max_bytes, keep=min(own.keep, 1_000), say=Log().warn)
+        return self._audit
 
     def reload(self) -> Registry:
         """Reads the tool folders and the agent profile again."""
         self._agent = None
         self._registry = load_registry(self.root, self.settings)
+        if self._warming is not None:
+            self._warming.reset()
         return self._registry
 
     def read(
@@ -250,7 +305,7 @@ class Runtime:
         """``tool/validate`` of a manifest, given as JSON or as its text (then problems carry ranges)."""
         given = manifest if isinstance(manifest, str) else None
         text = given if given is not None else msgspec.json.format(msgspec.json.encode(manifest), indent=2).decode()
-        reading = read_manifest(text, strict=self.settings.strict_json)
+        reading = read_manifest(text, strict=self.settings.strict_json, runtimes=self.settings.sandbox.runtimes)
         lines = LineIndex(text)
         errors: list[Problem] = []
         warnings: list[Problem] = []

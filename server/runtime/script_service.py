@@ -7,13 +7,14 @@ folder is what the sandbox shows and where it runs (D11, D13). Must not know how
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.protocols.manifest.reading import ExternalScript, Manifest, ServiceMethod
+from tamis.protocols.manifest.reading import LANGUAGE_NAME, LANGUAGES, ExternalScript, Manifest, ServiceMethod
 
 SERVICE = "ExternalScriptExecutionService"
 METHOD = "executeScript"
@@ -43,8 +44,8 @@ def script_target(base: str, args: dict[str, Any]) -> ScriptTarget:
     parts = path.split("/")
     if path.startswith("/") or "\\" in path or "\0" in path or any(part in ("", ".", "..") for part in parts):
         raise ValueError(f"the script path '{path[:200]}' must be plain and relative to the tool's folder")
-    if language not in ("python", "nodejs", "bun"):
-        raise ValueError(f"'{language}' is no script language; one of python, nodejs, bun")
+    if not isinstance(language, str) or not re.fullmatch(LANGUAGE_NAME, language):
+        raise ValueError(f"{str(language)[:60]!r} is no script language; one of {', '.join(LANGUAGES)}")
     folder = os.path.join(base, *parts[:-1])
     timeout = args.get("timeoutMs")
     return ScriptTarget(

@@ -26,8 +26,10 @@ from tamis.protocols.model import Block, Call, Diag, Document
 from tamis.protocols.observation import Style, malformed, malformed_result, observation, style_of
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.protocols.wire import parse_result
-from tamis.server.runtime.execute import CallRequest, Surroundings, execute
+from tamis.server.runtime.calls import CallRequest, Surroundings
+from tamis.server.runtime.execute import execute
 from tamis.server.runtime.judge import failure
+from tamis.server.runtime.trail import Trail
 
 Mode = Literal["sequential", "parallel"]
 OnError = Literal["stop", "continue"]
@@ -136,7 +138,10 @@ async def _one(
     call = item.call
     step = call.step if steps.get(item.block, 0) > 1 else None
     if item.refused is not None:
-        return _refused(item, document, options, step)
+        result = _refused(item, document, options, step)
+        trail = Trail(around.audit, around.log, str(around.root), result.call_id)
+        trail.note("call.refused", "info", name=call.tool_id, code=item.refused.code, message=message(item.refused))
+        return result
     return await execute(
         CallRequest(
             call_id=call_id(item, options),

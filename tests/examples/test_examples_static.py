@@ -6,6 +6,7 @@ the same files is tested where parser, registry and sandbox are.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import csv
 import functools
@@ -17,6 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import tomllib
 from collections.abc import Iterator
@@ -26,12 +28,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.node_runtime import NODE, bun
+from tests.node_runtime import NODE, bun, node_project
 
 ROOT = Path(__file__).resolve().parents[2] / "examples"
 TOOLS = ROOT / "tools"
 SOUND = sorted([*TOOLS.rglob("*.tool.json"), *(ROOT / "broken" / "tools").rglob("*.tool.json")])
-LANGUAGES = {"python": 8, "nodejs": 3, "bun": 2}
+LANGUAGES = {"python": 9, "nodejs": 4, "bun": 2}
 TIMEOUT_SECONDS = 30
 
 
@@ -60,12 +62,39 @@ def interpreter(language: str) -> list[str]:
     return [bun(), "run"] if language == "bun" else [NODE]
 
 
+@functools.cache
+def node_packages(folder: Path) -> Path:
+    """The packages that a tool's package-lock.json pins, installed once for this run of the suite."""
+    place = tempfile.mkdtemp(prefix="tamis-packages-")
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return node_project(folder, Path(place) / folder.name) / "node_modules"
+
+
+@functools.cache
+def python_with_packages(folder: Path) -> str:
+    """A Python with what a tool's requirements.txt pins, installed once for this run of the suite."""
+    place = Path(tempfile.mkdtemp(prefix="tamis-packages-")) / "env"
+    atexit.register(shutil.rmtree, place.parent, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True, timeout=60)
+    install = [sys.executable, "-m", "pip", "--python", str(place), "install", "-q", "--only-binary", ":all:"]
+    done = subprocess.run(
+        [*install, "-r", str(folder / "requirements.txt")], capture_output=True, text=True, timeout=120
+    )
+    if done.returncode:
+        pytest.skip(f"the packages of {folder.name} cannot be installed: {done.stderr.strip().splitlines()[-1]}")
+    return str(place / "bin" / "python")
+
+
 def run(path: Path, folder: Path, text: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """One run in a fresh copy of the tool's folder, with next to no environment, as in the sandbox."""
     handler = manifest(path)["handler"]
     command = interpreter(handler["language"])
+    if (path.parent / "requirements.txt").exists():
+        command = [python_with_packages(path.parent), *command[1:]]
     copy = folder / path.parent.name
     shutil.copytree(path.parent, copy, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".cache"))
+    if (copy / "package.json").exists() and not (copy / "node_modules").exists():
+        (copy / "node_modules").symlink_to(node_packages(path.parent))
     return subprocess.run(
         [*command, handler["scriptPath"]],
         cwd=copy,
@@ -383,12 +412,12 @@ def test_each_transcript_has_three_calls_of_python_tools_between_prose() -> None
         assert set(tools) <= python, name
 
 
-def test_node_and_bun_transcript_calls_every_tool_that_is_not_python() -> None:
+def test_node_and_bun_transcript_calls_every_such_tool_that_needs_no_package() -> None:
     text = (ROOT / "transcripts" / "node-and-bun.md").read_text(encoding="utf-8")
     others = {
         manifest(path)["toolId"]
         for path in TOOLS.rglob("*.tool.json")
-        if manifest(path)["handler"]["language"] != "python"
+        if manifest(path)["handler"]["language"] != "python" and not (path.parent / "package.json").exists()
     }
     assert set(re.findall(r"^command_\d:»»»(.+)«««$", text, re.MULTILINE)) == others
 

@@ -141,7 +141,7 @@ def test_the_settings_page_names_every_setting_with_its_values_and_default() -> 
         elif isinstance(default, str):
             assert rows[name][1].startswith(f'`"{default}"`'), name
     known = {name for name, _, _ in settings_of(Settings)}
-    assert rows.keys() - known <= {"sandbox.interpreters"}
+    assert rows.keys() - known <= {"sandbox.interpreters", "sandbox.runners"}
 
 
 def test_every_setting_of_the_example_configuration_exists() -> None:

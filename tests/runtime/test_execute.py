@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,12 @@ from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult, Granted, Permissions, Usage
 from tamis.protocols.observation import observation
+from tamis.sandbox import model as sandbox
+from tamis.sandbox import unsandboxed
+from tamis.server.runtime.calls import Answer, CallRequest, Question, Surroundings
 from tamis.server.runtime.config import Settings, load_settings
-from tamis.server.runtime.execute import Answer, CallRequest, Question, Surroundings, execute
+from tamis.server.runtime.execute import execute
+from tamis.server.runtime.judge import UNSANDBOXED
 from tamis.server.runtime.registry import load_registry
 from tamis.server.runtime.runtime import Runtime
 from tests.toolbox import make_tool
@@ -412,3 +417,117 @@ def test_a_script_that_is_not_the_pinned_one_is_not_run(tmp_path: Path) -> None:
     assert error_of(result)["type"] == "SecurityError"
     assert "execution.integrity" in error_of(result)["message"]
     assert result.output is UNSET
+
+
+@pytest.mark.parametrize("style", ["action", "action-inputs", "tam", "vcp"])
+def test_a_dry_run_does_not_say_that_the_tool_was_executed(tmp_path: Path, style: str) -> None:
+    make_tool(tmp_path, "test:fail", "raise SystemExit(1)")
+    result = run_tool(tmp_path, "test:fail", {"text": "x"}, dry_run=True, style=style)
+    assert "was not executed: this was a dry run" in result.observation
+    assert "executed successfully" not in result.observation
+
+
+def test_an_output_that_looks_like_a_dry_run_is_still_one_that_ran(tmp_path: Path) -> None:
+    make_tool(tmp_path, "test:sly", "print('{\"dryRun\": true}')")
+    assert "executed successfully" in run_tool(tmp_path, "test:sly").observation
+
+
+def test_a_script_that_another_call_could_have_written_is_not_run(tmp_path: Path) -> None:
+    handler = {"type": "service-method", "serviceName": "ExternalScriptExecutionService", "methodName": "executeScript"}
+    properties: dict[str, Any] = {"scriptPath": {"type": "string"}, "inputData": {"type": "object"}}
+    context = {"fileAccess": {"allowWrite": ["out/**"]}}
+    folder = make_tool(tmp_path, "test:any", handler=handler, properties=properties, securityContext=context)
+    for name in ("out", "src/out"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "made.py").write_text("print(1)")
+        result = run_tool(tmp_path, "test:any", {"scriptPath": f"{name}/made.py"})
+        assert (result.status, result.attempts) == ("blocked", 0)
+        assert "could change itself" in error_of(result)["message"]
+    assert run_tool(tmp_path, "test:any", {"scriptPath": "tool.py"}).status == "success"
+
+
+def test_a_manifest_that_a_tool_could_have_written_is_no_tool(tmp_path: Path) -> None:  # ruling 34
+    script = "import shutil\nfor n in ('tool.py', 'x.tool.json'): shutil.copy(n, f'out/{n}')\nprint(1)"
+    folder = make_tool(tmp_path, "test:breeder", script, securityContext={"fileAccess": {"allowWrite": ["out"]}})
+    assert run_tool(tmp_path, "test:breeder").status == "success"
+    manifest = folder / "out" / "x.tool.json"
+    manifest.write_text(manifest.read_text().replace("test:breeder", "test:bred"))
+    result = run_tool(tmp_path, "test:bred")
+    assert error_of(result)["type"] == "UnknownTool"
+    assert "could have put it there" in error_of(result)["message"]
+    own = {"tools": ["."], "policy": {"writeRoots": [str(folder / "out")]}}
+    assert error_of(run_tool(tmp_path, "test:bred", settings=own))["type"] == "UnknownTool"
+
+
+def test_a_folder_to_write_is_made_private_below_a_root_and_nowhere_else(tmp_path: Path) -> None:  # D18, S2
+    root = tmp_path / "root"
+    (tmp_path / "data").mkdir()
+    out = tmp_path / "data" / "new" / "deep"
+    script = f"open('{out}/x', 'w').write('1')\nprint(1)"
+    make_tool(root, "test:out", script, securityContext={"fileAccess": {"allowWrite": [f"{out}/**"]}})
+    policy = {"policy": {"writeRoots": [str(tmp_path / "data")]}}
+    assert run_tool(root, "test:out", settings=policy, dry_run=True).status == "success"
+    assert not out.exists()
+    assert run_tool(root, "test:out", settings=policy).status == "success"
+    assert (out / "x").read_text() == "1"
+    assert out.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_read_below_a_writable_folder_does_not_stop_the_tool(tmp_path: Path) -> None:
+    root, data = tmp_path / "root", tmp_path / "data"
+    (data / "in").mkdir(parents=True)
+    (data / "in" / "x").write_text("1")
+    context = {"fileAccess": {"allowRead": [f"{data}/in/**"], "allowWrite": [f"{data}/**"]}}
+    make_tool(root, "test:both", f"print(open('{data}/in/x').read())", securityContext=context)
+    settings = {"policy": {"readRoots": [str(data)], "writeRoots": [str(data)]}}
+    result = run_tool(root, "test:both", settings=settings)
+    assert (result.status, result.output) == ("success", 1)
+    assert [denied.kind for denied in result.permissions.denied] == ["read"]
+
+
+def test_a_run_that_nothing_held_says_so_at_the_head_of_its_observation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # ruling 39: an operator insisted
+    async def run(*_args: object, **_more: object) -> sandbox.RunOutcome:
+        info = sandbox.SandboxInfo("none", "", (), warm=False)
+        return sandbox.RunOutcome(kind="ok", exit_code=0, stdout=b"1", wall_ms=1.0, sandbox=info)
+
+    monkeypatch.setattr("tamis.sandbox.runner.run", run)
+    make_tool(tmp_path, "test:bare")
+    for style in ("action", "vcp"):
+        result = run_tool(tmp_path, "test:bare", style=style)
+        assert result.observation.startswith("Note: no sandbox held this run of test:bare.\n")
+        assert result.sandbox is not None
+        assert (result.sandbox.backend, result.sandbox.layers) == ("none", [])
+
+
+def test_an_operator_who_insists_runs_without_a_sandbox_and_root_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # ruling 39
+    assert UNSANDBOXED == unsandboxed.NAME
+    monkeypatch.setenv(unsandboxed.VARIABLE, "1")
+    make_tool(tmp_path, "test:bare", "print(1)")
+    result = run_tool(tmp_path, "test:bare")
+    if os.geteuid() == 0:
+        assert (error_of(result)["type"], result.sandbox, result.attempts) == ("SandboxUnavailable", None, 0)
+        assert "refused for root" in error_of(result)["message"]
+    else:
+        assert (result.status, result.output) == ("success", 1)
+        assert result.sandbox is not None
+        assert (result.sandbox.backend, result.sandbox.layers) == ("none", [])
+        assert result.observation.startswith("Note: no sandbox held")
+
+
+def test_a_glob_shows_what_fits_and_nothing_beside_it(tmp_path: Path) -> None:  # D39
+    root, data = tmp_path / "root", tmp_path / "data"
+    data.mkdir()
+    for number in range(40):
+        (data / f"n{number}.csv").write_text("1")
+    for name in ("other.txt", ".hidden.csv"):
+        (data / name).write_text("1")
+    (data / "link.csv").symlink_to(data / "other.txt")
+    script = f"import json, os\nprint(json.dumps(sorted(os.listdir('{data}'))))"
+    make_tool(root, "test:glob", script, securityContext={"fileAccess": {"allowRead": [f"{data}/*.csv"]}})
+    result = run_tool(root, "test:glob", settings={"policy": {"readRoots": [str(data)]}})
+    assert result.status == "success", result.error
+    assert result.output == sorted(f"n{number}.csv" for number in range(40))

@@ -1,8 +1,11 @@
-"""Request ∩ policy = grant, and every refusal has its reason (ruling 38, D39-D41, D85)."""
+"""Request ∩ policy = grant, and every refusal has its reason (ruling 38, D39-D41, D72, D85)."""
 
 from __future__ import annotations
 
 import json
+import os
+import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,8 @@ import pytest
 
 from tamis.protocols.manifest.reading import FileAccess, Manifest, SecurityContext, read_manifest
 from tamis.server.runtime.config import Policy
-from tamis.server.runtime.permissions import Grant, grant
+from tamis.server.runtime.path_grants import MAX_PATHS, Place
+from tamis.server.runtime.permissions import MAX_REQUESTS, Grant, grant
 
 
 def manifest_with(context: dict[str, Any]) -> Manifest:
@@ -28,9 +32,11 @@ def manifest_with(context: dict[str, Any]) -> Manifest:
     return reading.manifest
 
 
-def files(read: list[str] | None = None, write: list[str] | None = None, **policy: Any) -> Grant:
-    context = {"fileAccess": {"allowRead": read or [], "allowWrite": write or []}}
-    return grant(manifest_with(context), Policy(**policy))
+def files(read: Sequence[str] = (), write: Sequence[str] = (), place: Place | None = None, **policy: Any) -> Grant:
+    # Reading a manifest refuses some of these patterns already; the grant does not rely on that.
+    access = FileAccess(allow_read=tuple(read), allow_write=tuple(write))
+    manifest = msgspec.structs.replace(manifest_with({}), security_context=SecurityContext(file_access=access))
+    return grant(manifest, Policy(**policy), place)
 
 
 def hosts(asked: list[str], *opened: str, cidrs: tuple[str, ...] = ()) -> Grant:
@@ -38,64 +44,332 @@ def hosts(asked: list[str], *opened: str, cidrs: tuple[str, ...] = ()) -> Grant:
     return grant(manifest_with(context), Policy(allow_hosts=opened, allow_cidrs=cidrs))
 
 
+def refusal(found: Grant) -> str:
+    """The reason of the only refusal; nothing else was granted."""
+    assert (found.read, found.write, found.own_write) == ((), (), ())
+    assert len(found.permissions.denied) == 1, found.permissions
+    return found.permissions.denied[0].reason
+
+
+def written(found: Grant) -> list[str]:
+    return [folder.path for folder in (*found.write, *found.own_write)]
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    """A real folder with a tool's folder, a folder of data and one that no root holds."""
+    real = tmp_path.resolve()
+    for name in ("tools/t", "data/sub", "outside"):
+        (real / name).mkdir(parents=True)
+    for name in ("tools/t/t.py", "data/a.csv", "data/b.csv", "data/c.txt", "data/sub/d.csv", "outside/secret"):
+        (real / name).write_text("x")
+    return real
+
+
+@pytest.fixture
+def place(top: Path) -> Place:
+    return Place(
+        folder=f"{top}/tools/t",
+        hidden=(f"{top}/state",),
+        protected=(f"{top}/tools/t/t.py", f"{top}/tools/t/t.tool.json", f"{top}/tamis.toml"),
+        neighbours=(f"{top}/tools/t", f"{top}/tools/other"),
+        searched=(f"{top}/tools",),
+    )
+
+
 def test_nothing_asked_is_nothing_granted() -> None:  # D72
     found = grant(manifest_with({}), Policy(allow_hosts=("*",), write_roots=("/",)))
     assert (found.read, found.write, found.own_write, found.hosts, found.blocked) == ((), (), (), (), "")
 
 
-@pytest.mark.parametrize("pattern", ["self", "./*", "./**", "data", "data/**"])
+@pytest.mark.parametrize(
+    "pattern", ["self", ".", "./", "*", "**", "./*", "./**", "data", "./data/**", "a/*.json", "%41"]
+)
 def test_reading_below_the_own_folder_is_always_granted(pattern: str) -> None:  # D39
     found = files(read=[pattern])
     assert (found.read, found.permissions.granted.read, found.permissions.denied) == ((), [pattern], [])
 
 
-def test_writing_a_folder_below_the_own_is_granted_when_declared() -> None:  # D18
-    assert files(write=[".cache/**"]).own_write == (".cache",)
+@pytest.mark.parametrize("pattern", [".cache/**", ".cache", "./.cache/", ".//.cache/./**"])
+def test_writing_a_folder_below_the_own_is_granted_when_declared(pattern: str, place: Place) -> None:  # D18
+    found = files(write=[pattern], place=place)
+    assert (written(found), found.permissions.granted.write) == ([f"{place.folder}/.cache"], [pattern])
+    assert not os.path.exists(f"{place.folder}/.cache"), "asking makes nothing yet"
 
 
-@pytest.mark.parametrize("pattern", ["./**", "self", "./*"])
-def test_writing_the_own_folder_as_a_whole_is_refused(pattern: str) -> None:
-    # Reading the manifest refuses it already; the grant does not rely on that.
-    access = FileAccess(allow_write=(pattern,))
-    manifest = msgspec.structs.replace(manifest_with({}), security_context=SecurityContext(file_access=access))
-    found = grant(manifest, Policy(write_roots=("/",)))
-    assert found.own_write == ()
-    assert "its own script" in found.permissions.denied[0].reason
+@pytest.mark.parametrize("pattern", ["./**", "self", "./*", ".", "*", "./.", "/", "/**", "//", "/./"])
+def test_writing_the_own_folder_or_everything_is_refused(pattern: str, place: Place) -> None:
+    assert refusal(files(write=[pattern], place=place, write_roots=("/",)))
 
 
-def test_an_absolute_path_needs_a_root_of_the_policy(tmp_path: Path) -> None:
-    inside = tmp_path / "in"
-    inside.mkdir()
-    assert files(read=[f"{inside}/**"]).permissions.denied[0].reason.startswith("policy.readRoots")
-    assert files(read=[f"{inside}/**"], read_roots=(str(tmp_path),)).read == (str(inside.resolve()),)
-    assert files(write=[str(inside)], read_roots=(str(tmp_path),)).write == ()
-    assert files(write=[str(inside)], write_roots=(str(tmp_path),)).write == (str(inside.resolve()),)
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("../x", "'..'"),
+        ("a/../../x", "'..'"),
+        ("a/..", "'..'"),
+        ("%2e%2e/x", "escapes"),
+        ("a%2Fb", "escapes"),
+        ("a%5cb", "escapes"),
+        ("a%00", "escapes"),
+        ("a\\b", "backslash"),
+        ("C:\\x", "backslash"),
+        ("C:/x", "URI"),
+        ("c:x", "another system"),
+        ("//server\\share", "backslash"),
+        ("a\0b", "NUL"),
+        ("a\nb", "control"),
+        ("a\u202eb", "cannot be seen"),
+        ("a\u200bb", "cannot be seen"),
+        ("~", "~"),
+        ("~root/x", "~"),
+        ("$HOME/x", "variables"),
+        ("${HOME}", "variables"),
+        ("%USERPROFILE%/x", "variables"),
+        ("file:///etc/passwd", "URI"),
+        ("file:/etc/passwd", "URI"),
+        ("fam://a/b", "URI"),
+        ("", "empty"),
+        ("   ", "empty"),
+        (" a", "blank"),
+        ("a ", "blank"),
+        ("{a,b}", "braces"),
+        ("a" * 256, "255 bytes"),
+        ("é" * 128, "255 bytes"),
+        ("a/" * 65, "64 parts"),
+        ("a" * 5000, "4096 characters"),
+        ("a\ud800", "no bytes"),
+    ],
+)
+def test_a_spelling_that_no_policy_can_grant_is_refused(pattern: str, reason: str, place: Place) -> None:  # D13
+    for found in (files(read=[pattern], place=place), files(write=[pattern], place=place)):
+        assert reason in refusal(found)
 
 
-def test_a_link_out_of_a_root_is_not_inside_it(tmp_path: Path) -> None:  # S1
-    (tmp_path / "root").mkdir()
-    (tmp_path / "secret").mkdir()
-    (tmp_path / "root" / "link").symlink_to(tmp_path / "secret")
-    found = files(read=[str(tmp_path / "root" / "link")], read_roots=(str(tmp_path / "root"),))
-    assert found.read == ()
+@pytest.mark.parametrize(
+    "pattern", ["/srv/dаta", "／srv/data", "/SRV/DATA", "/srv/data ", "/srv/da\u0301ta", "/srv/data./x"]
+)
+def test_a_look_alike_of_a_root_is_another_path(pattern: str) -> None:
+    found = files(read=[pattern], write=[pattern], read_roots=("/srv/data",), write_roots=("/srv/data",))
+    assert (found.read, found.write) == ((), ())
 
 
-def test_a_folder_whose_name_only_begins_like_a_root_is_not_inside_it(tmp_path: Path) -> None:  # S1
-    found = files(read=[f"{tmp_path}/rootkit"], read_roots=(f"{tmp_path}/root",))
-    assert found.read == ()
+def test_an_absolute_path_needs_a_root_of_the_policy(top: Path, place: Place) -> None:
+    data = f"{top}/data"
+    assert refusal(files(read=[f"{data}/**"])).startswith("policy.readRoots")
+    assert refusal(files(write=[data], read_roots=(str(top),))).startswith("policy.writeRoots")
+    assert files(read=[f"{data}/**"], read_roots=(str(top),)).read == (data,)
+    assert files(read=[f"{data}/a.csv"], read_roots=(data,)).read == (f"{data}/a.csv",)
+    assert written(files(write=[f"{data}/out/new/**"], place=place, write_roots=(data,))) == [f"{data}/out/new"]
+    assert not os.path.exists(f"{data}/out")
 
 
-def test_a_resource_uri_is_no_path() -> None:
-    access = FileAccess(allow_read=("fam://a/b",), allow_write=("fam://a/b",))
-    manifest = msgspec.structs.replace(manifest_with({}), security_context=SecurityContext(file_access=access))
-    found = grant(manifest, Policy())
-    assert (found.read, found.own_write, len(found.permissions.denied)) == ((), (), 2)
+@pytest.mark.parametrize("root", ["", ".", "data", "relative/x", "~", "\0"])
+def test_a_root_that_is_no_absolute_path_opens_nothing(root: str, top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(top)
+    assert refusal(files(read=[f"{top}/data"], read_roots=(root,)))
+
+
+def test_a_root_may_be_a_link_and_is_resolved_once(top: Path) -> None:
+    (top / "link").symlink_to(top / "data")
+    for asked in (f"{top}/link/a.csv", f"{top}/data/a.csv"):
+        assert files(read=[asked], read_roots=(f"{top}/link",)).read == (f"{top}/data/a.csv",)
+
+
+@pytest.mark.parametrize("target", ["outside", "outside/secret", "data/a.csv", "nowhere", "/etc"])
+def test_a_link_below_a_root_is_not_followed(top: Path, target: str) -> None:  # S1, S2
+    (top / "data" / "link").symlink_to(top / target)
+    roots = {"read_roots": (f"{top}/data",), "write_roots": (f"{top}/data",)}
+    for asked in ("link", "link/**", "link/new"):
+        for found in (files(read=[f"{top}/data/{asked}"], **roots), files(write=[f"{top}/data/{asked}"], **roots)):
+            assert "symbolic link" in refusal(found)
+    assert files(read=[f"{top}/data/l*"], **roots).read == ()
+    assert files(read=[f"{top}/data/*/s*"], **roots).read == ()
+
+
+def test_a_link_in_the_own_folder_is_never_written_through(top: Path, place: Place) -> None:  # S2
+    os.symlink(top / "outside", f"{place.folder}/out")
+    assert "symbolic link" in refusal(files(write=["out/new"], place=place))
+
+
+def test_a_folder_whose_name_only_begins_like_a_root_is_not_inside_it(top: Path) -> None:  # S1
+    (top / "database").mkdir()
+    assert refusal(files(read=[f"{top}/database"], read_roots=(f"{top}/data",)))
+
+
+def test_what_is_not_there_is_granted_and_shows_nothing(top: Path) -> None:
+    found = files(read=[f"{top}/data/new.csv", f"{top}/data/*.xml"], read_roots=(f"{top}/data",))
+    assert (found.read, len(found.permissions.granted.read), found.permissions.denied) == ((), 2, [])
+
+
+def test_a_glob_is_expanded_to_what_is_there(top: Path) -> None:
+    def below(pattern: str) -> list[str]:
+        found = files(read=[f"{top}/data/{pattern}"], read_roots=(f"{top}/data",))
+        return [path.removeprefix(f"{top}/data/") for path in found.read]
+
+    (top / "data" / ".hidden.csv").write_text("x")
+    os.mkfifo(top / "data" / "pipe.csv")
+    (top / "data" / "folder.csv").mkdir()
+    assert below("*.csv") == ["a.csv", "b.csv", "folder.csv"]
+    assert below("[ab].csv") == ["a.csv", "b.csv"]
+    assert below("?.csv") == ["a.csv", "b.csv"]
+    assert below("**/d.csv") == ["sub/d.csv"]
+    assert below("**/*.txt") == ["c.txt"]
+    assert below("*/d.csv") == ["sub/d.csv"]
+    assert below(".h*") == [".hidden.csv"]
+    assert below("*") == ["a.csv", "b.csv", "c.txt", "folder.csv", "sub"]
+
+
+def test_a_glob_must_begin_below_a_root(top: Path) -> None:
+    assert refusal(files(read=[f"{top}/*/a.csv"], read_roots=(f"{top}/data",)))
+
+
+def test_a_glob_that_fits_too_much_is_cut_and_said(top: Path) -> None:
+    for number in range(MAX_PATHS + 10):
+        (top / "data" / f"n{number:04}").write_text("x")
+    found = files(read=[f"{top}/data/n*"], read_roots=(f"{top}/data",))
+    assert len(found.read) == MAX_PATHS
+    assert "name their folder" in found.permissions.denied[0].reason
+
+
+def test_endless_lists_of_requests_are_bounded(place: Place) -> None:
+    found = files(write=[f"d{number}" for number in range(100_000)], place=place)
+    assert len(found.own_write) == MAX_PATHS
+    assert f"first {MAX_REQUESTS}" in found.permissions.denied[0].reason
+    many = hosts([f"h{number}.example" for number in range(MAX_REQUESTS + 5)], "*")
+    assert (len(many.hosts), len(many.permissions.denied)) == (MAX_REQUESTS, 1)
+
+
+def test_a_capability_is_looked_at_once_and_none_is_passed_over() -> None:  # D41
+    manifest = manifest_with({"requiredCapabilities": ["subprocess"] * 1_000 + ["gpu"]})
+    found = grant(manifest, Policy(capabilities=("subprocess",)))
+    assert found.permissions.granted.capabilities == ["subprocess"]
+    assert "'gpu'" in found.blocked
+
+
+@pytest.mark.parametrize("pattern", ["*.log", "out/*", "out/*.txt", "out/?", "o[u]t", "out/**/x"])
+def test_only_a_folder_can_be_written(pattern: str, place: Place) -> None:
+    assert "only a folder" in refusal(files(write=[pattern], place=place))
+    assert refusal(files(write=["/srv/" + pattern], place=place, write_roots=("/srv",)))
+
+
+def test_a_file_or_a_special_file_is_not_written(top: Path) -> None:
+    assert "is a file" in refusal(files(write=[f"{top}/data/a.csv"], write_roots=(f"{top}/data",)))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{top}/data/s")
+        for found in (
+            files(read=[f"{top}/data/s"], read_roots=(f"{top}/data",)),
+            files(write=[f"{top}/data/s"], write_roots=(f"{top}/data",)),
+        ):
+            assert "neither a plain file nor a folder" in refusal(found)
+
+
+@pytest.mark.parametrize(
+    "path", ["/proc", "/proc/self/**", "/sys/kernel", "/dev", "/dev/shm", "/run/user", "/etc", "/usr", "/home"]
+)
+def test_the_places_of_the_system_are_closed_whatever_the_policy_says(path: str) -> None:
+    roots = {"read_roots": ("/",), "write_roots": ("/",)}
+    assert refusal(files(read=[path], **roots))
+    assert refusal(files(write=[path], **roots))
+
+
+@pytest.mark.parametrize("path", ["/etc/hostname", "/usr/lib/x", "/tool/x", "/env/lib", "/stage/x"])
+def test_where_the_sandbox_has_its_own_nothing_else_is_shown(path: str) -> None:
+    assert "nothing can be shown" in refusal(files(read=[path], read_roots=("/",)))
+
+
+@pytest.mark.parametrize("path", ["/etc/app", "/usr/local/share/app", "/var/lib/app", "/var/log/app"])
+def test_the_systems_own_folders_are_never_written(path: str) -> None:
+    assert "never written" in refusal(files(write=[path], write_roots=(path,)))
+
+
+def test_a_tool_that_stands_in_a_folder_of_the_system_may_write_below_its_own() -> None:
+    found = files(write=[".cache"], place=Place(folder="/var/lib/tamis/tools/t"))
+    assert written(found) == ["/var/lib/tamis/tools/t/.cache"]
+
+
+def test_what_every_sandbox_shows_needs_no_place_of_its_own() -> None:
+    found = files(read=["/usr/share/zoneinfo/**"], read_roots=("/usr/share",))
+    assert (found.read, found.permissions.granted.read) == ((), ["/usr/share/zoneinfo/**"])
+
+
+def test_secrets_of_homes_are_closed_whatever_the_policy_says(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = top / "home" / "me"
+    (home / ".ssh").mkdir(parents=True)
+    (home / "work").mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    (top / "backup" / ".gnupg").mkdir(parents=True)
+    roots = {"read_roots": (str(top),), "write_roots": (str(top),)}
+    for path in (home, home.parent, home / ".ssh", home / ".ssh" / "id", top, top / "backup", top / "x" / ".aws" / "c"):
+        assert refusal(files(read=[f"{path}/**"], **roots))
+        assert refusal(files(write=[str(path)], **roots))
+    assert files(read=[f"{home}/work"], **roots).read == (f"{home}/work",)
+
+
+def test_the_daemons_own_state_is_closed(top: Path, place: Place) -> None:
+    (top / "state").mkdir()
+    roots = {"read_roots": (str(top),), "write_roots": (str(top),)}
+    for path in (f"{top}/state", f"{top}/state/audit.jsonl", f"{top}/**"):
+        assert "keeps for itself" in refusal(files(read=[path], place=place, **roots))
+        assert refusal(files(write=[path], place=place, **roots))
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("tools", "its own script"),
+        ("tools/t", "its own script"),
+        ("tools/other/cache", "another tool"),
+        ("tools/new", "searched for tools"),
+    ],
+)
+def test_no_folder_is_writable_that_decides_what_tools_do(path: str, reason: str, top: Path, place: Place) -> None:
+    found = files(write=[f"{top}/{path}/**"], place=place, write_roots=(f"{top}/tools",))
+    assert reason in refusal(found)
+
+
+@pytest.mark.parametrize("name", ["__pycache__", "node_modules", ".venv/lib", "src/__pycache__/x", ".git"])
+def test_folders_of_code_are_not_writable(name: str, place: Place) -> None:
+    assert "holds code" in refusal(files(write=[name], place=place))
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "package.json", "uv.lock", "pyproject.toml", "tamis.toml"])
+def test_a_folder_with_a_defining_file_is_not_writable(name: str, place: Place) -> None:
+    os.mkdir(f"{place.folder}/sub")
+    Path(place.folder, "sub", name).write_text("")
+    assert name in refusal(files(write=["sub/**"], place=place))
+
+
+def test_a_folder_with_a_script_of_any_tool_is_not_writable(place: Place) -> None:
+    held = msgspec.structs.replace(place, protected=(*place.protected, f"{place.folder}/src/deep/main.py"))
+    assert "'main.py'" in refusal(files(write=["src/**"], place=held))
+    assert written(files(write=["source"], place=held))
+
+
+def test_nested_writable_folders_are_one(place: Place) -> None:
+    found = files(write=["out/a", "out", "out/b/c", "out2"], place=place)
+    assert written(found) == [f"{place.folder}/out", f"{place.folder}/out2"]
+    assert len(found.permissions.granted.write) == 4
+
+
+def test_a_read_below_a_writable_folder_is_said_to_be_covered(top: Path, place: Place) -> None:
+    data = f"{top}/data"
+    found = files(
+        read=[f"{data}/sub", data], write=[f"{data}/sub"], place=place, read_roots=(data,), write_roots=(data,)
+    )
+    assert (found.read, written(found)) == ((data,), [f"{data}/sub"])
+    assert [denied.value for denied in found.permissions.denied] == [f"{data}/sub"]
+    assert "below a folder granted for writing" in found.permissions.denied[0].reason
+
+
+def test_nested_reads_are_one(top: Path) -> None:
+    data = f"{top}/data"
+    assert files(read=[f"{data}/a.csv", data, f"{data}/sub"], read_roots=(data,)).read == (data,)
 
 
 def test_a_host_needs_both_sides() -> None:  # D40, D17
-    assert (
-        hosts(["example.com"]).permissions.denied[0].reason == "policy.allowHosts in tamis.toml does not open this host"
-    )
+    reason = "policy.allowHosts in tamis.toml does not open this host"
+    assert hosts(["example.com"]).permissions.denied[0].reason == reason
     assert hosts(["example.com"], "example.com").hosts == ("example.com",)
     assert hosts(["api.example.com"], "*.example.com").hosts == ("api.example.com",)
     assert hosts(["example.com"], "*.example.com").hosts == ()
@@ -120,3 +394,21 @@ def test_a_required_capability_that_is_not_given_keeps_the_tool_from_running() -
 def test_an_unknown_capability_is_refused_even_if_the_policy_names_it() -> None:  # D41
     found = grant(manifest_with({"requiredCapabilities": ["root"]}), Policy(capabilities=("root",)))
     assert "no capability of this name" in found.blocked
+
+
+@pytest.mark.parametrize("name", ["network", "write"])
+def test_a_tool_that_must_have_what_it_was_not_granted_is_blocked_with_the_cause(name: str) -> None:
+    policy = Policy(capabilities=(name,))
+    context: dict[str, Any] = {"requiredCapabilities": [name]}
+    assert "asks for nothing" in grant(manifest_with(context), policy).blocked
+    context |= {"networkAccess": {"allowHosts": ["a.example"]}, "fileAccess": {"allowWrite": ["/srv/x"]}}
+    assert "policy." in grant(manifest_with(context), policy).blocked
+    opened = msgspec.structs.replace(policy, allow_hosts=("a.example",), write_roots=("/srv",))
+    found = grant(manifest_with(context), opened)
+    assert (found.blocked, found.permissions.granted.capabilities) == ("", [name])
+
+
+def test_a_tool_that_must_build_needs_the_operators_allow_build() -> None:
+    manifest = manifest_with({"requiredCapabilities": ["build"]})
+    assert "policy.allowBuild" in grant(manifest, Policy(capabilities=("build",))).blocked
+    assert grant(manifest, Policy(capabilities=("build",), allow_build=True)).blocked == ""

@@ -9,7 +9,8 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.execute import CallRequest, execute
+from tamis.server.runtime.calls import CallRequest
+from tamis.server.runtime.execute import execute
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.text import TextOptions, execute_text
 from tests.toolbox import make_tool

@@ -12,7 +12,7 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecuteTextResult
-from tamis.server.runtime.execute import Surroundings
+from tamis.server.runtime.calls import Surroundings
 from tamis.server.runtime.protocols import load_protocol
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.text import TextOptions, execute_text

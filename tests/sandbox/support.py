@@ -1,27 +1,40 @@
-"""What the sandbox tests share: folders with a script in them, and one loop that runs a request."""
+"""What the sandbox tests share: folders with a script in them, runs of requests and cases, and what is left on the host."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import socket
+import threading
+import time
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
-from tamis.sandbox import runner
+import pytest
+
+from tamis.sandbox import lifeline, runner, watchdog
 from tamis.sandbox.model import Limits, RunOutcome, RunRequest
+from tests.sandbox.cases.base import DEFAULTS, SECRET, Case, Place, script_name
 
 IS_ROOT = os.geteuid() == 0
+AT_ONCE = 4
+BACKEND: Any = os.environ.get("TAMIS_TEST_BACKEND") or "auto"
+"""TAMIS_TEST_BACKEND=nsjail runs every test here with nsjail."""
 
 
-def tool_folder(parent: Path, source: str, name: str = "tool.py") -> str:
+def tool_folder(parent: Path, source: str | bytes, name: str = "tool.py") -> str:
     folder = parent / "tool"
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text(source, "utf-8")
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(source if isinstance(source, bytes) else source.encode("utf-8"))
     return os.path.realpath(folder)
 
 
 def request(folder: str, script: str = "tool.py", language: Any = "python", **more: Any) -> RunRequest:
     more.setdefault("limits", Limits(wall_ms=10_000))
+    more.setdefault("backend", BACKEND)
     return RunRequest(folder=folder, script=script, language=language, **more)
 
 
@@ -35,3 +48,147 @@ def run_without(wanted: RunRequest, *layers: str) -> RunOutcome:
 
 def run_source(parent: Path, source: str, **more: Any) -> RunOutcome:
     return run(request(tool_folder(parent, source), **more))
+
+
+# Cases
+
+
+@contextlib.contextmanager
+def _stand_ins(place: Place) -> Generator[dict[str, tuple[str, ...]]]:
+    """What `@…` in a case's arguments stands for: things of the host that the script must not reach."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket(socket.AF_UNIX) as abstract:
+        name = f"tamis-{place.root.name}-{os.getpid()}"
+        abstract.bind(f"\0{name}")
+        abstract.listen()
+        yield {
+            "@port": (str(listener.getsockname()[1]),),
+            "@abstract": (name,),
+            "@root": (str(place.root),),
+            "@socket-buffer": (Path("/proc/sys/net/core/wmem_default").read_text().strip(),),
+            "@namespaces": tuple(
+                f"{kind}={os.readlink(f'/proc/self/ns/{kind}')}" for kind in os.listdir("/proc/self/ns")
+            ),
+        }
+
+
+async def run_case(case: Case, root: Path, *without: str) -> tuple[RunOutcome, str]:
+    """The outcome of a case, and what is wrong with it, if anything."""
+    root = Path(os.path.realpath(root))
+    place = Place(root, root / "tool")
+    name = script_name(case, place)
+    tool_folder(root, case.source, name)
+    os.environ[SECRET] = "hidden"
+    with _stand_ins(place) as stand_ins:
+        asked: dict[str, Any] = {"script": name, **(case.arrange(place) if case.arrange else {})}
+        args = tuple(word for arg in asked.pop("args", case.args) for word in stand_ins.get(arg, (arg,)))
+        folder = asked.pop("folder", str(place.folder))
+        limits = Limits(**{**DEFAULTS, **case.limits})
+        wanted = request(folder, **asked, language=case.language, stdin=case.stdin, args=args, limits=limits)
+        outcome = await (runner.run_without(wanted, frozenset(without)) if without else runner.run(wanted))
+    wrong = fault_of(case, outcome)
+    if not wrong and case.after is not None:
+        wrong = case.after(place, outcome)
+    return outcome, wrong
+
+
+def fault_of(case: Case, outcome: RunOutcome) -> str:
+    """How an outcome differs from the one that the case states; empty when it does not."""
+    limits = case.limit if isinstance(case.limit, tuple) else (case.limit,)
+    if outcome.kind != case.kind or outcome.limit not in limits or outcome.error_type != case.error:
+        return f"ended as {outcome.kind}/{outcome.limit}/{outcome.error_type or '-'}"
+    stdout = case.stdout.encode("utf-8") if isinstance(case.stdout, str) else case.stdout
+    if stdout is not None and outcome.stdout != stdout:
+        return f"wrote {outcome.stdout[:300]!r}"
+    if b"BROKEN" in outcome.stdout:
+        return f"got through: {outcome.stdout[:300]!r}"
+    if case.stderr.encode() not in outcome.stderr:
+        return f"did not write {case.stderr!r} to stderr"
+    return ""
+
+
+async def run_cases(work: Iterable[tuple[Case, Path, tuple[str, ...]]]) -> list[tuple[RunOutcome, str] | Exception]:
+    """Runs cases, a few at a time, on one loop; one that raises does not end the others."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(case: Case, root: Path, without: tuple[str, ...]) -> tuple[RunOutcome, str] | Exception:
+        async with gate:
+            try:
+                return await run_case(case, root, *without)
+            except Exception as error:
+                return error
+
+    return await asyncio.gather(*(one(*row) for row in work))
+
+
+def chosen_cases(request: pytest.FixtureRequest, test: str) -> list[Case]:
+    """The cases of a test that this run of the suite is going to ask for."""
+    items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.originalname == test]
+    cases = [item.callspec.params["case"] for item in items]
+    return [case for case in cases if isinstance(case, Case)]
+
+
+# What is left
+
+
+def marked(mark: str) -> list[int]:
+    """Processes of this machine with `mark` in their command line."""
+    found: list[int] = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                line = Path("/proc", name, "cmdline").read_bytes()
+            except OSError:
+                continue
+            if mark.encode() in line:
+                found.append(int(name))
+    return found
+
+
+def reap_orphans() -> None:
+    """This process adopts what a killed daemon leaves; a zombie is dead, and is cleared away here."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def children() -> list[int]:
+    """What this process started and still has, but for the shell that outlives it."""
+    return [pid for pid in watchdog.tree(os.getpid())[1:] if pid != lifeline.watcher()]
+
+
+def gone(mark: str, seconds: float = 5.0) -> bool:
+    end = time.monotonic() + seconds
+    while marked(mark) or children():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+        reap_orphans()
+    return True
+
+
+def own_groups(daemon: int = 0) -> set[str]:
+    """The control groups that a daemon (this process) made for its runs, by path: one that is over may not leave its own."""
+    name_of = f"tamis-{daemon or os.getpid()}-"
+    mine: set[str] = set()
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        for name in (controllers, "unified", ""):
+            mine.add(os.path.normpath(f"/sys/fs/cgroup/{name.removeprefix('name=')}/{path}"))
+    found: set[str] = set()
+    for place in mine:
+        for top, folders, _ in os.walk(place):
+            found.update(f"{top}/{name}" for name in folders if name_of in f"{top}/{name}")
+            if top.count("/") > 12:
+                folders.clear()
+    return found
+
+
+def resident_bytes() -> int:
+    return watchdog.resident_bytes(os.getpid())
+
+
+def on_thread(work: Any) -> threading.Thread:
+    """A started daemon thread."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread

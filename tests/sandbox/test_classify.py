@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tamis.sandbox.classify import Ending, Verdict, classify
+from tamis.sandbox.classify import Ending, Pressure, Verdict, classify
 from tamis.sandbox.model import Language, Limits
 
 LIMITS = Limits(cpu_seconds=2)
@@ -71,3 +71,40 @@ def test_signal_is_guessed_from_the_exit_code() -> None:
 def test_every_failure_says_what_helps(code: int) -> None:
     found = verdict("exit", code)
     assert found.message and found.remedy
+
+
+def pressed(pressure: Pressure, ending: Ending = "exit", code: int | None = 137) -> Verdict:
+    return classify(ending, code, 0, b"", LIMITS, "python", pressure)
+
+
+@pytest.mark.parametrize("code", [0, 1, 137, None])
+def test_process_that_the_group_ended_for_memory_decides(code: int | None) -> None:
+    found = pressed(Pressure(oom_kills=1, at_limit=True), code=code)
+    assert (found.kind, found.limit, found.suspected) == ("limit", "memory", False)
+    assert "256 MiB" in found.message and "memoryBytes" in found.remedy
+
+
+def test_kill_for_the_machines_memory_is_not_called_the_scripts_limit() -> None:
+    found = pressed(Pressure(oom_kills=1))
+    assert (found.kind, found.limit) == ("limit", "memory")
+    assert "256 MiB" not in found.message and "memoryBytes" not in found.remedy
+
+
+def test_limit_that_was_met_by_caches_alone_is_no_offence() -> None:
+    assert pressed(Pressure(at_limit=True), code=0).kind == "ok"
+    assert pressed(Pressure(at_limit=True), code=1).error_type == "ScriptError"
+
+
+def test_refused_forks_count_only_when_the_script_failed() -> None:
+    assert pressed(Pressure(refused_forks=3), code=0).kind == "ok"
+    found = pressed(Pressure(refused_forks=3), code=1)
+    assert (found.kind, found.limit, found.suspected) == ("limit", "processes", False)
+
+
+@pytest.mark.parametrize("ending", ["wall", "stdout", "cancelled", "files"])
+def test_what_was_done_here_comes_before_what_the_group_saw(ending: Ending) -> None:
+    assert pressed(Pressure(oom_kills=1, at_limit=True), ending) == pressed(Pressure(), ending)
+
+
+def test_run_that_was_ended_after_a_kill_is_judged_by_the_kill() -> None:
+    assert pressed(Pressure(oom_kills=1, at_limit=True), "oom", None).limit == "memory"

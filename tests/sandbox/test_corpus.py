@@ -1,51 +1,52 @@
-"""Every case of the corpus ends as stated (items 1, 2, 4, 5 and 10 of the design; S4, S8, S10)."""
+"""Every case of the corpus ends as stated (items 1, 2, 4, 5 and 10 of the design; S4, S8, S10).
+
+The cases run a few at a time before the first of them is looked at; each then answers for itself.
+"""
 
 from __future__ import annotations
 
-import os
-import socket
-from pathlib import Path
+import asyncio
 
 import pytest
 
-from tamis.sandbox.model import Limits, RunOutcome
+from tamis.sandbox.interpreters import Missing, find_interpreter
+from tamis.sandbox.model import Interpreters, RunOutcome
 from tests.sandbox import cases, support
 from tests.sandbox.cases import Case
 
-DEFAULTS = {"wall_ms": 10_000, "tmp_bytes": 33_554_432}
+Results = dict[str, tuple[RunOutcome, str] | Exception]
 
 
-def run_case(case: Case, parent: Path, *without: str) -> RunOutcome:
-    folder = support.tool_folder(parent, case.source)
-    script = "missing.py" if case.id.startswith("p16") else "tool.py"
-    limits = Limits(**{**DEFAULTS, **case.limits})
-    os.environ["TAMIS_TEST_SECRET"] = "hidden"
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        args = case.args or (str(listener.getsockname()[1]),)
-        wanted = support.request(folder, script, stdin=case.stdin, args=args, limits=limits)
-        return support.run_without(wanted, *without) if without else support.run(wanted)
+def _left_out(case: Case) -> str:
+    if case.root_only and not support.IS_ROOT:
+        return "shows what only root could lose"
+    found = find_interpreter(case.language, Interpreters())  # pyright: ignore[reportArgumentType] - a case's text
+    return found.reason if isinstance(found, Missing) else ""
 
 
-def as_stated(case: Case, outcome: RunOutcome) -> bool:
-    stated = (outcome.kind, outcome.limit, outcome.error_type) == (case.kind, case.limit, case.error)
-    return stated and (case.stdout is None or outcome.stdout.decode("utf-8", "replace") == case.stdout)
+@pytest.fixture(scope="session")
+def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """What the chosen cases came to."""
+    chosen = [case for case in support.chosen_cases(request, "test_case") if not _left_out(case)]
+    work = [(case, tmp_path_factory.mktemp(case.id.partition("-")[0]), ()) for case in chosen]
+    return dict(zip((case.id for case in chosen), asyncio.run(support.run_cases(work)), strict=True))
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("case", cases.ALL, ids=lambda case: case.id)
-def test_case(case: Case, tmp_path: Path) -> None:
-    if case.root_only and not support.IS_ROOT:
-        pytest.skip("shows what only root could lose")
-    outcome = run_case(case, tmp_path)
-    assert as_stated(case, outcome), outcome
+def test_case(case: Case, results: Results) -> None:
+    reason = _left_out(case)
+    if reason:
+        pytest.skip(reason)
+    found = results[case.id]
+    if isinstance(found, Exception):
+        raise found
+    outcome, wrong = found
+    assert not wrong, (wrong, outcome)
 
 
-BITES = [case for case in cases.ALL if case.layer]
-
-
-@pytest.mark.parametrize("case", BITES, ids=lambda case: f"{case.id}-without-{case.layer}")
-def test_case_fails_without_its_layer(case: Case, tmp_path: Path) -> None:
-    if case.root_only and not support.IS_ROOT:
-        pytest.skip("shows what only root could lose")
-    outcome = run_case(case, tmp_path, *case.layer.split("+"))
-    assert outcome.kind != "unavailable", outcome
-    assert not as_stated(case, outcome), outcome
+def test_ids_are_unique_and_many() -> None:
+    # the releases are judged with 213 such cases, and 20 of manifests
+    ids = [case.id for case in cases.ALL]
+    assert len(ids) == len(set(ids))
+    assert len(ids) > 213

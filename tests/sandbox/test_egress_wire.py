@@ -13,6 +13,8 @@ from tamis.sandbox.egress_wire import (
     MAX_HEAD,
     MAX_HELLO,
     RequestError,
+    closing,
+    find_answer_end,
     find_head_end,
     parse_chunk_size,
     parse_proxy_head,
@@ -300,3 +302,76 @@ def test_any_head_is_read_or_refused(junk: bytes, framed: bool) -> None:
             assert request.head.count(b"\r\nHost: ") == 1 and b"\n" not in request.head.replace(b"\r\n", b"")
     except RequestError:
         pass
+
+
+FIELDS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                "Host",
+                "host",
+                "Content-Length",
+                "content-length ",
+                "Transfer-Encoding",
+                "TE",
+                "Connection",
+                "X",
+                " X",
+                "Proxy-Connection",
+                "",
+            ]
+        ),
+        st.sampled_from(
+            [
+                "a.b",
+                "evil.org",
+                "0",
+                "5",
+                "5, 5",
+                "+5",
+                "chunked",
+                "Chunked ",
+                "gzip, chunked",
+                "close, X",
+                "content-length",
+                "\x0bchunked",
+                "\t5",
+            ]
+        ),
+    ),
+    max_size=5,
+)
+
+
+@given(FIELDS, st.sampled_from(["HTTP/1.1", "HTTP/1.0"]))
+def test_what_is_forwarded_has_one_host_and_one_length(fields: list[tuple[str, str]], version: str) -> None:
+    lines = "".join(f"{name}:{value}\r\n" for name, value in fields)
+    head = f"POST http://a.b/x {version}\r\n{lines}\r\n".encode("latin-1")
+    try:
+        if find_head_end(head) != len(head):
+            return
+        request = parse_proxy_head(head)
+    except RequestError:
+        return
+    line, *rest = request.head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    assert line == b"POST /x " + version.encode()
+    sent = [(name.lower(), value.strip()) for name, _, value in (text.partition(b":") for text in rest)]
+    assert [value for name, value in sent if name == b"host"] == [b"a.b"]
+    assert [value for name, value in sent if name == b"connection"] == [b"close"]
+    lengths = [(name, value) for name, value in sent if name in (b"content-length", b"transfer-encoding")]
+    if request.body == "chunked":
+        assert [(name, value.lower()) for name, value in lengths] == [(b"transfer-encoding", b"chunked")]
+    else:
+        assert lengths in ([], [(b"content-length", str(request.body).encode())])
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 100 x\r\n\r\n"]))
+def test_any_answer_is_passed_on_with_at_most_a_closing_word(junk: bytes, start: bytes) -> None:
+    data = start + junk
+    end = find_answer_end(data)
+    if end:
+        told = closing(data[:end])
+        assert told.endswith(b"\r\nConnection: close\r\n\r\n")
+        assert told.split(b"\r\n")[0] == data.split(b"\r\n")[0]
+    for cut in range(len(data)):
+        assert find_answer_end(data[:cut]) in (None, end), (cut, end)

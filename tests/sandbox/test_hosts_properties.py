@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from ipaddress import IPv4Address, IPv6Address
 
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from tamis.sandbox.hosts import (
     canonical_host,
     host_address,
     narrow,
+    parse_pins,
     parse_policy_rule,
     parse_rule,
     rule_covers,
@@ -93,3 +95,46 @@ def test_public_ipv6_is_never_special(address: IPv6Address) -> None:
 @given(st.text(max_size=40))
 def test_any_text_is_an_address_or_refused(text: str) -> None:
     assert address_allowed(text) in (True, False)
+
+
+PARTS = st.lists(
+    st.one_of(
+        st.integers(0, 2**32).map(str),
+        st.integers(0, 2**32).map(lambda number: f"{number:#x}"),
+        st.integers(0, 2**32).map(lambda number: f"0{number:o}"),
+        st.text(alphabet="0123456789abcdefx+- ", max_size=6),
+    ),
+    min_size=1,
+    max_size=5,
+).map(".".join)
+
+
+@given(st.one_of(PARTS, st.text(alphabet="0123456789xXaAfF.", max_size=20)))
+def test_what_the_c_library_takes_for_an_address_is_that_address_or_refused(text: str) -> None:
+    # inet_aton reads 127.1, 0x7f.1 and 017700000001: such a name must never pass as a name
+    try:
+        read = socket.inet_ntoa(socket.inet_aton(text))
+    except (OSError, ValueError):
+        return
+    try:
+        host = canonical_host(text)
+    except ValueError:
+        return
+    assert host == read and host_address(host) == IPv4Address(read)
+
+
+@given(st.integers(0, 2**128 - 1).map(IPv6Address), st.sampled_from(["{0}", "{1}", "{2}"]))
+def test_every_spelling_of_an_ipv6_address_is_the_same_host(address: IPv6Address, form: str) -> None:
+    text = form.format(address.compressed, address.exploded, address.exploded.upper())
+    assert canonical_host(f"[{text}]") == f"[{address.compressed}]"
+
+
+@given(TEXTS, TEXTS)
+def test_any_pin_is_read_or_refused(name: str, address: str) -> None:
+    try:
+        pins = parse_pins([(name, address)])
+    except ValueError:
+        return
+    ((host, place),) = pins.items()
+    assert canonical_host(name) == host and host_address(host) is None
+    assert str(IPv4Address(place) if "." in place and ":" not in place else IPv6Address(place)) == place

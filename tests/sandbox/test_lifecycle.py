@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import runner, launch, lifeline, watchdog
+from tamis.sandbox import launch, runner, watchdog
 from tamis.sandbox.model import Limits, RunOutcome
 from tests.sandbox import support
 
@@ -42,42 +42,6 @@ time.sleep(600)
 """
 
 
-def marked(mark: str) -> list[int]:
-    """Processes of this machine with `mark` in their command line."""
-    found: list[int] = []
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != os.getpid():
-            try:
-                line = Path("/proc", name, "cmdline").read_bytes()
-            except OSError:
-                continue
-            if mark.encode() in line:
-                found.append(int(name))
-    return found
-
-
-def reap_orphans() -> None:
-    """This process adopts what a killed daemon leaves; a zombie is dead, and is cleared away here."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
-def children() -> list[int]:
-    """What this process started and still has, but for the shell that outlives it."""
-    return [pid for pid in watchdog.tree(os.getpid())[1:] if pid != lifeline.watcher()]
-
-
-def gone(mark: str, seconds: float = 5.0) -> bool:
-    end = time.monotonic() + seconds
-    while marked(mark) or children():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-        reap_orphans()
-    return True
-
-
 def test_killing_the_daemon_leaves_no_process(tmp_path: Path) -> None:
     name = f"hang_{os.getpid()}_{time.monotonic_ns()}.py"
     folder = support.tool_folder(tmp_path, HANG, name)
@@ -86,12 +50,12 @@ def test_killing_the_daemon_leaves_no_process(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", code, here, folder], stdout=subprocess.PIPE, cwd="/")
     assert process.stdout is not None
     assert [process.stdout.readline() for _ in range(4)] == [b"start\n", b"up\n", b"up\n", b"up\n"]
-    inside = [pid for pid in marked(f"/tool/{name}") if pid != process.pid]
+    inside = [pid for pid in support.marked(f"/tool/{name}") if pid != process.pid]
     assert len(inside) >= 12  # three scripts with three daemons each
     process.kill()
     process.wait()
     process.stdout.close()
-    assert gone(f"/tool/{name}"), marked(f"/tool/{name}")
+    assert support.gone(f"/tool/{name}"), support.marked(f"/tool/{name}")
 
 
 def test_killing_the_daemon_at_any_moment_leaves_no_process(tmp_path: Path, request: pytest.FixtureRequest) -> None:
@@ -111,7 +75,7 @@ def test_killing_the_daemon_at_any_moment_leaves_no_process(tmp_path: Path, requ
         process.kill()
         process.wait()
         process.stdout.close()
-        assert gone(f"/tool/{name}"), (index, marked(f"/tool/{name}"))
+        assert support.gone(f"/tool/{name}"), (index, support.marked(f"/tool/{name}"))
 
 
 @pytest.mark.skipif(support.IS_ROOT, reason="as root the outer stage, which no switch changes, ends the inner one")
@@ -122,24 +86,24 @@ def test_killing_the_daemon_leaves_processes_without_die_with_parent(tmp_path: P
     code = DAEMON.replace("support.request(sys.argv[2])", f"support.request(sys.argv[2], {name!r})")
     code = code.replace(
         'runner.run(wanted, on_output=lambda *_: print("up", flush=True))',
-        'runner.run_without(wanted, frozenset(["die-with-parent"]))',
+        'runner.run_without(wanted, frozenset(["die-with-parent", "cgroup"]))',
     )
     here = str(Path(__file__).parents[2])
     process = subprocess.Popen([sys.executable, "-c", code, here, folder], stdout=subprocess.DEVNULL, cwd="/")
     end = time.monotonic() + 10
-    while sum(pid != process.pid for pid in marked(f"/tool/{name}")) < 12 and time.monotonic() < end:
+    while sum(pid != process.pid for pid in support.marked(f"/tool/{name}")) < 12 and time.monotonic() < end:
         time.sleep(0.05)
-    left = marked(f"/tool/{name}")
+    left = support.marked(f"/tool/{name}")
     assert len(left) > 12, left
     process.kill()
     process.wait()
     try:
-        assert not gone(f"/tool/{name}", 1.0)
+        assert not support.gone(f"/tool/{name}", 1.0)
     finally:
-        for pid in marked(f"/tool/{name}"):
+        for pid in support.marked(f"/tool/{name}"):
             with contextlib.suppress(ProcessLookupError):  # its namespace's init went before
                 os.kill(pid, signal.SIGKILL)
-    assert gone(f"/tool/{name}")
+    assert support.gone(f"/tool/{name}")
 
 
 def test_cancel_event_ends_the_run_at_once(tmp_path: Path) -> None:
@@ -167,7 +131,7 @@ def test_cancelling_the_task_waits_for_the_end_of_the_tree(tmp_path: Path) -> No
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return children()
+        return support.children()
 
     assert asyncio.run(main()) == []
 
@@ -178,7 +142,7 @@ def test_whole_tree_is_dead_shortly_after_the_deadline(tmp_path: Path) -> None:
     assert outcome.kind == "timeout"
     assert outcome.wall_ms < 800
     assert time.monotonic() - started < 3
-    assert children() == []
+    assert support.children() == []
 
 
 def test_grandchild_with_stdout_does_not_delay_the_answer(tmp_path: Path) -> None:
@@ -199,7 +163,7 @@ def test_many_calls_leave_descriptors_and_processes_flat(tmp_path: Path, request
             for _ in range(calls // 40):
                 outcomes = await asyncio.gather(*(runner.run(wanted) for _ in range(10)))
                 assert {outcome.kind for outcome in outcomes} == {"ok"}, outcomes
-            seen.append((len(os.listdir("/proc/self/fd")), len(children())))
+            seen.append((len(os.listdir("/proc/self/fd")), len(support.children())))
         return seen
 
     seen = asyncio.run(main())

@@ -44,6 +44,7 @@ JOBS = {
         env=(("A", "b"),),
         egress=PYTHON,
         listener=b"x",
+        preload=b"y",
     ),
 }
 

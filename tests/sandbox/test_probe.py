@@ -18,10 +18,18 @@ from tests.sandbox import support
 
 
 @pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    probe.probe(refresh=True)
+def bubblewrap_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine without nsjail, so that nothing stands in for bubblewrap."""
+
+    def absent() -> Binary:
+        raise Unavailable("nsjail was not found", host.INSTALL_NSJAIL)
+
+    monkeypatch.setattr(host, "find_nsjail", absent)
+    monkeypatch.setattr(support, "BACKEND", "auto")
+    probe.forget()
     yield
-    probe._Cache.found = None  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.undo()
+    probe.forget()
 
 
 def lying(tmp_path: Path, says: str, version: str = "bubblewrap 0.11.0") -> Binary:
@@ -58,7 +66,11 @@ def test_this_machine_can_sandbox_and_says_with_what() -> None:
         ),
         ("Can't mount proc on /newroot/proc: Operation not permitted", "unmask=ALL"),
         ("Failed to make / slave: Permission denied", "profile"),
+        ("Failed to make / slave: Operation not permitted", "profile"),
         ("Unknown option --disable-userns", "0.8 or newer"),
+        ("Unknown option --bind-fd", "0.8 or newer"),
+        ("Can't find source path /gone: No such file or directory", "moved"),
+        ("prctl(PR_SET_SECCOMP): Invalid argument", "seccomp"),
     ],
 )
 def test_failing_bubblewrap_is_explained_and_nothing_runs(
@@ -78,7 +90,8 @@ def test_bubblewrap_that_fails_after_the_probe_is_unavailable_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert probe.probe().available
-    monkeypatch.setattr(probe, "probed_binary", lambda: lying(tmp_path, "setting up uid map: Permission denied"))
+    bad = lying(tmp_path, "setting up uid map: Permission denied")
+    monkeypatch.setattr(probe, "probed_binary", lambda _: bad)
     outcome = support.run_source(tmp_path, "print('must not run')")
     assert (outcome.kind, outcome.stdout) == ("unavailable", b""), outcome
     assert "apparmor" in outcome.remedy
@@ -160,7 +173,7 @@ def test_inside_another_sandbox_without_namespaces_it_says_so(tmp_path: Path) ->
 
 
 def test_success_is_kept_and_failure_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert probe.cached() is probe.probe()
+    assert probe.probe() is probe.cached()
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     assert not probe.probe(refresh=True).available
     assert probe.cached() is not None

@@ -51,7 +51,7 @@ def number(machine: str, name: str) -> int | None:
 
 BY_ARGUMENT = {
     *("clone", "unshare", "ioctl", "personality", "chmod", "fchmod", "fchmodat", "creat", "open", "openat"),
-    *("mknod", "mknodat", "mkdir", "mkdirat", "socket", "socketpair"),
+    *("mknod", "mknodat", "mkdir", "mkdirat", "socket", "socketpair", "setsockopt"),
 }
 
 
@@ -118,6 +118,12 @@ HIGH = 0xDEADBEEF << 32
         ("mkdirat", (0, 0, 0o2755), EPERM),
         *(("socket", (family,), ALLOW) for family in (2, 10, 16)),
         *(("socket", (family,), FAMILY) for family in (0, 1, 3, 17, 38, 40, 41, 44)),
+        ("socket", (16, 3, 0), ALLOW),
+        *(("socket", (16, 3, protocol), ERRNO | errno.EPROTONOSUPPORT) for protocol in (4, 6, 9, 12, 15, 21)),
+        *(("socket", (2, 3, protocol), ALLOW) for protocol in (0, 6, 17)),
+        *(("setsockopt", (3, 1, option), ERRNO) for option in (7, 8, 32, 33)),  # as if it had worked
+        *(("setsockopt", (3, 1, option), ALLOW) for option in (2, 9, 15, 20)),
+        *(("setsockopt", (3, level, 7), ALLOW) for level in (0, 6, 41)),
         ("socketpair", (1,), ALLOW),
         ("socketpair", (2,), FAMILY),
     ],
@@ -134,7 +140,7 @@ def test_arguments_are_judged_in_their_low_half(
 
 @given(value=st.integers(0, 2**32 - 1), args=st.lists(st.integers(0, 2**64 - 1), min_size=6, max_size=6))
 def test_every_call_gets_a_known_verdict(value: int, args: list[int]) -> None:
-    assert judge("x86_64", value, *args) in (KILL, ALLOW, EPERM, ENOSYS, FAMILY)
+    assert judge("x86_64", value, *args) in (KILL, ALLOW, EPERM, ENOSYS, FAMILY, ERRNO | errno.EPROTONOSUPPORT, ERRNO)
 
 
 def test_jumps_stay_inside_the_program() -> None:

@@ -1,0 +1,212 @@
+"""Which Python package indexes this user is configured for: pip's and uv's own files and variables, else the public index.
+
+Later and more special places win, as in pip and uv; uv's word goes before pip's. Must not know what is allowed.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, cast
+
+import msgspec
+
+PUBLIC_INDEX = "https://pypi.org/simple"
+FIRST_MATCH = "unsafe-first-match"
+"""How several indexes are asked unless uv's settings say otherwise: all of them, as pip does, but what an earlier one has
+wins over a higher version of a later one."""
+MAX_FILE_BYTES = 1024 * 1024
+
+_STRATEGIES = ("first-index", "unsafe-first-match", "unsafe-best-match")
+
+
+class PipSettings(msgspec.Struct, frozen=True):
+    """Index addresses as they are written, each with where it stands. `certificates` is a file of authorities, or empty."""
+
+    default: tuple[str, str] = (PUBLIC_INDEX, "the default")
+    extra: tuple[tuple[str, str], ...] = ()
+    find_links: tuple[tuple[str, str], ...] = ()
+    no_index: bool = False
+    certificates: str = ""
+    strategy: str = FIRST_MATCH
+
+
+def pip_settings(environ: Mapping[str, str] | None = None) -> PipSettings:
+    """What holds now. Files are read again only when they changed."""
+    given = os.environ if environ is None else environ
+    names = ("PIP_", "UV_", "XDG_", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "HOME", "VIRTUAL_ENV")
+    variables = tuple(sorted((name, value) for name, value in given.items() if name.startswith(names)))
+    return _read(variables, tuple((path, *_stamp(path)) for path in (*_pip_files(given), *_uv_files(given))))
+
+
+def _stamp(path: str) -> tuple[int, int, int]:
+    try:
+        info = os.stat(path)
+    except OSError:
+        return (0, 0, 0)
+    return (info.st_ino, info.st_size, info.st_mtime_ns)
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    return environ.get("HOME") or os.path.expanduser("~")
+
+
+def _pip_files(environ: Mapping[str, str]) -> list[str]:
+    """pip's configuration files, weakest first."""
+    own = environ.get("PIP_CONFIG_FILE", "")
+    if own == os.devnull:
+        return []
+    home = _home(environ)
+    system = [f"{place}/pip/pip.conf" for place in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":")[::-1]]
+    user = f"{environ.get('XDG_CONFIG_HOME') or home + '/.config'}/pip/pip.conf"
+    site = f"{environ.get('VIRTUAL_ENV') or sys.prefix}/pip.conf"
+    return [*system, "/etc/pip.conf", f"{home}/.pip/pip.conf", user, site, *([own] if own else [])]
+
+
+def _uv_files(environ: Mapping[str, str]) -> list[str]:
+    if environ.get("UV_NO_CONFIG", "").lower() in ("1", "true", "yes"):
+        return []
+    if environ.get("UV_CONFIG_FILE"):
+        return [environ["UV_CONFIG_FILE"]]
+    system = [f"{place}/uv/uv.toml" for place in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":")[::-1]]
+    return ["/etc/uv/uv.toml", *system, f"{environ.get('XDG_CONFIG_HOME') or _home(environ) + '/.config'}/uv/uv.toml"]
+
+
+def _content(path: str) -> str:
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(MAX_FILE_BYTES).decode("utf-8-sig", "replace")
+    except OSError:
+        return ""
+
+
+class _Found:
+    """What was found so far; a later word replaces an earlier one of the same kind."""
+
+    def __init__(self) -> None:
+        self.default: tuple[str, str] | None = None
+        self.extra: list[tuple[str, str]] = []
+        self.find_links: list[tuple[str, str]] = []
+        self.no_index = False
+        self.certificates = ""
+        self.strategy = ""
+
+    def take(self, name: str, values: Sequence[str], where: str) -> None:
+        values = [value for value in values if value]
+        if name == "index-url" and values:
+            self.default = (values[0], where)
+        elif name == "extra-index-url":
+            self.extra = [(value, where) for value in values]
+        elif name == "find-links":
+            self.find_links = [(value, where) for value in values]
+        elif name == "no-index" and values:
+            self.no_index = values[0].lower() in ("1", "true", "yes", "on")
+        elif name == "cert" and values:
+            self.certificates = values[0]
+        elif name == "index-strategy" and values and values[0] in _STRATEGIES:
+            self.strategy = values[0]
+
+
+@lru_cache(maxsize=8)
+def _read(variables: tuple[tuple[str, str], ...], files: tuple[tuple[str, int, int, int], ...]) -> PipSettings:
+    environ = dict(variables)
+    present = {path for path, inode, _, _ in files if inode}
+    pip, uv = _Found(), _Found()
+    for path in _pip_files(environ):
+        if path in present:
+            _read_pip_file(path, pip)
+    for name in ("index-url", "extra-index-url", "find-links", "no-index", "cert"):
+        variable = "PIP_" + name.upper().replace("-", "_")
+        if variable in environ:
+            pip.take(name, environ[variable].split(), variable)
+    for path in _uv_files(environ):
+        if path in present:
+            _read_uv_file(path, uv)
+    _read_uv_variables(environ, uv)
+    extra = dict.fromkeys([*uv.extra, *pip.extra])
+    links = dict.fromkeys([*uv.find_links, *pip.find_links])
+    system = environ.get("SSL_CERT_FILE") or environ.get("REQUESTS_CA_BUNDLE") or ""
+    return PipSettings(
+        default=uv.default or pip.default or PipSettings().default,
+        extra=_distinct(extra),
+        find_links=_distinct(links),
+        no_index=pip.no_index or uv.no_index,
+        certificates=uv.certificates or pip.certificates or system,
+        strategy=uv.strategy or FIRST_MATCH,
+    )
+
+
+def _distinct(pairs: Mapping[tuple[str, str], None]) -> tuple[tuple[str, str], ...]:
+    """Each address once, as it was found first."""
+    found: dict[str, str] = {}
+    for text, where in pairs:
+        found.setdefault(text, where)
+    return tuple(found.items())
+
+
+def _read_pip_file(path: str, found: _Found) -> None:
+    parser = configparser.RawConfigParser(strict=False)
+    try:
+        parser.read_string(_content(path))
+    except configparser.Error:
+        return
+    for section in ("global", "install"):
+        if parser.has_section(section):
+            for name, value in parser.items(section):
+                found.take(name.replace("_", "-"), value.split(), path)
+
+
+def _read_uv_file(path: str, found: _Found) -> None:
+    try:
+        raw = tomllib.loads(_content(path))
+    except tomllib.TOMLDecodeError:
+        return
+    for table in (raw.get("pip"), raw):
+        if isinstance(table, dict):
+            _read_uv_table(cast("dict[str, Any]", table), path, found)
+
+
+def _read_uv_table(table: Mapping[str, Any], path: str, found: _Found) -> None:
+    for name in ("index-url", "extra-index-url", "find-links", "no-index", "index-strategy"):
+        if name in table:
+            value = table[name]
+            found.take(
+                name, [str(item) for item in cast("list[Any]", value if isinstance(value, list) else [value])], path
+            )
+    listed = table.get("index")
+    for entry in cast("list[Any]", listed if isinstance(listed, list) else []):
+        if not isinstance(entry, dict):
+            continue
+        index = cast("dict[str, Any]", entry)
+        url = str(index.get("url", ""))
+        if index.get("explicit") or not url:
+            continue  # only for packages that a project assigns to it
+        if index.get("format") == "flat":
+            found.find_links.append((url, path))
+        elif index.get("default"):
+            found.default = (url, path)
+        else:
+            found.extra.append((url, path))
+
+
+def _read_uv_variables(environ: Mapping[str, str], found: _Found) -> None:
+    def urls(name: str) -> list[str]:
+        # `name=https://…`: an index may be given a name
+        words = environ[name].replace(",", " ").split() if name == "UV_FIND_LINKS" else environ[name].split()
+        return [word.split("=", 1)[1] if "=" in word.split("://", 1)[0] else word for word in words]
+
+    for name, option in (
+        ("UV_INDEX_URL", "index-url"),
+        ("UV_DEFAULT_INDEX", "index-url"),
+        ("UV_EXTRA_INDEX_URL", "extra-index-url"),
+        ("UV_INDEX", "extra-index-url"),
+        ("UV_FIND_LINKS", "find-links"),
+        ("UV_NO_INDEX", "no-index"),
+        ("UV_INDEX_STRATEGY", "index-strategy"),
+    ):
+        if environ.get(name):
+            found.take(option, urls(name), name)

@@ -1,0 +1,338 @@
+"""Warm sandboxes that wait for a call: each is an ordinary one, started early, used once or not at all.
+
+A call takes a waiting sandbox only if everything that decides a run is the same at the moment of the call (`warm.key`);
+whatever differs, has died or has spoken in the meantime is thrown away, and the call is run cold. Belongs to one event
+loop, because a sandbox dies with the thread that started it. Knows neither tools nor settings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncGenerator
+
+import msgspec
+
+from tamis.sandbox import runner
+from tamis.sandbox.engine import OnOutput, Standing
+from tamis.sandbox.model import RunOutcome, RunRequest
+from tamis.sandbox.warm import may_wait, shape
+
+WINDOW_SECONDS = 600.0
+"""Two calls within this time, and a third is expected."""
+BUSY_SECONDS = 1.0
+"""Two calls within this time, and two sandboxes are kept."""
+FAILED_SECONDS = 60.0
+"""For how long no sandbox is started early after one did not come to wait."""
+BUSY_RUNS = max(2, os.cpu_count() or 1)
+"""With so many calls under way, the processors have better to do than to make ready for further ones."""
+PAUSE_SECONDS = 0.002
+"""Between an answer and the start of the next sandbox, so that the answer is written first."""
+LOOK_SECONDS = 5.0
+MAX_SHAPES = 256
+
+
+class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of a pool: waiting sandboxes in all, seconds that one waits, bytes that all of them hold."""
+
+    max_idle: int = 8
+    idle_seconds: float = 120.0
+    memory_bytes: int = 268_435_456
+    eager: bool = False
+    """Keep a sandbox from the first call on."""
+
+
+class PoolMetrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Counts since the start; `idle` and `memory_bytes` are of now (the memory as last looked at)."""
+
+    idle: int = 0
+    starting: int = 0
+    hits: int = 0
+    misses: int = 0
+    cold: int = 0
+    """Calls that may not use a warm sandbox: grants, hosts or variables of their own."""
+    refills: int = 0
+    failed: int = 0
+    discarded: dict[str, int] = {}
+    """By reason: `changed`, `died`, `idle`, `full`, `memory`, `reload`, `shutdown`."""
+    memory_bytes: int = 0
+
+
+class _Waiting:
+    """One sandbox from its start until it waits, and then until it is taken or thrown away."""
+
+    def __init__(self, shape_key: str) -> None:
+        self.shape = shape_key
+        self.key = ""
+        self.standing: Standing | None = None
+        self.claimed = False
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class _Demand:
+    """The last calls of one shape."""
+
+    def __init__(self) -> None:
+        self.times: deque[float] = deque(maxlen=2)
+        self.failed_at = float("-inf")
+
+    def note(self, now: float) -> None:
+        self.times.append(now)
+
+    def wanted(self, now: float, *, eager: bool) -> int:
+        """How many sandboxes should wait after a call that came now."""
+        if now - self.failed_at < FAILED_SECONDS:
+            return 0
+        if len(self.times) < 2 or now - self.times[0] > WINDOW_SECONDS:
+            return 1 if eager else 0
+        return 2 if self.times[1] - self.times[0] < BUSY_SECONDS else 1
+
+
+class Pool:
+    """Runs requests, warm where it can. All methods are called on one loop; `close` before it ends."""
+
+    def __init__(self, settings: PoolSettings | None = None) -> None:
+        self.settings = settings or PoolSettings()
+        self._idle: OrderedDict[int, _Waiting] = OrderedDict()
+        self._starting: dict[_Waiting, asyncio.Task[None]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._demands: OrderedDict[str, _Demand] = OrderedDict()
+        self._running = 0
+        self._counts: Counter[str] = Counter()
+        self._discarded: Counter[str] = Counter()
+        self._memory = 0
+        self._watch: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+
+    async def run(
+        self,
+        request: RunRequest,
+        *,
+        generation: str = "",
+        on_output: OnOutput | None = None,
+        cancelled: asyncio.Event | None = None,
+    ) -> RunOutcome:
+        """As `runner.run`. A sandbox that was started under another `generation` is never used."""
+        loop = asyncio.get_running_loop()
+        self._loop = self._loop or loop
+        if self._closed or loop is not self._loop or not may_wait(request):
+            self._counts["cold"] += 1
+            return await runner.run(request, on_output=on_output, cancelled=cancelled)
+        wanted = shape(request, generation)
+        demand = self._demand(wanted)
+        taking = _Taking(self, wanted, generation)
+        self._running += 1
+        try:
+            outcome = await runner.run(request, on_output=on_output, cancelled=cancelled, warm=taking)
+        finally:
+            self._running -= 1
+            taking.end()
+        self._counts["hits" if outcome.sandbox.warm else "misses"] += 1
+        if outcome.kind not in ("refused", "unavailable"):
+            self._refill(request, wanted, generation, demand)
+        return outcome
+
+    def metrics(self) -> PoolMetrics:
+        """What the pool holds and did."""
+        return PoolMetrics(
+            idle=len(self._idle),
+            starting=len(self._starting),
+            hits=self._counts["hits"],
+            misses=self._counts["misses"],
+            cold=self._counts["cold"],
+            refills=self._counts["refills"],
+            failed=self._counts["failed"],
+            discarded=dict(self._discarded),
+            memory_bytes=self._memory if self._idle else 0,
+        )
+
+    async def settle(self) -> None:
+        """Wait until no sandbox is being started or ended."""
+        while left := [*self._starting.values(), *self._ending]:
+            await asyncio.wait(left)
+            await asyncio.sleep(0)
+
+    def reset(self, reason: str = "reload") -> None:
+        """Throw away everything that waits or is being started; calls that run are not disturbed."""
+        for waiting in list(self._idle.values()):
+            self._discard(waiting, reason)
+        for task in self._starting.values():
+            task.cancel()
+        self._demands.clear()
+
+    async def close(self) -> None:
+        """As `reset`, for good, and wait until nothing of it is left."""
+        self._closed = True
+        self.reset("shutdown")
+        if self._watch is not None:
+            self._watch.cancel()
+        left = [*self._starting.values(), *self._ending]
+        if left:
+            await asyncio.wait(left)
+
+    # From here on: what is kept.
+
+    def _demand(self, wanted: str) -> _Demand:
+        demand = self._demands.setdefault(wanted, _Demand())
+        self._demands.move_to_end(wanted)
+        while len(self._demands) > MAX_SHAPES:
+            self._demands.popitem(last=False)
+        demand.note(time.monotonic())
+        return demand
+
+    def claim(self, wanted: str) -> _Waiting | None:
+        """The oldest waiting sandbox of a shape that nobody else will take.
+
+        One that is being started is not waited for: when calls follow each other closely, a cold run is there sooner.
+        """
+        for waiting in self._idle.values():
+            if waiting.shape == wanted and not waiting.claimed:
+                waiting.claimed = True
+                return waiting
+        return None
+
+    async def take(self, waiting: _Waiting, key: str) -> Standing | None:
+        """The sandbox that was claimed, once it waits; None when it does not fit after all."""
+        standing = waiting.standing
+        if standing is None:
+            return None
+        if waiting.key != key:
+            self._discard(waiting, "changed")
+        elif not standing.waits:
+            self._discard(waiting, "died")
+        else:
+            self._forget(waiting)
+            return standing
+        return None
+
+    def release(self, waiting: _Waiting) -> None:
+        """The run that claimed it ended before it asked: another may have it."""
+        waiting.claimed = False
+
+    def _forget(self, waiting: _Waiting) -> None:
+        self._idle.pop(id(waiting), None)
+        waiting.standing = None
+        if waiting.timer is not None:
+            waiting.timer.cancel()
+
+    def _discard(self, waiting: _Waiting, reason: str) -> None:
+        standing = waiting.standing
+        if standing is None:
+            return
+        self._forget(waiting)
+        self._discarded[reason] += 1
+        task = asyncio.get_running_loop().create_task(standing.discard())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    def _refill(self, request: RunRequest, wanted: str, generation: str, demand: _Demand) -> None:
+        if self._closed or self._running >= BUSY_RUNS:
+            return
+        now = time.monotonic()
+        there = [*self._idle.values(), *self._starting]
+        have = sum(waiting.shape == wanted and not waiting.claimed for waiting in there)
+        for _ in range(demand.wanted(now, eager=self.settings.eager) - have):
+            waiting = _Waiting(wanted)
+            task = asyncio.get_running_loop().create_task(self._start(request, waiting, generation, demand))
+            self._starting[waiting] = task
+            # also when it is cancelled before it began
+            task.add_done_callback(lambda _, waiting=waiting: self._starting.pop(waiting, None))
+
+    async def _start(self, request: RunRequest, waiting: _Waiting, generation: str, demand: _Demand) -> None:
+        parking = _Parking(waiting, generation)
+        try:
+            await asyncio.sleep(PAUSE_SECONDS)
+            outcome = await runner.run(msgspec.structs.replace(request, stdin=b""), warm=parking)
+        except BaseException:
+            if waiting.standing is not None:
+                await waiting.standing.discard()
+                waiting.standing = None
+            raise
+        standing = waiting.standing
+        if outcome.kind != "ok" or standing is None:
+            self._counts["failed"] += 1
+            demand.failed_at = time.monotonic()
+            return
+        self._counts["refills"] += 1
+        if self._closed:
+            self._discard(waiting, "shutdown")
+            return
+        loop = asyncio.get_running_loop()
+        self._idle[id(waiting)] = waiting
+        standing.on_end(lambda: self._discard(waiting, "died"))
+        waiting.timer = loop.call_later(self.settings.idle_seconds, self._discard, waiting, "idle")
+        self._shrink(self.settings.max_idle, "full")
+        if self._watch is None or self._watch.done():
+            self._watch = loop.create_task(self._look())
+
+    def _shrink(self, most: int, reason: str) -> None:
+        """Throw away the longest waiting until at most this many are left."""
+        for waiting in list(self._idle.values()):
+            if len(self._idle) <= most:
+                return
+            if not waiting.claimed:
+                self._discard(waiting, reason)
+
+    async def _look(self) -> None:
+        """Keep the memory of all that wait within its bound."""
+        while self._idle:
+            sizes = [waiting.standing.memory_bytes() for waiting in self._idle.values() if waiting.standing is not None]
+            self._memory = sum(sizes)
+            count = len(self._idle)
+            if self._memory > self.settings.memory_bytes:
+                self._shrink(count - 1, "memory")
+            if len(self._idle) == count:
+                await asyncio.sleep(LOOK_SECONDS)
+
+
+class _Taking:
+    """A run that would take a waiting sandbox."""
+
+    parks = False
+
+    def __init__(self, pool: Pool, wanted: str, generation: str) -> None:
+        self.generation = generation
+        self._pool = pool
+        self._claimed = pool.claim(wanted)
+
+    async def take(self, key: str) -> Standing | None:
+        claimed, self._claimed = self._claimed, None
+        return await self._pool.take(claimed, key) if claimed is not None else None
+
+    def put(self, key: str, standing: Standing) -> None:
+        raise AssertionError("this run does not park")
+
+    def end(self) -> None:
+        """The run ended before it asked."""
+        if self._claimed is not None:
+            self._pool.release(self._claimed)
+
+
+class _Parking:
+    """A start that leaves its sandbox waiting."""
+
+    parks = True
+
+    def __init__(self, waiting: _Waiting, generation: str) -> None:
+        self.generation = generation
+        self._waiting = waiting
+
+    async def take(self, key: str) -> Standing | None:
+        return None
+
+    def put(self, key: str, standing: Standing) -> None:
+        self._waiting.key, self._waiting.standing = key, standing
+
+
+@contextlib.asynccontextmanager
+async def opened_pool(settings: PoolSettings | None = None) -> AsyncGenerator[Pool]:
+    """A pool that is closed at the end."""
+    pool = Pool(settings)
+    try:
+        yield pool
+    finally:
+        await pool.close()

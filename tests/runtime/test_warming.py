@@ -1,0 +1,162 @@
+"""Warm starts in a daemon: the same results, the settings and reloads are heeded, and the end leaves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from tamis.client import Client
+from tamis.protocols.contract import ExecutionResult
+from tamis.server.runtime.calls import CallRequest
+from tamis.server.runtime.execute import execute
+from tamis.server.runtime.health import health
+from tamis.server.runtime.runtime import Runtime
+from tests.toolbox import make_tool
+
+ENTRY = "def greet(name): return {'hello': name}\n"
+
+
+def runtime(root: Path, **sandbox: Any) -> Runtime:
+    found = Runtime(root, {"sandbox": sandbox, "audit": {"enabled": False}})
+    found.keep_warm()
+    return found
+
+
+async def call(found: Runtime, name: str, **more: Any) -> ExecutionResult:
+    args = more.pop("args", {"text": "x"})
+    result = await execute(CallRequest(call_id="c", name=name, args=args, **more), found.surroundings())
+    warming = found.warming
+    pool = warming._pool if warming is not None else None  # pyright: ignore[reportPrivateUsage]
+    if pool is not None:
+        await pool.settle()
+    return result
+
+
+def warm_of(result: ExecutionResult) -> bool:
+    assert result.status == "success", result
+    assert result.sandbox is not None
+    return result.sandbox.warm
+
+
+def test_third_call_is_warm_and_gives_the_same(tmp_path: Path) -> None:
+    make_tool(tmp_path, "demo:echo")
+
+    async def work() -> None:
+        found = runtime(tmp_path)
+        results = [await call(found, "demo:echo") for _ in range(4)]
+        assert [warm_of(result) for result in results] == [False, False, True, True]
+        assert len({json.dumps(result.output) for result in results}) == 1
+        assert health(found)["warm"]["hits"] == 2
+        await found.close()
+        assert health(found)["warm"]["idle"] == 0
+
+    asyncio.run(work())
+
+
+def test_entry_point_is_warm_too(tmp_path: Path) -> None:
+    handler = {"type": "external-script", "language": "python", "scriptPath": "tool.py", "entryPoint": "greet"}
+    make_tool(tmp_path, "demo:greet", script=ENTRY, properties={"name": {"type": "string"}}, handler=handler)
+
+    async def work() -> None:
+        found = runtime(tmp_path)
+        for number in range(3):
+            result = await call(found, "demo:greet", args={"name": str(number)})
+            assert (result.status, result.output) == ("success", {"hello": str(number)}), result
+        assert warm_of(result)
+        await found.close()
+
+    asyncio.run(work())
+
+
+def test_off_means_off(tmp_path: Path) -> None:
+    make_tool(tmp_path, "demo:echo")
+
+    async def work() -> None:
+        found = runtime(tmp_path, warm="off")
+        assert found.warming is None
+        assert not any([warm_of(await call(found, "demo:echo")) for _ in range(3)])
+        assert health(found)["warm"] is None
+
+    asyncio.run(work())
+
+
+def test_command_that_runs_one_call_keeps_nothing(tmp_path: Path) -> None:
+    make_tool(tmp_path, "demo:echo")
+
+    async def work() -> None:
+        found = Runtime(tmp_path)
+        assert not any([warm_of(await call(found, "demo:echo")) for _ in range(3)])
+
+    asyncio.run(work())
+
+
+def test_reload_lets_go_of_everything(tmp_path: Path) -> None:
+    folder = make_tool(tmp_path, "demo:echo")
+
+    async def work() -> None:
+        found = runtime(tmp_path)
+        for _ in range(3):
+            await call(found, "demo:echo")
+        assert health(found)["warm"]["idle"] >= 1
+        manifest = next(iter(Path(folder or tmp_path).rglob("*.json")))
+        raw = json.loads(manifest.read_text())
+        raw["execution"] = {**raw.get("execution", {}), "timeoutMs": 9_000}
+        manifest.write_text(json.dumps(raw))
+        found.reload()
+        assert health(found)["warm"]["idle"] == 0
+        assert not warm_of(await call(found, "demo:echo"))
+        assert health(found)["warm"]["discarded"]["reload"] >= 1
+        await found.close()
+
+    asyncio.run(work())
+
+
+def test_deadline_of_the_request_does_not_cost_the_warm_start(tmp_path: Path) -> None:
+    make_tool(tmp_path, "demo:echo")
+
+    async def work() -> None:
+        found = runtime(tmp_path)
+        for _ in range(2):
+            await call(found, "demo:echo")
+        assert warm_of(await call(found, "demo:echo", timeout_ms=5_000))
+        await found.close()
+
+    asyncio.run(work())
+
+
+def test_daemon_starts_warm_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    name = f"tool-{os.getpid()}-{time.monotonic_ns()}.py"
+    handler = {"type": "external-script", "language": "python", "scriptPath": name}
+    folder = make_tool(tmp_path, "demo:echo", handler=handler)
+    (folder / "tool.py").rename(folder / name)
+
+    def left() -> list[str]:
+        found: list[str] = []
+        for pid in os.listdir("/proc"):
+            if pid.isdigit():
+                with contextlib.suppress(OSError):
+                    if f"/tool/{name}".encode() in Path("/proc", pid, "cmdline").read_bytes():
+                        found.append(pid)
+        return found
+
+    with Client(tmp_path) as client:
+        seen: list[bool] = []
+        for number in range(8):
+            result = client.request("tool/execute", {"toolId": "demo:echo", "args": {"text": str(number)}})
+            assert result["output"] == {"text": str(number)}, result
+            seen.append(result["sandbox"]["warm"])
+        health = client.request("server/health")["warm"]
+        # each call meets a sandbox that waits, or one that is being started
+        assert seen[:2] == [False, False]
+        assert any(seen)
+        assert health["hits"] == sum(seen)
+        assert left()
+    end = time.monotonic() + 5
+    while left() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert left() == []

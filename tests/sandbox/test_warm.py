@@ -1,0 +1,102 @@
+"""A script cannot tell a warm start from a cold one: the same script both ways gives the same bytes and exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tamis.sandbox.interpreters import Missing, find_interpreter
+from tamis.sandbox.model import Interpreters, Limits, RunOutcome, RunRequest
+from tamis.sandbox.pool import PoolSettings, opened_pool
+from tests.sandbox import support, warm_cases
+
+STDIN = b'{"a": [1, "\xc3\xa9"]}\nsecond line\n'
+# What no two runs have in common.
+_ALIKE = (
+    (re.compile(rb"0x[0-9a-f]{6,}"), b"0x"),
+    (re.compile(rb"tmp[a-z0-9_]{8}"), b"tmp"),
+    # the warning is given where no script is any more: a cold run has no frame there, a warm one its starter's
+    (re.compile(rb"^\S+:\d+: (?=RuntimeWarning: coroutine)"), b""),
+)
+ALWAYS_COLD = {"syntax-error", "syntax-warning", "bad-encoding", "deprecated-module"}
+"""Scripts that cannot be made ready without a trace: no sandbox ever waits for them."""
+
+
+Pair = tuple[RunOutcome, RunOutcome]
+
+
+async def both(wanted: RunRequest) -> Pair:
+    async with opened_pool(PoolSettings(eager=True)) as pool:
+        cold = await pool.run(wanted)
+        await pool.settle()
+        return cold, await pool.run(wanted)
+
+
+def seen(outcome: RunOutcome) -> dict[str, Any]:
+    streams = {"stdout": outcome.stdout, "stderr": outcome.stderr}
+    for name, content in streams.items():
+        for pattern, same in _ALIKE:
+            content = pattern.sub(same, content)
+        streams[name] = content
+    return {
+        "kind": outcome.kind,
+        "exit": outcome.exit_code,
+        "signal": outcome.signal,
+        "limit": outcome.limit,
+        **streams,
+    }
+
+
+def request_of(language: str, name: str, place: Path) -> RunRequest:
+    text = (warm_cases.PYTHON if language == "python" else warm_cases.NODE)[name]
+    script = "tool.py" if language == "python" else "tool.js"
+    encoding = "latin-1" if name == "latin-1-source" else "utf-8"
+    folder = support.tool_folder(place, text.encode(encoding), script)
+    stdin = b'{"a": [1, 2]}' if name == "json-in-out" else STDIN
+    args = ("a b", "--c") if language == "python" else ()
+    return support.request(folder, script, language, stdin=stdin, args=args, limits=Limits(wall_ms=15_000))
+
+
+@pytest.fixture(scope="module")
+def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Pair]:
+    """What the chosen scripts came to; a few run at a time."""
+    items = [
+        item for item in request.session.items if isinstance(item, pytest.Function) and item.module is request.module
+    ]
+    chosen = [(item.originalname.split("_")[1], item.callspec.params["name"]) for item in items]
+    gate = asyncio.Semaphore(support.AT_ONCE)
+
+    async def one(language: str, name: str) -> Pair:
+        async with gate:
+            wanted = request_of("nodejs" if language == "node" else language, name, tmp_path_factory.mktemp(language))
+            return await both(wanted)
+
+    async def work() -> list[Pair]:
+        return await asyncio.gather(*(one(*which) for which in chosen))
+
+    return dict(zip(chosen, asyncio.run(work()), strict=True))
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("name", warm_cases.PYTHON)
+def test_python_script_cannot_tell(name: str, results: dict[tuple[str, str], Pair]) -> None:
+    cold, warm = results["python", name]
+    assert cold.kind != "unavailable", cold
+    assert (cold.sandbox.warm, warm.sandbox.warm) == (False, name not in ALWAYS_COLD)
+    assert seen(warm) == seen(cold)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(
+    isinstance(find_interpreter("nodejs", Interpreters()), Missing), reason="no Node.js on this machine"
+)
+@pytest.mark.parametrize("name", warm_cases.NODE)
+def test_node_script_cannot_tell(name: str, results: dict[tuple[str, str], Pair]) -> None:
+    cold, warm = results["node", name]
+    assert cold.kind != "unavailable", cold
+    assert (cold.sandbox.warm, warm.sandbox.warm) == (False, True)
+    assert seen(warm) == seen(cold)
