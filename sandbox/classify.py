@@ -105,7 +105,7 @@ _LAST_WORDS: tuple[tuple[re.Pattern[bytes], LimitName, str], ...] = (
     (re.compile(rb"^(\w+\.)*_?\w*MemoryError\b"), "memory", "memoryBytes"),
     (
         re.compile(
-            rb"heap out of memory|Reached heap limit|RangeError: (Array buffer allocation|Out of memory)|ENOMEM"
+            rb"heap out of memory|Reached heap limit|RangeError: (Array buffer allocation|Out of memory)|ENOMEM|\[Errno 12\]"
         ),
         "memory",
         "memoryBytes",

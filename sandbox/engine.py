@@ -11,9 +11,10 @@ from typing import Literal
 
 import msgspec
 
-from tamis.sandbox import cgroups, launch, watchdog
+from tamis.sandbox import launch
 from tamis.sandbox.classify import Ending, Pressure
 from tamis.sandbox.job import SHM_BYTES, Plan
+from tamis.sandbox.limits import cgroups, watchdog
 from tamis.sandbox.model import STDERR_DRAIN_BYTES, Limits, Unavailable
 from tamis.sandbox.pump import Sink, Source
 

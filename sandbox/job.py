@@ -11,12 +11,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tamis.sandbox import warm_boot
 from tamis.sandbox.interpreters import Interpreter
 from tamis.sandbox.model import Language, Limits
+from tamis.sandbox.warm import boot as warm_boot
 
 SHM_BYTES = 16_777_216
 MIB = 1_048_576
+STACK_BYTES = 4_194_304
 MIN_OPEN_FILES = 32
 MIN_FILE_BYTES = 4096
 PROXY_PORT = 3128
@@ -173,6 +174,8 @@ def rlimits(limits: Limits, language: Language | str, *, extra_processes: int) -
         resource.RLIMIT_RTPRIO: 0,
     }
     rows = [(name, value, value) for name, value in same.items()]
+    # The stack of every thread counts against RLIMIT_DATA: at 8 MiB each, 40 threads would use up the default memory.
+    rows.append((resource.RLIMIT_STACK, STACK_BYTES, resource.RLIM_INFINITY))
     # SIGXCPU at the soft limit tells why; SIGKILL one second later, should the script ignore it.
     cpu = max(limits.cpu_seconds, 1)
     rows.append((resource.RLIMIT_CPU, cpu, cpu + 1))

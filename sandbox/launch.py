@@ -22,10 +22,12 @@ from pathlib import Path
 
 import msgspec
 
-from tamis.sandbox import cgroups, lifeline, mounted
+from tamis.sandbox import lifeline
 from tamis.sandbox.job import Arg, ArgFile, FdPath, Plan
+from tamis.sandbox.limits import cgroups
+from tamis.sandbox.limits.watchdog import children_of, tree
 from tamis.sandbox.model import Unavailable
-from tamis.sandbox.watchdog import children_of, tree
+from tamis.sandbox.paths import mounted
 
 SETUP_SECONDS = 10.0
 _STOP_SECONDS = 1.0
@@ -363,9 +365,7 @@ def _start(
     return process
 
 
-def spawn(
-    plan: Plan, opened: Mapping[str, int], seccomp: bytes, group: cgroups.Group | None = None
-) -> Launched:
+def spawn(plan: Plan, opened: Mapping[str, int], seccomp: bytes, group: cgroups.Group | None = None) -> Launched:
     """Start the process; nothing of the script runs yet. `opened` are descriptors that stay the caller's."""
     become_subreaper()
     fds = Descriptors()
@@ -452,9 +452,7 @@ async def _at_gates(launched: Launched, plan: Plan) -> None:
     stdout = launched.fds.number("stdout")
     await _gate(stdout)
     _hold(launched, launched.process.pid if plan.bare else _child(launched.process.pid))
-    mounted.require_same(
-        launched.outer_pid, ((place, launched.identities[name]) for name, place in plan.compared)
-    )
+    mounted.require_same(launched.outer_pid, ((place, launched.identities[name]) for name, place in plan.compared))
     await _limit(launched, plan)
     launched.init_pid = launched.outer_pid
     for _ in range(plan.gates - 1):

@@ -19,12 +19,15 @@ from typing import ClassVar
 
 import msgspec
 
-from tamis.sandbox import cgroups, engine, grants, host, seccomp, unsandboxed
-from tamis.sandbox.backends import BACKENDS, BUBBLEWRAP, NSJAIL, Backend
+from tamis.sandbox import engine, host
+from tamis.sandbox.backends import seccomp, unsandboxed
+from tamis.sandbox.backends.choice import BACKENDS, BUBBLEWRAP, NSJAIL, Backend
 from tamis.sandbox.interpreters import Interpreter
 from tamis.sandbox.job import Binary, Job
+from tamis.sandbox.limits import cgroups
 from tamis.sandbox.model import BackendChoice, Limits, Probe, Unavailable
-from tamis.sandbox.walk import open_absolute
+from tamis.sandbox.paths import grants
+from tamis.sandbox.paths.walk import open_absolute
 
 RETRY_SECONDS = 600.0
 _CAP_SYS_ADMIN = 1 << 21

@@ -18,11 +18,10 @@ from typing import get_args
 
 import msgspec
 
-from tamis.sandbox import classify, engine, grants, host, lending, probe, seccomp, turns, unsandboxed
-from tamis.sandbox.backends import BACKENDS, explain
-from tamis.sandbox.egress import Budgets
+from tamis.sandbox import classify, engine, host, probe, turns
+from tamis.sandbox.backends import seccomp, unsandboxed
+from tamis.sandbox.backends.choice import BACKENDS, explain
 from tamis.sandbox.engine import OnOutput
-from tamis.sandbox.handoff import LISTENER, Handoff, with_contacts
 from tamis.sandbox.interpreters import Interpreter, Missing, find_interpreter
 from tamis.sandbox.job import LAYERS, InsideFile, Job
 from tamis.sandbox.model import (
@@ -35,12 +34,15 @@ from tamis.sandbox.model import (
     Unavailable,
     size,
 )
-from tamis.sandbox.node_proxy import PRELOAD
-from tamis.sandbox.pins import pin_script
-from tamis.sandbox.walk import Opened, open_absolute, open_beneath, resolve_script
-from tamis.sandbox.warm import Warm
-from tamis.sandbox.warm import key as warm_key
-from tamis.sandbox.warm_boot import starter
+from tamis.sandbox.network.egress import Budgets
+from tamis.sandbox.network.handoff import LISTENER, Handoff, with_contacts
+from tamis.sandbox.network.node_proxy import PRELOAD
+from tamis.sandbox.paths import grants, lending
+from tamis.sandbox.paths.pins import pin_script
+from tamis.sandbox.paths.walk import Opened, open_absolute, open_beneath, resolve_script
+from tamis.sandbox.warm.boot import starter
+from tamis.sandbox.warm.key import Warm
+from tamis.sandbox.warm.key import key as warm_key
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _ENV_RESERVED = frozenset(

@@ -13,7 +13,7 @@ import posixpath
 
 from tamis.sandbox.environments.model import Declared, DependencyFault
 from tamis.sandbox.model import Language, PathRefused
-from tamis.sandbox.walk import Opened, open_absolute, open_beneath, relative_parts
+from tamis.sandbox.paths.walk import Opened, open_absolute, open_beneath, relative_parts
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 """A lock file of some thousand packages is about this large."""

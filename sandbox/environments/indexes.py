@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tamis.sandbox.environments.model import DependencyFault
-from tamis.sandbox.hosts import canonical_host
+from tamis.sandbox.network.hosts import canonical_host
 
 _BAD_PATH = re.compile(r"\\|%2e|%2f|%5c|%00|[\x00-\x20\x7f]|(?:^|/)\.\.?(?:/|$)", re.IGNORECASE)
 _PORTS = {"http": 80, "https": 443}

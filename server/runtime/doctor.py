@@ -110,7 +110,7 @@ def _default_protocol(runtime: Runtime) -> str:
 
 
 def _policy_problems(runtime: Runtime) -> list[str]:
-    from tamis.sandbox.hosts import parse_cidr, parse_policy_rule, pin_faults
+    from tamis.sandbox.network.hosts import parse_cidr, parse_policy_rule, pin_faults
 
     problems: list[str] = []
     policy = runtime.settings.policy

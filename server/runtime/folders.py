@@ -15,7 +15,7 @@ def make_below(folder: str, relative: str) -> str:
 
     Raises OSError or the sandbox's ``PathRefused`` with the cause; what was made until then stays.
     """
-    from tamis.sandbox.walk import open_absolute, relative_parts
+    from tamis.sandbox.paths.walk import open_absolute, relative_parts
 
     if not relative:
         return folder

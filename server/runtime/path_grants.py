@@ -169,7 +169,7 @@ class _Search:
 
 def hidden_fault(path: str, place: Place, *, writable: bool = False) -> str:
     """Why a path is closed to every grant, or an empty text; the policy has no say in it."""
-    from tamis.sandbox.grants import closed
+    from tamis.sandbox.paths.grants import closed
 
     reason = closed(path, place.folder, writable=writable)
     if reason:

@@ -213,7 +213,7 @@ def _hosts(requested: Sequence[str], policy: Policy) -> tuple[list[str], list[De
     if not requested:
         return [], []
     # The sandbox's own rules: the same code decides what may be asked for and what is let through.
-    from tamis.sandbox.hosts import Rule, intersect, parse_policy_rule, parse_rule
+    from tamis.sandbox.network.hosts import Rule, intersect, parse_policy_rule, parse_rule
 
     opened: list[Rule] = []
     for text in policy.allow_hosts:

@@ -24,7 +24,7 @@ def resolve_resource(uri: str, resources: Mapping[str, str], root: Path) -> str:
     """The real absolute path of a resource; raises ``ResourceError``."""
     # The walk that the sandbox trusts: component by component, no links.
     from tamis.sandbox.model import Refusal
-    from tamis.sandbox.walk import open_absolute, open_beneath
+    from tamis.sandbox.paths.walk import open_absolute, open_beneath
 
     if not uri.lower().startswith(SCHEME):
         raise ResourceError(f"'{uri}' is no {SCHEME} URI; resources are named fam://NAME/path")

@@ -18,9 +18,10 @@ def check(name: str, state: State, text: str, remedy: str = "") -> dict[str, Any
 
 def sandbox_checks(settings: Settings) -> list[dict[str, Any]]:
     """Tries the sandbox anew and says what came of it."""
-    from tamis.sandbox import cgroups, unsandboxed
-    from tamis.sandbox.backends import BACKENDS, DROPS_ROOT
-    from tamis.sandbox.layers import PROTECTS
+    from tamis.sandbox.backends import unsandboxed
+    from tamis.sandbox.backends.choice import BACKENDS, DROPS_ROOT
+    from tamis.sandbox.backends.layers import PROTECTS
+    from tamis.sandbox.limits import cgroups
     from tamis.sandbox.probe import probe
 
     found = probe(refresh=True, backend=settings.sandbox.backend)

@@ -1,6 +1,6 @@
 """Warm starts for a daemon: which calls share a waiting sandbox, and when those that wait must go.
 
-The pool itself is `sandbox/pool.py`, loaded with the first call. A command that runs one call and ends has no use for it.
+The pool itself is `sandbox/warm/pool.py`, loaded with the first call. A command that runs one call and ends has no use for it.
 Must not know faces.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tamis.sandbox.engine import OnOutput
     from tamis.sandbox.model import RunOutcome, RunRequest
-    from tamis.sandbox.pool import Pool
+    from tamis.sandbox.warm.pool import Pool
 
 
 class Warming:
@@ -32,7 +32,7 @@ class Warming:
     ) -> RunOutcome:
         """As `sandbox.runner.run`: in a sandbox that waits for just this, or in a new one."""
         if self._pool is None:
-            from tamis.sandbox.pool import Pool
+            from tamis.sandbox.warm.pool import Pool
 
             self._pool = Pool()
         return await self._pool.run(request, generation=_generation(tool), on_output=on_output, cancelled=cancelled)
@@ -49,7 +49,7 @@ class Warming:
 
     def metrics(self) -> dict[str, Any]:
         """What waits and how often that helped, for ``server/health``."""
-        from tamis.sandbox.pool import PoolMetrics
+        from tamis.sandbox.warm.pool import PoolMetrics
 
         return msgspec.to_builtins(self._pool.metrics() if self._pool is not None else PoolMetrics())
 

@@ -17,7 +17,7 @@ from msgspec import UNSET
 from tamis.protocols.contract import ExecutionResult, Granted, Permissions, Usage
 from tamis.protocols.observation import observation
 from tamis.sandbox import model as sandbox
-from tamis.sandbox import unsandboxed
+from tamis.sandbox.backends import unsandboxed
 from tamis.server.runtime.calls import Answer, CallRequest, Question, Surroundings
 from tamis.server.runtime.config import Settings, load_settings
 from tamis.server.runtime.execute import execute

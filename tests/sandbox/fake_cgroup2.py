@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-from tamis.sandbox.cgroup_files import Files
+from tamis.sandbox.limits.cgroup_files import Files
 
 CONTROLLERS = ("cpu", "memory", "pids")
 _FILES = {

@@ -8,7 +8,7 @@ import socket
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
-from tamis.sandbox.egress import Budgets, Egress
+from tamis.sandbox.network.egress import Budgets, Egress
 
 OPEN = ("127.0.0.0/8",)
 SHORT = Budgets(head_seconds=0.3, connect_seconds=0.5, idle_seconds=0.3)

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tamis.sandbox import lifeline, runner, watchdog
+from tamis.sandbox import lifeline, runner
+from tamis.sandbox.limits import watchdog
 from tamis.sandbox.model import Limits, RunOutcome, RunRequest
 from tests.sandbox.cases.base import DEFAULTS, SECRET, Case, Place, script_name
 

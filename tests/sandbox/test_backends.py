@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import backends, causes, host, layers, probe
+from tamis.sandbox import host, probe
+from tamis.sandbox.backends import causes, layers
+from tamis.sandbox.backends import choice as backends
+from tamis.sandbox.backends.syscalls import NUMBERS
 from tamis.sandbox.job import LAYERS, Binary
 from tamis.sandbox.model import Unavailable
-from tamis.sandbox.syscalls import NUMBERS
 from tests.sandbox import support
 
 NAMES = tuple(backends.BACKENDS)

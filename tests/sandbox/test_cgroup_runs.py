@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import cgroups, probe, runner
-from tamis.sandbox.cgroup_files import Files
+from tamis.sandbox import probe, runner
+from tamis.sandbox.limits import cgroups
+from tamis.sandbox.limits.cgroup_files import Files
 from tamis.sandbox.model import Limits
 from tests.sandbox import support
 from tests.sandbox.test_cgroups import HAS_V1, folders, needs_v1, reap

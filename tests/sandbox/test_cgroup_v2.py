@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import cgroup_v2, cgroups
-from tamis.sandbox.cgroup_files import Bounds, Unusable
+from tamis.sandbox.limits import cgroup_v2, cgroups
+from tamis.sandbox.limits.cgroup_files import Bounds, Unusable
 from tests.sandbox.fake_cgroup2 import FakeKernel
 
 BOUNDS = Bounds(memory_bytes=300_000_000, processes=20)

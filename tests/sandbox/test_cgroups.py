@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import cgroup_files, cgroup_v1, cgroup_v2, cgroups, lifeline, probe, watchdog
-from tamis.sandbox.cgroup_files import Bounds, Files, Unusable, own_places
+from tamis.sandbox import lifeline, probe
+from tamis.sandbox.limits import cgroup_files, cgroup_v1, cgroup_v2, cgroups, watchdog
+from tamis.sandbox.limits.cgroup_files import Bounds, Files, Unusable, own_places
 from tamis.sandbox.model import Limits
 from tests.sandbox import support
 
@@ -259,8 +260,9 @@ def test_version_2_on_the_real_hierarchy_moves_kills_and_removes() -> None:
 DELEGATED = """
 import os, sys, signal; sys.path.insert(0, sys.argv[1])
 from tests.sandbox.test_cgroups import OnRealHierarchy
-from tamis.sandbox import cgroup_v2, lifeline
-from tamis.sandbox.cgroup_files import Bounds
+from tamis.sandbox import lifeline
+from tamis.sandbox.limits import cgroup_v2
+from tamis.sandbox.limits.cgroup_files import Bounds
 sys.stdin.readline()
 tree = cgroup_v2.open_tree(sys.argv[2], namespaced=True, files=OnRealHierarchy())
 lifeline.clean(tree.folders)

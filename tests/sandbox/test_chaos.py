@@ -18,7 +18,7 @@ import asyncio, os, sys
 sys.path.insert(0, sys.argv[1])
 from tamis.sandbox import probe, runner
 from tamis.sandbox.model import Limits, Mount
-from tamis.sandbox.pool import Pool, PoolSettings
+from tamis.sandbox.warm.pool import Pool, PoolSettings
 from tests.sandbox import support
 folder, script, data = sys.argv[2:]
 limits = Limits(wall_ms=int(os.environ["CHAOS_WALL"]))

@@ -22,6 +22,7 @@ def verdict(
         ("exit", 0, 0, b"", ("ok", "", None)),
         ("exit", 0, 0, b"MemoryError", ("ok", "", None)),
         ("exit", 1, 0, b"Traceback\nValueError: x\n", ("error", "ScriptError", None)),
+        ("exit", 1, 0, b"OSError: [Errno 12] Cannot allocate memory\n", ("limit", "ResourceError", "memory")),
         ("exit", None, 0, b"bwrap: no\n", ("unavailable", "SandboxUnavailable", None)),
         ("wall", 137, 0, b"", ("timeout", "TimeoutError", "wall")),
         ("wall", 0, 0, b"MemoryError", ("timeout", "TimeoutError", "wall")),

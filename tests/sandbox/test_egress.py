@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from tamis.sandbox.egress import Egress
+from tamis.sandbox.network.egress import Egress
 from tests.sandbox.proxy_bench import CONNECTED, OK, Bench, Names, Upstream, bench, run
 from tests.sandbox.test_egress_wire import client_hello, hello_with, sni
 

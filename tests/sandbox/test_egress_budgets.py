@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tamis.sandbox.egress import Budgets, Egress
+from tamis.sandbox.network.egress import Budgets, Egress
 from tests.sandbox.proxy_bench import CONNECTED, OK, SHORT, Bench, Names, Upstream, bench, listening, run
 from tests.sandbox.test_egress_wire import client_hello
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.sandbox.egress_wire import (
+from tamis.sandbox.network.egress_wire import (
     MAX_HEAD,
     MAX_HELLO,
     RequestError,

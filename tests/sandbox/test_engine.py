@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import engine, runner, turns, watchdog
+from tamis.sandbox import engine, runner, turns
+from tamis.sandbox.limits import watchdog
 from tests.sandbox import support
 
 

@@ -48,6 +48,13 @@ def npm_is_here() -> None:
         pytest.skip(f"{found.reason}: {found.remedy}")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def bun_from_the_real_registry() -> None:
+    """Installed before any test points npm at a registry of its own."""
+    with contextlib.suppress(pytest.skip.Exception):  # then the tests that need it say so
+        own_bun()
+
+
 @pytest.fixture(params=["bun", "npm"])
 def interpreters(request: pytest.FixtureRequest) -> Interpreters:
     """Each package manager alone."""

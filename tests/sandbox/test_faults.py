@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import host, launch, lending, runner
+from tamis.sandbox import host, launch, runner
 from tamis.sandbox.model import Interpreters, Limits, Mount, RunOutcome
+from tamis.sandbox.paths import lending
 from tests.sandbox import support
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +27,8 @@ ROOT = Path(__file__).parents[2]
 DAEMON = """
 import asyncio, json, os, resource, sys
 sys.path.insert(0, sys.argv[1])
-from tamis.sandbox import probe, runner, watchdog, lifeline
+from tamis.sandbox import probe, runner, lifeline
+from tamis.sandbox.limits import watchdog
 from tamis.sandbox.model import Limits
 from tests.sandbox import support
 wanted = support.request(sys.argv[2], limits=Limits(wall_ms=20_000))

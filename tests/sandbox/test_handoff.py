@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tamis.sandbox.handoff import Handoff, with_contacts
 from tamis.sandbox.job import PROXY_PORT
 from tamis.sandbox.model import Denial, Refusal, RunOutcome, Unavailable
+from tamis.sandbox.network.handoff import Handoff, with_contacts
 
 
 def serve(send: Callable[[socket.socket], None]) -> Handoff:
@@ -99,7 +99,7 @@ def test_sandbox_that_ends_before_it_hands_out_is_no_fault_of_the_proxy() -> Non
 
 
 def test_sandbox_that_hands_out_nothing_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tamis.sandbox.handoff.SECONDS", 0.1)
+    monkeypatch.setattr("tamis.sandbox.network.handoff.SECONDS", 0.1)
     with pytest.raises(Unavailable, match="did not come out"):
         serve(lambda inside: None)
 

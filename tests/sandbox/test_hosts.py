@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tamis.sandbox.hosts import (
+from tamis.sandbox.network.hosts import (
     Rule,
     Rules,
     address_allowed,
@@ -436,5 +436,5 @@ def test_intersection_says_what_was_refused() -> None:
 
 
 def test_hosts_alone_loads_no_event_loop() -> None:
-    code = "import sys, tamis.sandbox.hosts as h; h.parse_rule('*.example.com'); sys.exit('asyncio' in sys.modules)"
+    code = "import sys, tamis.sandbox.network.hosts as h; h.parse_rule('*.example.com'); sys.exit('asyncio' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=30).returncode == 0

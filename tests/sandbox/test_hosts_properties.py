@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv6Address
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamis.sandbox.hosts import (
+from tamis.sandbox.network.hosts import (
     Rules,
     address_allowed,
     canonical_host,

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import launch, runner, watchdog
+from tamis.sandbox import launch, runner
+from tamis.sandbox.limits import watchdog
 from tamis.sandbox.model import Limits, RunOutcome
 from tests.sandbox import support
 

@@ -17,7 +17,7 @@ import pytest
 from tamis.sandbox import runner
 from tamis.sandbox.interpreters import Missing, find_interpreter
 from tamis.sandbox.model import Interpreters, Limits, Program, RunOutcome
-from tamis.sandbox.node_proxy import PRELOAD
+from tamis.sandbox.network.node_proxy import PRELOAD
 from tests.sandbox import network_servers as servers
 from tests.sandbox import support
 from tests.sandbox.test_runtimes import bun as bun  # the fixture

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from tamis.sandbox import egress_addresses
-from tamis.sandbox.egress import Egress
-from tamis.sandbox.egress_addresses import is_own
-from tamis.sandbox.hosts import parse_rule
+from tamis.sandbox.network import egress_addresses
+from tamis.sandbox.network.egress import Egress
+from tamis.sandbox.network.egress_addresses import is_own
+from tamis.sandbox.network.hosts import parse_rule
 from tests.sandbox import network_cases as cases
 from tests.sandbox.proxy_bench import CONNECTED, OK, SHORT, Bench, Names, Upstream, bench, listening, run
 from tests.sandbox.test_egress_wire import client_hello

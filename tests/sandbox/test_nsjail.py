@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tamis.sandbox import backends, flaws, kafel, launch, mounted, nsjail, probe, seccomp
+from tamis.sandbox import launch, probe
+from tamis.sandbox.backends import choice as backends
+from tamis.sandbox.backends import flaws, kafel, nsjail, seccomp
 from tamis.sandbox.job import FdPath, Job, Plan, shown
 from tamis.sandbox.model import Mount, RunOutcome, Unavailable
+from tamis.sandbox.paths import mounted
 from tests.sandbox import cases, support
 from tests.sandbox.cases import Case
 from tests.sandbox.test_plan import GOLDEN, JOBS

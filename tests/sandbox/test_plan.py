@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox.bubblewrap import build
+from tamis.sandbox.backends.bubblewrap import build
 from tamis.sandbox.interpreters import Interpreter
 from tamis.sandbox.job import LAYERS, ArgFile, Binary, Grant, Job, Layout, Plan, rlimits, shown
 from tamis.sandbox.model import Limits

@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 
-from tamis.sandbox import runner, watchdog
+from tamis.sandbox import runner
+from tamis.sandbox.limits import watchdog
 from tamis.sandbox.model import Environment, Limits, Mount, RunOutcome, RunRequest
-from tamis.sandbox.pool import Pool, PoolSettings, opened_pool
-from tamis.sandbox.warm import may_wait, shape
+from tamis.sandbox.warm.key import may_wait, shape
+from tamis.sandbox.warm.pool import Pool, PoolSettings, opened_pool
 from tests.sandbox import cases, support
 from tests.sandbox.cases import Case
 
@@ -408,7 +409,7 @@ def cmdline(pid: int) -> bytes:
 DAEMON = """
 import asyncio, sys
 sys.path[:0] = sys.argv[1].split(":")
-from tamis.sandbox.pool import Pool, PoolSettings
+from tamis.sandbox.warm.pool import Pool, PoolSettings
 from tests.sandbox import support
 async def main():
     pool = Pool(PoolSettings(eager=True))

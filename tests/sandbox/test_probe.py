@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import host, lifeline, probe, watchdog
+from tamis.sandbox import host, lifeline, probe
 from tamis.sandbox.job import Binary
+from tamis.sandbox.limits import watchdog
 from tamis.sandbox.model import Unavailable
 from tests.sandbox import support
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.sandbox import seccomp
-from tamis.sandbox.syscalls import NUMBERS
+from tamis.sandbox.backends import seccomp
+from tamis.sandbox.backends.syscalls import NUMBERS
 
 KILL, ALLOW, ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
 EPERM, ENOSYS, FAMILY = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS, ERRNO | errno.EAFNOSUPPORT

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import probe, unsandboxed
+from tamis.sandbox import probe
+from tamis.sandbox.backends import unsandboxed
 from tamis.sandbox.model import Limits, Mount, RunOutcome
 from tests.sandbox import support
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.sandbox.model import PathRefused
-from tamis.sandbox.walk import open_absolute, open_beneath, relative_parts, resolve_script
+from tamis.sandbox.paths.walk import open_absolute, open_beneath, relative_parts, resolve_script
 
 
 @pytest.fixture

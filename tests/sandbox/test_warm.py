@@ -11,7 +11,7 @@ import pytest
 
 from tamis.sandbox.interpreters import Missing, find_interpreter
 from tamis.sandbox.model import Interpreters, Limits, RunOutcome, RunRequest
-from tamis.sandbox.pool import PoolSettings, opened_pool
+from tamis.sandbox.warm.pool import PoolSettings, opened_pool
 from tests.sandbox import support, warm_cases
 
 STDIN = b'{"a": [1, "\xc3\xa9"]}\nsecond line\n'

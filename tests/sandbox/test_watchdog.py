@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import uncounted, watchdog
 from tamis.sandbox.classify import Pressure
 from tamis.sandbox.interpreters import Missing, find_interpreter
+from tamis.sandbox.limits import uncounted, watchdog
 from tamis.sandbox.model import Interpreters, Limits
 from tests.sandbox import support
 

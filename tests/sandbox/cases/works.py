@@ -183,6 +183,11 @@ WORKS = (
         "ok\n",
     ),
     works(
+        "w49-as-many-threads-as-processes-are-allowed",
+        "import threading as t\nb=t.Barrier(60)\nx=[t.Thread(target=b.wait) for _ in range(59)]\n[i.start() for i in x]; b.wait(); [i.join() for i in x]; print('ok')",
+        "ok\n",
+    ),
+    works(
         "w29-many-threads",
         "import threading as t,time\nx=[t.Thread(target=time.sleep,args=(0.1,)) for _ in range(32)]\n[i.start() for i in x];[i.join() for i in x];print('ok')",
         "ok\n",

@@ -19,8 +19,8 @@ from typing import Literal
 
 import msgspec
 
-from tamis.sandbox.cgroups import Group
-from tamis.sandbox.uncounted import Uncounted, page_tables_bytes, shared_on_machine
+from tamis.sandbox.limits.cgroups import Group
+from tamis.sandbox.limits.uncounted import Uncounted, page_tables_bytes, shared_on_machine
 
 INTERVAL_SECONDS = 0.05
 GROUP_INTERVAL_SECONDS = 0.1

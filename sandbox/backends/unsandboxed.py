@@ -16,13 +16,14 @@ import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from tamis.sandbox import engine, grants, job
+from tamis.sandbox import engine, job
 from tamis.sandbox.engine import OnOutput
 from tamis.sandbox.interpreters import Interpreter
 from tamis.sandbox.job import Fd, Plan
 from tamis.sandbox.model import Limits, Probe, RunRequest, Unavailable
-from tamis.sandbox.pins import pin_script
-from tamis.sandbox.walk import resolve_script
+from tamis.sandbox.paths import grants
+from tamis.sandbox.paths.pins import pin_script
+from tamis.sandbox.paths.walk import resolve_script
 
 VARIABLE = "TAMIS_UNSAFE_NO_SANDBOX"
 NAME = "none"

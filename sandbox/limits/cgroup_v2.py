@@ -13,7 +13,8 @@ import os
 import secrets
 from collections.abc import Callable
 
-from tamis.sandbox.cgroup_files import (
+from tamis.sandbox.classify import Pressure
+from tamis.sandbox.limits.cgroup_files import (
     Bounds,
     Files,
     Unusable,
@@ -25,7 +26,6 @@ from tamis.sandbox.cgroup_files import (
     remove_group,
     sweep,
 )
-from tamis.sandbox.classify import Pressure
 
 LEAF = "daemon"
 _NEEDED = ("memory", "pids")

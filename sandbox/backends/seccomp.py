@@ -12,7 +12,7 @@ import platform
 import struct
 from functools import cache
 
-from tamis.sandbox.syscalls import NUMBERS
+from tamis.sandbox.backends.syscalls import NUMBERS
 
 KILL_PROCESS = 0x80000000
 ALLOW = 0x7FFF0000

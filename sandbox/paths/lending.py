@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from tamis.sandbox.model import PathRefused
-from tamis.sandbox.walk import Opened
+from tamis.sandbox.paths.walk import Opened
 
 MAX_ENTRIES = 20_000
 MAX_DEPTH = 64

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from typing import Final
 
-from tamis.sandbox.egress_wire import RequestError, check_request_line, find_answer_end, find_head_end
+from tamis.sandbox.network.egress_wire import RequestError, check_request_line, find_answer_end, find_head_end
 
 READ: Final = 64 * 1024
 _LINGER_BYTES: Final = 256 * 1024

@@ -18,5 +18,5 @@ PROTECTS: dict[str, str] = {
     "network": "no network but what allowHosts grants through the daemon's proxy",
     "pids": "other processes are neither seen nor signalled",
     "uid-drop": "as root: a script runs as a user of its own, never as the host's root",
-    "proc-sys": "as root: the kernel's settings are read-only",
+    "proc-sys": "the kernel's settings are read-only",
 }

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from tamis.sandbox.hosts import canonical_host, parse_port, split_port
+from tamis.sandbox.network.hosts import canonical_host, parse_port, split_port
 
 MAX_HEAD: Final = 16 * 1024
 """Bytes of a request head, its final empty line included."""

@@ -14,7 +14,8 @@ import os
 import secrets
 from collections.abc import Generator
 
-from tamis.sandbox.cgroup_files import (
+from tamis.sandbox.classify import Pressure
+from tamis.sandbox.limits.cgroup_files import (
     Bounds,
     Files,
     Unusable,
@@ -26,7 +27,6 @@ from tamis.sandbox.cgroup_files import (
     remove_group,
     sweep,
 )
-from tamis.sandbox.classify import Pressure
 
 _DELEGATE = "have root make you a folder with tasks of your own in the memory and the pids hierarchy, and start in it"
 _PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -19,7 +19,7 @@ import msgspec
 from tamis.sandbox import runner
 from tamis.sandbox.engine import OnOutput, Standing
 from tamis.sandbox.model import RunOutcome, RunRequest
-from tamis.sandbox.warm import may_wait, shape
+from tamis.sandbox.warm.key import may_wait, shape
 
 WINDOW_SECONDS = 600.0
 """Two calls within this time, and a third is expected."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import posixpath
 
 from tamis.sandbox import job as jobs
-from tamis.sandbox import kafel
+from tamis.sandbox.backends import kafel
 from tamis.sandbox.job import SHM_BYTES, UID_INSIDE, Arg, Fd, FdPath, Job, Plan
 
 CANNOT_HOLD: dict[str, str] = {

@@ -15,7 +15,7 @@ import msgspec
 from tamis.sandbox.engine import Standing
 from tamis.sandbox.job import Job
 from tamis.sandbox.model import RunRequest
-from tamis.sandbox.walk import Opened
+from tamis.sandbox.paths.walk import Opened
 
 
 class Warm(Protocol):

@@ -12,8 +12,8 @@ from __future__ import annotations
 import errno
 from functools import cache
 
-from tamis.sandbox import seccomp
-from tamis.sandbox.syscalls import NUMBERS
+from tamis.sandbox.backends import seccomp
+from tamis.sandbox.backends.syscalls import NUMBERS
 
 CALLS = 1024
 """Linux has numbered below 500 so far."""

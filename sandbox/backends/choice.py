@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from tamis.sandbox import bubblewrap, causes, flaws, host, nsjail
+from tamis.sandbox import host
+from tamis.sandbox.backends import bubblewrap, causes, flaws, nsjail
 from tamis.sandbox.job import LAYERS, Binary, Job, Plan
 
-DROPS_ROOT = ("uid-drop", "proc-sys")
+DROPS_ROOT = ("uid-drop",)
 """Layers that stand only where the daemon is root."""
 
 

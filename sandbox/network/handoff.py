@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tamis.sandbox.egress import Budgets, Egress
 from tamis.sandbox.job import PROXY_PORT
 from tamis.sandbox.model import Denial, Refusal, RunOutcome, Unavailable
+from tamis.sandbox.network.egress import Budgets, Egress
 
 SECONDS = 10.0
 

@@ -131,7 +131,7 @@ def _namespaces(job: Job) -> list[SimpleArg]:
 def _options(job: Job, staged: dict[str, str]) -> tuple[SimpleArg, ...]:
     off = job.without
     args = [*_namespaces(job), *_system(job.layout), "--proc", "/proc"]
-    if job.uid is not None and "proc-sys" not in off:
+    if "proc-sys" not in off:
         args.extend(("--ro-bind", "/proc/sys", "/proc/sys"))
     args.extend(("--dev", "/dev"))
     # bubblewrap's own tmpfs mounts are bounded only by half of the machine's memory

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
 from typing import Final
 
-from tamis.sandbox.hosts import address_allowed, host_address, parse_cidr, parse_pins
+from tamis.sandbox.network.hosts import address_allowed, host_address, parse_cidr, parse_pins
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 """Looks a name up: (host, port) to IP addresses as text. OSError when the name has none."""

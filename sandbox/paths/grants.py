@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from tamis.sandbox.job import Grant
 from tamis.sandbox.model import Mount, PathRefused, RunRequest
-from tamis.sandbox.walk import Opened, open_absolute, open_beneath, relative_parts
+from tamis.sandbox.paths.walk import Opened, open_absolute, open_beneath, relative_parts
 
 _NEVER = ("/proc", "/sys", "/dev", "/run", "/boot", "/var/run")
 _NEVER_ITSELF = (

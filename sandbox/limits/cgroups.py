@@ -22,9 +22,9 @@ from typing import Protocol
 import msgspec
 
 from tamis.sandbox import lifeline
-from tamis.sandbox.cgroup_files import Bounds, Places, Unusable, own_places
 from tamis.sandbox.classify import Pressure
 from tamis.sandbox.job import MIB, SHM_BYTES
+from tamis.sandbox.limits.cgroup_files import Bounds, Places, Unusable, own_places
 from tamis.sandbox.model import Limits, Unavailable
 
 OWN_BYTES = 16 * MIB
@@ -198,14 +198,14 @@ def _open_tree(places: Places) -> Tree:
     # imported here: most machines have one version or none
     first: Unusable | None = None
     if {"memory", "pids"} <= places.v1.keys():
-        from tamis.sandbox import cgroup_v1
+        from tamis.sandbox.limits import cgroup_v1
 
         try:
             return cgroup_v1.open_tree({name: places.v1[name] for name in ("memory", "pids")})
         except Unusable as error:
             first = error
     if places.v2 is not None and first is None:
-        from tamis.sandbox import cgroup_v2
+        from tamis.sandbox.limits import cgroup_v2
 
         return cgroup_v2.open_tree(places.v2, namespaced=places.v2_namespaced)
     raise first or Unusable(places.reason or "no hierarchy has both the memory and the pids controller")

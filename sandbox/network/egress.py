@@ -17,9 +17,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from tamis.sandbox.egress_addresses import Addresses, Refused, Resolver
-from tamis.sandbox.egress_peer import READ, Peer
-from tamis.sandbox.egress_wire import (
+from tamis.sandbox.network.egress_addresses import Addresses, Refused, Resolver
+from tamis.sandbox.network.egress_peer import READ, Peer
+from tamis.sandbox.network.egress_wire import (
     MAX_CHUNK_LINE,
     Request,
     RequestError,
@@ -30,7 +30,7 @@ from tamis.sandbox.egress_wire import (
     parse_tunnelled_head,
     read_client_hello,
 )
-from tamis.sandbox.hosts import Rules, canonical_host, host_address
+from tamis.sandbox.network.hosts import Rules, canonical_host, host_address
 
 _MAX_EVENTS: Final = 512
 _WAITING: Final = 256  # what does not fit is tried again by the client after a second

@@ -12,10 +12,10 @@ import hashlib
 import os
 import stat
 
-from tamis.sandbox.grants import Opening
 from tamis.sandbox.job import InsideFile
 from tamis.sandbox.model import PathRefused, Refusal, size
-from tamis.sandbox.walk import Opened, open_beneath
+from tamis.sandbox.paths.grants import Opening
+from tamis.sandbox.paths.walk import Opened, open_beneath
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_BESIDE = 128
