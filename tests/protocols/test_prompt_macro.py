@@ -82,7 +82,7 @@ def test_a_budget_drops_examples_then_goes_compact_then_refuses(name: str, shape
     assert 0 < build(name, shape, compact.tokens - 1).few_shot < 6
     least = build(name, shape, bare.tokens - 1, few=0).tokens
     assert build(name, shape, least).few_shot == 0
-    with pytest.raises(PromptTooLargeError, match=f"13 tools need about {least} tokens"):
+    with pytest.raises(PromptTooLargeError, match=rf"^\d+ tools need about {least} tokens"):
         build(name, shape, least - 1)
 
 

@@ -14,10 +14,10 @@ SCRIPT = Path(__file__).parent / "as_user.sh"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="this is an ordinary user already; as root the suite runs again as one")
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(700)
 def test_the_sandbox_holds_for_an_ordinary_user_too() -> None:
     env = os.environ | {"TAMIS_TEST_BUN": bun()}
-    done = subprocess.run(["sh", SCRIPT, "-q", "-x"], capture_output=True, text=True, timeout=390, check=False, env=env)
+    done = subprocess.run(["sh", SCRIPT, "-q", "-x"], capture_output=True, text=True, timeout=690, check=False, env=env)
     if done.returncode == 77:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]

@@ -84,6 +84,15 @@ class TestRuns:
         outcome = support.run_without(wanted, "watchdog", "rlimits")
         assert (outcome.kind, outcome.limit, outcome.exit_code) == ("limit", "memory", 0), outcome
 
+    @pytest.mark.parametrize("_round", range(5))
+    def test_children_that_together_are_too_large_are_the_scripts_own_fault(self, tmp_path: Path, _round: int) -> None:
+        # S3; each round another of kernel and watchdog may be first
+        source = "import os,time\nfor _ in range(8):\n  if os.fork()==0:\n    x=b'y'*80_000_000; time.sleep(2); os._exit(0)\ntime.sleep(2)\nprint('all')"
+        outcome = support.run_source(tmp_path, source)
+        assert (outcome.kind, outcome.limit, outcome.suspected) == ("limit", "memory", False), outcome
+        assert outcome.message == "the script used more than 256 MiB of memory"
+        assert "sandbox.memoryBytes" in outcome.remedy
+
     def test_group_that_fails_ends_the_run_and_the_next_one_looks_anew(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -124,7 +133,7 @@ class TestRuns:
         folder = support.tool_folder(tmp_path, "import time; time.sleep(600)")
         code = (
             "import asyncio, sys; sys.path.insert(0, sys.argv[1])\n"
-            "from tests.sandbox import support; from tamis.sandbox import runner, probe, cgroups\n"
+            "from tests.sandbox import support; from tamis.sandbox import runner, probe; from tamis.sandbox.limits import cgroups\n"
             "probe.probe()\n"
             "async def main():\n"
             "    wanted = support.request(sys.argv[2])\n"
@@ -153,7 +162,7 @@ class TestRuns:
         folder = support.tool_folder(tmp_path, "import time; print('up', flush=True); time.sleep(600)")
         code = (
             "import asyncio, sys; sys.path.insert(0, sys.argv[1])\n"
-            "from tests.sandbox import support; from tamis.sandbox import runner, cgroups\n"
+            "from tests.sandbox import support; from tamis.sandbox import runner; from tamis.sandbox.limits import cgroups\n"
             "async def main():\n"
             "    wanted = support.request(sys.argv[2])\n"
             "    print(*cgroups._State.tree.folders, flush=True) if cgroups.status().version else None\n"
@@ -178,7 +187,7 @@ class TestRuns:
 
 
 def test_daemon_that_ends_well_leaves_no_group(tmp_path: Path) -> None:
-    code = "from tamis.sandbox import cgroups; print(cgroups.status().version, *(cgroups._State.tree.folders if cgroups._State.tree else ()))"
+    code = "from tamis.sandbox.limits import cgroups; print(cgroups.status().version, *(cgroups._State.tree.folders if cgroups._State.tree else ()))"
     here = str(Path(__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-c", code],

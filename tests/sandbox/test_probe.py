@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import host, lifeline, probe
+from tamis.sandbox import host, lifeline, probe, runner
 from tamis.sandbox.job import Binary
 from tamis.sandbox.limits import watchdog
 from tamis.sandbox.model import Unavailable
@@ -184,20 +185,21 @@ def test_success_is_kept_and_failure_is_looked_at_again(monkeypatch: pytest.Monk
 
 def test_daemon_without_descriptors_answers_unavailable_and_leaks_none(tmp_path: Path) -> None:
     wanted = support.request(support.tool_folder(tmp_path, "print(1)"))
-    assert support.run(wanted).kind == "ok"
-    before = len(os.listdir("/proc/self/fd"))
-    processes = {*watchdog.tree(os.getpid()), lifeline.watcher()}
     seen: set[str] = set()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    for spare in range(1, 40):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (before + spare, hard))
-        try:
-            outcome = support.run(wanted)
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        seen.add(outcome.kind)
-        assert outcome.kind == "ok" or outcome.message, (spare, outcome)
-        assert len(os.listdir("/proc/self/fd")) == before, (spare, outcome)
-        assert set(watchdog.tree(os.getpid())) <= processes, (spare, outcome)
+    with asyncio.Runner() as loop:  # a daemon has its loop before it runs out of descriptors
+        assert loop.run(runner.run(wanted)).kind == "ok"
+        before = len(os.listdir("/proc/self/fd"))
+        processes = {*watchdog.tree(os.getpid()), lifeline.watcher()}
+        for spare in range(1, 40):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (before + spare, hard))
+            try:
+                outcome = loop.run(runner.run(wanted))
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            seen.add(outcome.kind)
+            assert outcome.kind == "ok" or outcome.message, (spare, outcome)
+            assert len(os.listdir("/proc/self/fd")) == before, (spare, outcome)
+            assert set(watchdog.tree(os.getpid())) <= processes, (spare, outcome)
     assert {"unavailable", "ok"} <= seen
     assert support.run(wanted).kind == "ok"
