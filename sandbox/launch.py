@@ -10,139 +10,27 @@ import asyncio
 import contextlib
 import ctypes
 import os
-import re
 import resource
 import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from functools import cache
 from pathlib import Path
 
-import msgspec
-
 from tamis.sandbox import lifeline
-from tamis.sandbox.job import Arg, ArgFile, FdPath, Plan
+from tamis.sandbox.descriptors import Descriptors, memory_file, pipe, words
+from tamis.sandbox.job import Plan
 from tamis.sandbox.limits import cgroups
 from tamis.sandbox.limits.watchdog import children_of, tree
 from tamis.sandbox.model import Unavailable
 from tamis.sandbox.paths import mounted
+from tamis.sandbox.status import StatusLines
 
 SETUP_SECONDS = 10.0
 _STOP_SECONDS = 1.0
-_EXITED = re.compile(r"^\[I\]\S* pid=\d+ \(.*\) exited with status: (\d+),")
-_SAID_LINES = 20
 _PR_SET_CHILD_SUBREAPER = 36
-
-
-class Descriptors:
-    """Descriptors by name; `close()` releases whatever was not taken."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, int] = {}
-
-    def put(self, name: str, fd: int) -> int:
-        """Own a descriptor under a name."""
-        self._open[name] = fd
-        return fd
-
-    def number(self, name: str) -> int:
-        """The number behind a name."""
-        return self._open[name]
-
-    def take(self, name: str) -> int:
-        """Hand a descriptor over to the caller."""
-        return self._open.pop(name)
-
-    def close(self, *names: str) -> None:
-        """Close these, or all."""
-        for name in names or tuple(self._open):
-            fd = self._open.pop(name, None)
-            if fd is not None:
-                os.close(fd)
-
-
-def memory_file(name: str, content: bytes) -> int:
-    """An anonymous file positioned at its start."""
-    fd = os.memfd_create(name, os.MFD_CLOEXEC)
-    try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(fd, view) :]
-        os.lseek(fd, 0, os.SEEK_SET)
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
-
-
-class StatusLines:
-    """Reads bubblewrap's `--json-status-fd`, which comes in pieces, without blocking the loop."""
-
-    def __init__(self, fd: int) -> None:
-        os.set_blocking(fd, False)
-        self.fd = fd
-        self.values: dict[str, int] = {}
-        self.said: list[str] = []
-        """What else was written there: nsjail's log."""
-        self.on_exit: Callable[[], None] | None = None
-        """Called once, when the script's exit code is known."""
-        self._rest = b""
-        self._ended = False
-        self._changed = asyncio.Event()
-        asyncio.get_running_loop().add_reader(fd, self._read)
-
-    def _read(self) -> None:
-        try:
-            piece = os.read(self.fd, 65_536)
-        except BlockingIOError:
-            return
-        if not piece:
-            self._ended = True
-            asyncio.get_running_loop().remove_reader(self.fd)
-        *lines, self._rest = (self._rest + piece).split(b"\n")
-        for line in lines:
-            if line.startswith(b"["):
-                self._log(line.decode("utf-8", "replace"))
-                continue
-            with contextlib.suppress(msgspec.DecodeError):
-                value: object = msgspec.json.decode(line)
-                if isinstance(value, dict):
-                    self.values.update({str(key): item for key, item in value.items() if isinstance(item, int)})  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - decoded JSON
-        self._changed.set()
-        if self.on_exit is not None and "exit-code" in self.values:
-            call, self.on_exit = self.on_exit, None
-            call()
-
-    def _log(self, line: str) -> None:
-        ended = _EXITED.search(line)
-        if ended is not None:
-            self.values["exit-code"] = int(ended[1])
-        elif not line.startswith("[I]") and len(self.said) < _SAID_LINES:
-            self.said.append(line[:500])
-
-    def read_now(self) -> None:
-        """Read what is there."""
-        while not self._ended:
-            before = (len(self.values), self._rest)
-            self._read()
-            if before == (len(self.values), self._rest):
-                return
-
-    async def wait_for(self, key: str) -> int | None:
-        """The value of a key, or None when the stream ended without it."""
-        while key not in self.values and not self._ended:
-            self._changed.clear()
-            await self._changed.wait()
-        return self.values.get(key)
-
-    def close(self) -> None:
-        """Stop reading and release the descriptor; a second call does nothing."""
-        if self.fd >= 0:
-            asyncio.get_running_loop().remove_reader(self.fd)
-            os.close(self.fd)
-            self.fd = -1
 
 
 class Launched:
@@ -298,28 +186,6 @@ def _tell(fd: int, word: bytes) -> None:
         os.write(fd, word)
 
 
-def _pipe(fds: Descriptors, read_name: str, write_name: str) -> None:
-    reading, writing = os.pipe2(os.O_CLOEXEC)
-    fds.put(read_name, reading)
-    fds.put(write_name, writing)
-
-
-def _words(args: Sequence[Arg], fds: Descriptors, used: set[int]) -> list[str]:
-    """The arguments with every stand-in as the number of its descriptor, which is noted in `used`."""
-    out: list[str] = []
-    for arg in args:
-        if isinstance(arg, str):
-            out.append(arg)
-            continue
-        if isinstance(arg, ArgFile):
-            content = b"".join(os.fsencode(word) + b"\0" for word in _words(arg.args, fds, used))
-            fds.put(arg.name, memory_file(arg.name, content))
-        number = fds.number(arg.name)
-        used.add(number)
-        out.append(f"/proc/self/fd/{number}" if isinstance(arg, FdPath) else str(number))
-    return out
-
-
 @contextlib.contextmanager
 def _children_told() -> Generator[None]:
     """Start with the usual treatment of SIGCHLD: a sandbox that inherits that it is ignored never sees its script end."""
@@ -377,16 +243,16 @@ def spawn(plan: Plan, opened: Mapping[str, int], seccomp: bytes, group: cgroups.
             fds.put(name, memory_file(name, content))
         fds.put("seccomp", memory_file("seccomp", seccomp))
         for name in plan.reports:
-            _pipe(fds, f"{name}-read", name)
+            pipe(fds, f"{name}-read", name)
         for name in plan.holds:
-            _pipe(fds, name, f"{name}-write")
-        _pipe(fds, "stdin-read", "stdin")
-        _pipe(fds, "stdout", "stdout-write")
-        _pipe(fds, "stderr", "stderr-write")
+            pipe(fds, name, f"{name}-write")
+        pipe(fds, "stdin-read", "stdin")
+        pipe(fds, "stdout", "stdout-write")
+        pipe(fds, "stderr", "stderr-write")
         for name in ("stdin", "stdout", "stderr"):
             # as root the script has another uid, and may open its own streams again by name (/dev/stdout)
             os.fchmod(fds.number(name), 0o666)
-        argv = _words(plan.argv, fds, used)
+        argv = words(plan.argv, fds, used)
         process = _start(argv, fds, used, group, bare=plan.bare)
     except BaseException:
         fds.close()
