@@ -73,6 +73,28 @@ def target_room(module: str) -> str | None:
     return "tamis" if parts[1:] in ([], ["__version__"]) else "server"
 
 
+# What each room of the sandbox may know of the others and of the modules beside them.
+SANDBOX_DOORS = {
+    "network": {"job", "model"},
+    "paths": {"job", "model"},
+    "limits": {"classify", "job", "lifeline", "model"},
+    "backends": {"engine", "host", "interpreters", "job", "model", "paths"},
+    "environments": {"host", "interpreters", "model", "network", "paths", "runner"},
+    "warm": {"engine", "job", "model", "paths", "runner"},
+}
+
+
+@pytest.mark.parametrize("room", SANDBOX_DOORS)
+def test_sandbox_room_knows_only_what_it_may(room: str) -> None:
+    known = {
+        name.split(".")[2]
+        for path in (ROOT / "sandbox" / room).rglob("*.py")
+        for name, _ in imports(path)
+        if name.startswith("tamis.sandbox.") and name.split(".")[2] != room
+    }
+    assert known <= SANDBOX_DOORS[room], sorted(known - SANDBOX_DOORS[room])
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_room_is_entered_only_by_its_doors(path: Path) -> None:
     room = room_of(path)
