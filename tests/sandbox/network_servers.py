@@ -20,6 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 NAME = "api.test"
 PINS = ((NAME, "127.0.0.1"), ("inside.test", "127.0.0.1"))
 OPEN = ("127.0.0.0/8",)
@@ -29,7 +31,8 @@ BODY = b"hello"
 def certificate(folder: Path) -> tuple[Path, Path]:
     """(the authority's certificate, a file with the key and the certificate of `api.test`)."""
     program = shutil.which("openssl", path="/usr/bin:/bin:/usr/local/bin")
-    assert program, "these tests make a certificate with openssl: install it (apt-get install openssl)"
+    if program is None:
+        pytest.skip("these tests make a certificate with openssl, which is not here (apt-get install openssl)")
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30")
     authority, leaf = folder / "ca.pem", folder / "leaf.pem"
     for words in (
