@@ -307,6 +307,7 @@ _ENTRIES = (
         "toolId '{v}' version {version} is declared by {other} too; {kept}",
     ),
     _e("MF542", "script-not-a-file", "error", "The script '{v}' is {what}"),
+    _e("MF543", "script-packages", "warning", "The packages of {v} cannot be installed: {reason}"),
     # JSON text of manifests and profiles
     _e("MF520", "json-syntax", "error", "{reason}"),
     _e("MF521", "json-unclosed", "error", "The text ends before {open} from line {line} is closed"),

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from tamis.sandbox.job import SHM_BYTES
 from tamis.sandbox.model import ErrorType, Kind, Language, LimitName, Limits, size
 
 Ending = Literal["exit", "wall", "stdout", "stderr", "memory", "files", "oom", "cancelled"]
@@ -30,8 +31,8 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Pressure(msgspec.Struct, frozen=True):
-    """What a control group saw of a run: processes that the kernel ended for want of memory, whether the group met its
-    own limit (else it was the machine's memory, or a limit further up), and how often a new process was refused."""
+    """What a control group saw of a run: processes that the kernel ended for want of memory, whether the group had then
+    met its own limit (else it was the machine's memory, or a limit further up), and how often a new process was refused."""
 
     oom_kills: int = 0
     at_limit: bool = False
@@ -120,6 +121,19 @@ _LAST_WORDS: tuple[tuple[re.Pattern[bytes], LimitName, str], ...] = (
     (re.compile(rb"\[Errno 28\] No space left on device|\bENOSPC\b"), "files", "tmpBytes"),
 )
 
+_SHM = f"/dev/shm always holds {size(SHM_BYTES)}"
+# which of the two places was full is not to be seen
+_ALSO = {"tmpBytes": f" for /tmp ({_SHM})"}
+
+_AFTER_SIGNAL = {
+    signals.SIGSEGV: "the interpreter or a native package crashed: endless recursion in native code, and packages built for"
+    " another version or system, do that",
+    signals.SIGBUS: f"it touched a mapped file for which there was no room: /tmp holds sandbox.tmpBytes, {_SHM}",
+    signals.SIGABRT: "a native package or the interpreter gave up; its reason stands on stderr",
+    signals.SIGILL: "a native package was built for another processor",
+    signals.SIGKILL: "the script killed itself, or the machine had no memory left",
+}
+
 
 _NOT_STARTED = re.compile(rb"\A(/bin/)?sh: (line )?\d+: exec: ")
 
@@ -133,7 +147,7 @@ def _last_words(stderr: bytes, language: Language) -> Verdict | None:
             return _limit(
                 name,
                 f"the script ran into its limit: {lines[-1][:200].decode('utf-8', 'replace')}",
-                f"raise sandbox.{setting} or make the script use less",
+                f"raise sandbox.{setting}{_ALSO.get(setting, '')} or make the script use less",
                 suspected=True,
             )
     return None
@@ -205,4 +219,5 @@ def classify(
     if suspected is not None:
         return msgspec.structs.replace(suspected, signal=name)
     ended = f"the script ended with exit code {exit_code}" + (f" (perhaps {name})" if name else "")
-    return Verdict("error", "ScriptError", signal=name, message=ended, remedy="see stderr")
+    remedy = _AFTER_SIGNAL.get(signal, "see stderr") if signal else "see stderr"
+    return Verdict("error", "ScriptError", signal=name, message=ended, remedy=remedy)

@@ -21,6 +21,8 @@ from tamis.sandbox.pump import Sink, Source
 DRAIN_SECONDS = 0.25
 REAP_SECONDS = 5.0
 FIRST_LOOK_SECONDS = 0.025
+STAGE_BYTES = 4 << 20
+"""No interpreter starts in so little: when what was reaped held less, it was the sandbox's own program alone."""
 
 OnOutput = Callable[[Literal["stdout", "stderr"], bytes], None]
 
@@ -182,7 +184,12 @@ class Standing:
         # The exit code is known and nothing else of the run counts: the namespaces are taken down at once, instead of
         # one after the other as each level notices the end of the one below.
         self._end("exit")
-        self._launched.end()
+        launched = self._launched
+        launched.end()
+        if launched.outer_pid != launched.init_pid:
+            # the inner init reaped the script, and may end without passing on what that used: both are asked as they go
+            for pid in (launched.init_pid, launched.outer_pid):
+                self._usage.cpu_ms = max(self._usage.cpu_ms, watchdog.cpu_ms_of((pid,)))
 
     def _monitor_ended(self) -> None:
         self._loop.remove_reader(self._launched.monitor_fd)
@@ -283,6 +290,9 @@ class Standing:
         assert stdout is not None  # a run that ended was started
         if ending == "exit" and stdout.total > self._limits.stdout_bytes:
             ending = "stdout"  # the last pieces came after the script had ended
+        used = self._launched.group.used() if self._launched.group is not None else cgroups.Used()
+        if self._max_rss >= STAGE_BYTES:
+            used = msgspec.structs.replace(used, peak_bytes=0)  # a process's own number says more than its group's
         return Ended(
             ending=ending,
             exit_code=exit_code,
@@ -291,9 +301,8 @@ class Standing:
             stdout_truncated=stdout.truncated,
             stderr_truncated=self.stderr.truncated,
             wall_ms=wall_ms,
-            # as root the inner init may be ended before what it used is passed on
-            cpu_ms=max(self._cpu_ms, self._usage.cpu_ms),
-            max_rss_bytes=max(self._max_rss, self._usage.rss_bytes),
+            cpu_ms=max(self._cpu_ms, self._usage.cpu_ms, used.cpu_ms),
+            max_rss_bytes=max(self._max_rss, self._usage.rss_bytes, used.peak_bytes),
             warm=self._warm,
             started=not stdout.skip,
             pressure=self._launched.group.pressure() if self._launched.group is not None else Pressure(),

@@ -133,11 +133,17 @@ class Findings:
         return found
 
     def object(
-        self, node: JsonNode | None, label: str, fields: Iterable[str], required: Iterable[str] = ()
+        self,
+        node: JsonNode | None,
+        label: str,
+        fields: Iterable[str],
+        required: Iterable[str] = (),
+        elsewhere: Mapping[str, str] | None = None,
     ) -> dict[str, Member]:
         """The members of an object by name, the last of each; members that are no fields are reported.
 
-        A misspelled ``required`` field is an error at its key, and not reported as missing too.
+        A misspelled ``required`` field is an error at its key, and not reported as missing too. ``elsewhere`` maps fields that
+        people look for here to where they stand.
         """
         if node is None:
             return {}
@@ -151,12 +157,17 @@ class Findings:
             if member.key in known:
                 found[member.key] = member
             elif not member.key.startswith("x-") and member.key != "$schema" and member.colon >= 0:
-                self.unknown_field(member, [name for name in known if name not in written], required)
+                place = (elsewhere or {}).get(member.key)
+                if place is None:
+                    self.unknown_field(member, [name for name in known if name not in written], required)
+                else:
+                    args = {"k": member.key, "hint": hint(place)}
+                    self.add(_CODES["unknown"][self._family], member.key_span, args, data={"suggestion": place})
         return found
 
     def unknown_field(self, member: Member, known: list[str], required: Iterable[str] = ()) -> None:
         """A member that is no field."""
-        found = best(member.key, known)
+        found = best(member.key, known) or _begun(member.key, known)
         fix = None
         if found is not None:
             sure = "safe" if same_name(found, member.key) else "unsafe"
@@ -179,6 +190,13 @@ class Findings:
         ):
             return  # a misspelled field stands for it
         self.add("MF501", (node.start, node.start + 1), {"k": name, "why": why}, data={"field": name})
+
+
+def _begun(key: str, known: Iterable[str]) -> str | None:
+    """The one name whose first words a key is: ``memory`` for ``memoryBytes``."""
+    size = len(key)
+    fitting = [name for name in known if name[:size].lower() == key.lower() and name[size : size + 1].isupper()]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _within(span: Span, node: JsonNode) -> bool:

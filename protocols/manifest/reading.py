@@ -397,8 +397,17 @@ def _aliases(node: JsonNode | None, found: Findings) -> tuple[str, ...]:
     return _words(node, "aliases", found)
 
 
+_ELSEWHERE = {
+    "allowRead": "fileAccess.allowRead",
+    "allowWrite": "fileAccess.allowWrite",
+    "allowHosts": "networkAccess.allowHosts",
+}
+
+
 def _security_context(node: JsonNode | None, found: Findings) -> SecurityContext:
-    fields = found.object(node, "securityContext", ("fileAccess", "networkAccess", "requiredCapabilities"))
+    fields = found.object(
+        node, "securityContext", ("fileAccess", "networkAccess", "requiredCapabilities"), elsewhere=_ELSEWHERE
+    )
     access = found.object(value_of(fields, "fileAccess"), "fileAccess", ("allowRead", "allowWrite"))
     network = found.object(value_of(fields, "networkAccess"), "networkAccess", ("allowHosts",))
     read = _patterns(value_of(access, "allowRead"), "allowRead", found)

@@ -12,6 +12,7 @@ CAPABILITIES = ("network", "write", "subprocess", "gpu", "build")
 _DENIED_ROOTS = ("/proc", "/sys", "/dev", "/run")
 _GLOB = re.compile(r"[*?\[\]{}]")
 _RESOURCE = re.compile(r"fam://[^/\s]+(/|$)")
+_RANGE = re.compile(r"\[?[0-9A-Fa-f.:]*[.:][0-9A-Fa-f.:]*\]?/[0-9.]+")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _WHOLE_TOOL_FOLDER = frozenset((".", "self", "*", "**"))
 
@@ -65,6 +66,10 @@ def host_pattern_fault(pattern: str) -> str | None:
     """Why a host pattern is refused, or None: ``name``, ``*.name``, an address, each with ``:port`` or ``:*`` if wished."""
     if not pattern.strip():
         return "the host is empty"
+    if _RANGE.fullmatch(pattern):
+        return (
+            "a range of addresses is no host; name the host, and have the operator open the range in policy.allowCidrs"
+        )
     if "://" in pattern or "/" in pattern:
         return "a host, not a URL: no scheme and no path"
     if pattern != pattern.strip() or any(char.isspace() for char in pattern):

@@ -61,8 +61,8 @@ async def execute(
     """Run a request whose values were checked. Raises `Refusal`, and `Unavailable` for what needs a sandbox."""
     if any(mount.dest for mount in (*request.read, *request.write)):
         raise Unavailable(
-            "this needs places that only a sandbox has, as the installing of dependencies does",
-            f"unset {VARIABLE}",
+            f"dependencies are only installed inside a sandbox, and {VARIABLE}=1 does without one",
+            f"unset {VARIABLE}, or install them once where a sandbox is, with `tamis deps install`",
         )
     async with AsyncExitStack() as cleaning:
         folder = os.path.realpath(tempfile.mkdtemp(prefix="tamis-run-"))

@@ -46,6 +46,8 @@ from tamis.sandbox.interpreters import Interpreter, Missing, find_interpreter, i
 # The installer works in the environment's own folder; what it was given is read-only. `/opt` is where a Node outside /usr is shown.
 _WORK = 'cp -R /tool/. /env/ && cd /env && PATH="/opt:$PATH" && export PATH && exec "$@"'
 _NPM_PLACE = "/opt/npm"
+RETRIES = 1
+"""How often npm asks a registry again that does not answer."""
 _FINDINGS = 100
 _MAX_PACKAGES = 50_000
 _MAX_MANIFEST_BYTES = 1024 * 1024
@@ -241,7 +243,7 @@ def _steps(
         words = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--omit=dev", "--logs-max=0")
         bounds = (
             "--cache=/cache",
-            "--fetch-retries=1",
+            f"--fetch-retries={RETRIES}",
             "--fetch-retry-mintimeout=1000",
             "--fetch-timeout=30000",
             "--loglevel=http",

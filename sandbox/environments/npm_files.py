@@ -61,10 +61,22 @@ def _object(data: bytes, file: str) -> dict[str, Any]:
     try:
         value: object = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _fault(file, f"is no JSON: {error}", refused=False) from error
+        place, why = _said_of_json(data.removeprefix(b"\xef\xbb\xbf"), str(error))
+        raise _fault(file + place, f"is no JSON: {why}", refused=False) from error
     if not isinstance(value, dict):
         raise _fault(file, "is no JSON object", refused=False)
     return cast("dict[str, Any]", value)
+
+
+def _said_of_json(data: bytes, words: str) -> tuple[str, str]:
+    """(`:line:column`, why) of a decoder's words, which count bytes."""
+    found = re.search(r"\(byte (\d+)\)", words)
+    if found is None and "truncated" not in words:
+        return "", words
+    before = data[: int(found.group(1)) if found else len(data)].decode("utf-8", "replace")
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    why = words.partition(" (byte")[0].removeprefix("JSON is malformed: ") if found else "it ends too early"
+    return f":{line}:{column}", why
 
 
 def _table(value: object, file: str, name: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from tamis.sandbox.environments.indexes import shown_url
 from tamis.sandbox.environments.model import Cause, DependencyFault, Recipe, Step
 from tamis.sandbox.environments.npm_files import NPM_LOCKS, package_of_hash
+from tamis.sandbox.environments.reach import refused
 from tamis.sandbox.model import RunOutcome
 
 _TEXT_CHARS = 1_500
@@ -146,12 +147,11 @@ def explain(recipe: Recipe, step: Step, outcome: RunOutcome) -> DependencyFault:
     said = _bounded(text)
     shown = said if len(said) <= _TEXT_CHARS else "…" + said[-_TEXT_CHARS:]
     if outcome.denied_hosts:
-        hosts = ", ".join(outcome.denied_hosts[:5])
-        named = ", ".join(recipe.hosts)
+        message, remedy = refused(recipe.hosts, outcome)
         return DependencyFault(
-            f"{step.name} was refused {hosts}; it may reach {named}",
+            message,
             cause="network",
-            remedy=f"{_ASK}; a package that is fetched from elsewhere is not installed",
+            remedy=remedy,
             text=shown,
             denied=outcome.denied_hosts,
         )

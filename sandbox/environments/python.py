@@ -35,6 +35,7 @@ from tamis.sandbox.model import Interpreters
 __all__ = ["detect", "explain", "finish", "progress", "recipe"]
 
 KEPT_SECONDS = 5
+RETRIES = 2
 UV = "/opt/uv"
 CERTIFICATES = "/opt/certificates.pem"
 FILE_HOSTS = {"pypi.org": "files.pythonhosted.org", "test.pypi.org": "test-files.pythonhosted.org"}
@@ -93,12 +94,14 @@ def _inline_metadata(folder: Folder) -> bytes | None:
     start = folder.read_start(folder.script, SCRIPT_BYTES)
     if INLINE_MARK not in start:
         return None
-    found = _METADATA.search(start.decode("utf-8", "replace"))
+    text = start.decode("utf-8", "replace")
+    found = _METADATA.search(text)
     if found is None:
         return None
     lines = (line.removeprefix("# ").removeprefix("#") for line in found.group(1).splitlines())
     toml = "\n".join(lines).encode()
-    return toml if python_lock.script_requirements(toml, folder.script) else b""
+    first = text.count("\n", 0, found.start()) + 1
+    return toml if python_lock.script_requirements(toml, folder.script, first) else b""
 
 
 def recipe(declared: Declared, options: Options) -> Recipe:
@@ -212,7 +215,7 @@ def _variables(wanted: Wanted, options: Options) -> dict[str, str]:
         "UV_LINK_MODE": "copy",
         "UV_NO_PROGRESS": "1",
         "UV_HTTP_TIMEOUT": "20",
-        "UV_HTTP_RETRIES": "2",
+        "UV_HTTP_RETRIES": str(RETRIES),
         "UV_CONCURRENT_DOWNLOADS": "16",
         "UV_CONCURRENT_INSTALLS": "4",
         "UV_CONCURRENT_BUILDS": "2",

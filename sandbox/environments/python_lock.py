@@ -5,6 +5,7 @@ Pure. What names a source of its own (a repository, a folder, another index) is 
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -23,11 +24,19 @@ def _fault(message: str, remedy: str = "") -> DependencyFault:
 
 
 @lru_cache(maxsize=64)
-def _toml(data: bytes, name: str) -> Mapping[str, Any]:
+def _toml(data: bytes, name: str, what: str = "it", lines_before: int = 0) -> Mapping[str, Any]:
+    text = decode(data, name)
     try:
-        return tomllib.loads(decode(data, name))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise _fault(f"{name} is no TOML: {str(error)[:200] or 'nested too deeply'}") from None
+        return tomllib.loads(text)
+    except RecursionError:
+        raise _fault(f"{name}: {what} is no TOML that can be read: nested too deeply") from None
+    except tomllib.TOMLDecodeError as error:
+        said, _, at = str(error).partition(" (at ")
+        found = re.match(r"line (\d+)", at)
+        line = int(found.group(1)) if found else text.rstrip().count("\n") + 1
+        raise _fault(
+            f"{name}:{line + lines_before}: {what} is no TOML: {said[:200]}", "write it as PEP 508 and TOML have it"
+        ) from None
 
 
 def _table(value: object) -> Table:
@@ -59,12 +68,13 @@ def project_requirements(data: bytes, name: str) -> tuple[str, ...] | None:
     return wanted or None
 
 
-def script_requirements(data: bytes, name: str) -> tuple[str, ...]:
-    """The requirements in a script's metadata (PEP 723)."""
-    raw = _toml(data, f"the metadata of {name}")
-    wanted = _texts(raw.get("dependencies", []), f"the metadata of {name}")
+def script_requirements(data: bytes, name: str, first_line: int = 0) -> tuple[str, ...]:
+    """The requirements in a script's metadata (PEP 723), which begins in that line of the script."""
+    raw = _toml(data, name, "the metadata block '# /// script' (PEP 723)", first_line)
+    where = f"{name}: the metadata block '# /// script' (PEP 723)"
+    wanted = _texts(raw.get("dependencies", []), where)
     if wanted:
-        _require_plain_sources(raw, f"the metadata of {name}")
+        _require_plain_sources(raw, where)
     return wanted
 
 

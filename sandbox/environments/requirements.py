@@ -30,6 +30,7 @@ _FILE = re.compile(
     r".*\.(?:whl|zip|tar|tgz|gz|bz2|xz)", re.IGNORECASE
 )  # an installer would look for a file of that name
 _HASH = re.compile(r" --hash[= ]([a-z0-9]+:[0-9A-Fa-f]+)(?= |$)")
+_DIGITS = {"md5": 32, "sha256": 64, "sha384": 96, "sha512": 128}
 _OPTION = re.compile(r"(--[a-z][a-z-]*|-[a-zA-Z])(?: ?= ?| )?(.*)")
 _LONG = {"-r": "--requirement", "-c": "--constraint", "-i": "--index-url", "-f": "--find-links", "-e": "--editable"}
 _CHOICE = re.compile(r"[A-Za-z0-9._,: -]+")
@@ -177,7 +178,10 @@ def parse_files(name: str, files: Mapping[str, bytes]) -> Wanted:
         require_hashes="--require-hashes" in reading.flags,
         no_binary=tuple(reading.no_binary),
         only_binary=tuple(reading.only_binary),
-        findings=unpinned(reading.requirements, reading.constraints),
+        findings=(
+            *unpinned(reading.requirements, reading.constraints),
+            *unhashed(reading.requirements, reading.constraints, always="--require-hashes" in reading.flags),
+        ),
     )
 
 
@@ -232,6 +236,8 @@ def parse_requirement(text: str, place: str) -> Requirement:
     found = _REQUIREMENT.fullmatch(body)
     if found is None or _FILE.fullmatch(found["name"]):
         raise _fault(place, *_why_not(body))
+    for one in hashes:
+        _check_hash(one, place)
     name = found["name"]
     extras = ",".join(part.strip() for part in (found["extras"] or "[]").strip()[1:-1].split(",") if part.strip())
     versions = ",".join(re.sub(r"\s+", "", part) for part in (found["versions"] or "").split(",") if part)
@@ -244,17 +250,37 @@ def parse_requirement(text: str, place: str) -> Requirement:
     return Requirement(name, shown, found["url"] or "", hashes, pinned, place)
 
 
+def _check_hash(given: str, place: str) -> None:
+    kind, _, digest = given.partition(":")
+    remedy = "`uv pip compile --generate-hashes` writes the right ones"
+    digits = _DIGITS.get(kind)
+    if digits is None:
+        raise _fault(place, f"--hash of the kind '{kind[:20]}' is not known; use sha256", remedy)
+    if len(digest) != digits:
+        raise _fault(place, f"--hash={kind}: needs {digits} hexadecimal digits, and there are {len(digest)}", remedy)
+
+
 def _why_not(body: str) -> tuple[str, str]:
     shown = repr(body if len(body) <= 80 else body[:79] + "…")
+    if "--hash" in body:
+        return f"{shown}: a --hash is not understood", "write it as '--hash=sha256:' and 64 hexadecimal digits"
     if re.match(r"(?:\S+\s*@\s*)?(?:git|hg|svn|bzr)\+", body):
         return f"{shown} is a source repository, and nothing is fetched from one", "depend on a released package"
+    if re.match(r"https?://", body, re.IGNORECASE):
+        name = (
+            posixpath.basename(body.partition("?")[0].partition("#")[0]).partition("-")[0].partition(".")[0] or "name"
+        )
+        return (
+            f"{shown} is an address without a package's name",
+            f"write it as '{name[:40]} @ https://…'; the operator has to name that address in dependencies.indexes",
+        )
+    if re.match(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://", body, re.IGNORECASE):
+        return f"{shown} is no address that packages are fetched from", "write it as 'name @ https://…'"
     if body.startswith((".", "/", "~", "file:")) or _FILE.fullmatch(body):
         return (
             f"{shown} is a file or folder, and only packages of an index are installed",
             "depend on a released package",
         )
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", body):
-        return f"{shown} is an address without a name", "write it as 'name @ https://…'"
     return f"{shown} is no requirement", "write it as 'name==1.2.3'"
 
 
@@ -269,6 +295,25 @@ def unpinned(requirements: list[Requirement], constraints: list[Requirement]) ->
         )
         for one in requirements
         if not one.pinned and _canonical(one.name) not in fixed
+    )
+
+
+def unhashed(
+    requirements: list[Requirement], constraints: list[Requirement], *, always: bool = False
+) -> tuple[Finding, ...]:
+    """Requirements without a hash where others have one (or `always`): they cannot be installed."""
+    if not always and not any(one.hashes for one in requirements):
+        return ()
+    fixed = {_canonical(one.name) for one in constraints if one.hashes}
+    return tuple(
+        Finding(
+            one.place.rpartition(":")[0],
+            int(one.place.rpartition(":")[2]),
+            f"'{one.name}' has no --hash, and must have one as others have: it will not be installed; "
+            "`uv pip compile --generate-hashes` writes them all",
+        )
+        for one in requirements
+        if not one.hashes and "#" not in one.url and _canonical(one.name) not in fixed
     )
 
 

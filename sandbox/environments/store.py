@@ -33,7 +33,7 @@ from tamis.sandbox.environments.trees import folder_size, remove_tree
 REMEMBER_SECONDS = 60.0
 """How long a failed build is not tried again."""
 GRACE_SECONDS = 600.0
-"""An environment that was used this recently is never pruned: an idle sandbox may still show it."""
+"""An environment that was used this recently is not pruned: it will be wanted again."""
 MAX_META_BYTES = 4 * 1024 * 1024
 
 _KEY = re.compile(r"[0-9a-f]{40}")
@@ -78,6 +78,13 @@ class Lease:
     def key(self) -> str:
         """The environment's key."""
         return self.meta.key
+
+    def again(self) -> Lease:
+        """Another lease of the same environment, for who uses it longer; only while this one is held."""
+        lock = FileLock(self._lock.path)
+        if not lock.take(shared=True):
+            raise BlockingIOError(errno.EAGAIN, "the environment is leased no longer", str(self._lock.path))
+        return Lease(self.meta, self.path, lock)
 
     def close(self) -> None:
         """Let go of it; a second call does nothing."""

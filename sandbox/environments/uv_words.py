@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 from tamis.sandbox.environments.model import Cause, DependencyFault, Recipe, Step, Word, tail
+from tamis.sandbox.environments.reach import refused
 from tamis.sandbox.model import RunOutcome
 
 _MARK = re.compile(r"#tamis (resolving|downloading|installing)(?: (\d+))?")
 _PREPARED = re.compile(r"\bPrepared (\d+) packages? in")
 
+_VERSIONS = r"[=<>!~]=?=?[^\s`,]+(?:,[=<>!~]=?=?[^\s`,]+)*"
+_SPEC = rf"[A-Za-z0-9][\w.-]*(?:\[[^\]]*\])?(?:{_VERSIONS})?"
 _PACKAGE = r"`?([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]*\])?(?:[=<>!~]=?=?[^\s`,]+)?)`?"
 _BUILD = "set policy.allowBuild and the tool's execution.allowBuild, or choose a version that has a wheel"
 _RULES: tuple[tuple[str, Cause, str, str], ...] = (
@@ -26,8 +29,7 @@ _RULES: tuple[tuple[str, Cause, str, str], ...] = (
     (rf"Building source distributions for {_PACKAGE} is disabled|Building source distributions is disabled", "source", "{0} would have to be built, and building is not allowed", _BUILD),
     (rf"Failed to build {_PACKAGE}|Failed to download and build {_PACKAGE}", "source", "{0} could not be built", "see the build's own words in the details"),
     (rf"{_PACKAGE} was not found in the (?:package registry|provided package locations|cache)", "missing", "there is no package {0}", "see to its name, and to the indexes that pip or uv is configured for"),
-    (rf"there (?:is|are) no versions? of {_PACKAGE}", "version", "there is no version of {0} like that", "choose one that there is"),
-    (rf"only (?:the following versions of )?{_PACKAGE}(?:\s*(?:is|are) available|\s*\n)", "version", "there is no version like that; there is {0}", "choose one that there is"),
+    (rf"there (?:is|are) no versions? of {_PACKAGE}", "version", "there is no {0}", "choose a version that there is"),
     (r"requires-python|current Python version \(([0-9.]+)\) does not satisfy|requested Python version", "version", "a package does not support this Python", "choose another version, or another Python in sandbox.interpreters.python"),
         (
         rf"{_PACKAGE} has an invalid package format|Failed to (?:install|download|unzip|extract): \S+ \({_PACKAGE}\)|Failed to (?:read|extract|unpack|parse) `?{_PACKAGE}",
@@ -66,7 +68,10 @@ def explain(recipe: Recipe, step: Step, outcome: RunOutcome) -> DependencyFault:
     denied = outcome.denied_hosts
     if denied and "was not found" in flat:
         # an index that is refused over plain HTTP looks to uv like one that does not have the package
-        return _network(flat, outcome, text)
+        return _network(recipe, flat, outcome, text)
+    fault = _version(flat, text)
+    if fault is not None:
+        return fault
     for pattern, cause, sentence, remedy in _RULES:
         found = re.search(pattern, flat)
         if found is not None and not (cause == "missing" and _NETWORK.search(flat)):
@@ -77,7 +82,7 @@ def explain(recipe: Recipe, step: Step, outcome: RunOutcome) -> DependencyFault:
     if "unsatisfiable" in flat or "conflict" in flat.lower():
         return DependencyFault(_conflict(flat), cause="conflict", remedy="loosen one of them", text=text, denied=denied)
     if denied or _NETWORK.search(flat):
-        return _network(flat, outcome, text)
+        return _network(recipe, flat, outcome, text)
     last = next(
         (line.strip() for line in reversed(said.splitlines()) if line.strip()), f"exit code {outcome.exit_code}"
     )
@@ -86,21 +91,69 @@ def explain(recipe: Recipe, step: Step, outcome: RunOutcome) -> DependencyFault:
     )
 
 
+_ONLY = re.compile(
+    rf"only (?:the following versions of ({_SPEC}) are available: (.*?) (?:and|we can|,)|({_SPEC}) is available)"
+)
+_REQUIRED = re.compile(rf"(?<!conclude that )you require ((?:{_SPEC})(?: and (?!you |we )(?:{_SPEC}))*)")
+_NEEDS = re.compile(rf"({_SPEC}) depends on ({_SPEC})")
+
+
+def _version(flat: str, text: str) -> DependencyFault | None:
+    """A version that is not among those that there are; uv names them where they are few."""
+    only = _ONLY.search(flat)
+    if only is None:
+        return None
+    there = only.group(2) or only.group(3)
+    name = _name(only.group(1) or only.group(3))
+    asked = next((one for one in _required(flat) if _name(one) == name), "")
+    wants = next(((who, what) for who, what in _needs(flat) if _name(what) == name), None)
+    by = ""
+    if not asked and wants is not None:
+        by, asked = f", which {wants[0]} needs", wants[1]
+    listed = re.sub(rf"{re.escape(name)}(?=[=<>])", "", " ".join(there.split())).removeprefix("==").rstrip(".,")
+    listed = ", ".join(one.removeprefix("==") for one in listed.split(" ")[:12])
+    return DependencyFault(
+        f"there is no {asked or f'such version of {name}'}{by}; there is {name} {listed}",
+        cause="version",
+        remedy="choose a version that there is",
+        package=asked or name,
+        text=text,
+    )
+
+
+def _name(spec: str) -> str:
+    return re.split(r"[=<>!~\[]", spec)[0]
+
+
+def _needs(flat: str) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((who, what.rstrip(".,:;")) for who, what in _NEEDS.findall(flat)))
+
+
+def _required(flat: str) -> list[str]:
+    """What the declaration itself asks for, as uv says it."""
+    found = (one.rstrip(".,:;") for group in _REQUIRED.findall(flat) for one in group.split(" and "))
+    return list(dict.fromkeys(one for one in found if one))
+
+
 def _conflict(flat: str) -> str:
-    names = list(dict.fromkeys(re.findall(r"(?:require|depends? on) ([A-Za-z0-9][\w.-]*(?:[=<>!~]=?[^\s,]+)?)", flat)))
-    listed = f": {', '.join(names[:4])}" if names else ""
-    return f"the requirements contradict each other{listed}"
+    """Who needs what, and what is asked for beside it; each once."""
+    needs = _needs(flat)
+    asked = [one for one in _required(flat) if one not in (who for who, _ in needs)]
+    said = [f"{who} needs {what}" for who, what in needs[:3]]
+    if asked:
+        said.append(f"{' and '.join(asked[:3])} {'is' if len(asked) == 1 else 'are'} asked for")
+    return "the requirements contradict each other" + (f": {', and '.join(said)}" if said else "")
 
 
-def _network(flat: str, outcome: RunOutcome, text: str) -> DependencyFault:
+def _network(recipe: Recipe, flat: str, outcome: RunOutcome, text: str) -> DependencyFault:
     fetched = _FETCHED.search(flat)
     where = fetched.group(1).split("?")[0] if fetched else "the package index"
     if outcome.denied_hosts:
-        targets = ", ".join(outcome.denied_hosts[:4])
+        message, remedy = refused(recipe.hosts, outcome)
         return DependencyFault(
-            f"the package index was not reached: {targets} was refused",
+            message,
             cause="network",
-            remedy="an address that is not public is opened by policy.allowCidrs, another host by dependencies.indexes",
+            remedy=remedy,
             text=text,
             denied=outcome.denied_hosts,
         )

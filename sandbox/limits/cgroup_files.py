@@ -32,6 +32,14 @@ class Unusable(Exception):  # noqa: N818 - an outcome
         """It was this process that had no descriptors or memory left; groups are as good as before."""
 
 
+class Used(msgspec.Struct, frozen=True):
+    """What a group has used: processor time in milliseconds, and the most memory that it held, files of a tmpfs, caches
+    and the kernel's own included. 0 where the kernel does not tell."""
+
+    cpu_ms: float = 0.0
+    peak_bytes: int = 0
+
+
 class Bounds(msgspec.Struct, frozen=True):
     """What a group may hold: bytes of memory of every kind, and tasks."""
 

@@ -12,13 +12,14 @@ import contextlib
 import itertools
 import os
 import secrets
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 
 from tamis.sandbox.classify import Pressure
 from tamis.sandbox.limits.cgroup_files import (
     Bounds,
     Files,
     Unusable,
+    Used,
     check_own,
     fields,
     make_folder,
@@ -28,8 +29,14 @@ from tamis.sandbox.limits.cgroup_files import (
     sweep,
 )
 
-_DELEGATE = "have root make you a folder with tasks of your own in the memory and the pids hierarchy, and start in it"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_IN_FLIGHT = 64 * _PAGE * ((os.cpu_count() or 1) + 1)
+"""What the kernel may have taken and not given yet when it refuses: it charges 64 pages at once for each processor."""
+
+
+def _number(text: str) -> int:
+    text = text.strip()
+    return int(text) if text.isdigit() else 0
 
 
 class Tree:
@@ -87,6 +94,15 @@ class Tree:
             raise failed
 
 
+def _delegate(homes: Iterable[str]) -> str:
+    """What root and the user type to have groups of the user's own; a process may move itself into what its user may write."""
+    own = " ".join(f"{home}/tamis" for home in homes)
+    return (
+        f"as root `mkdir {own} && chown -R {os.geteuid()} {own}`, then start it from a shell of yours in which you typed"
+        f" `for group in {own}; do echo $$ > $group/tasks; done`"
+    )
+
+
 def open_tree(homes: dict[str, str], files: Files | None = None, pid: int | None = None) -> Tree:
     """A tree below this process's own groups `{"memory": folder, "pids": folder}`. Raises `Unusable`."""
     files = files or Files()
@@ -94,7 +110,7 @@ def open_tree(homes: dict[str, str], files: Files | None = None, pid: int | None
     for home in homes.values():
         check_own(files, home, os.getpid() if pid is None else pid)
         if not os.access(f"{home}/tasks", os.W_OK):
-            raise Unusable(f"{home} may not be written", _DELEGATE)
+            raise Unusable(f"{home} may not be written", _delegate(homes.values()))
     sweep(files, tuple(homes.values()))
     name, lock = make_folder(files, homes.values())
     try:
@@ -180,15 +196,30 @@ class Group:
     def held_bytes(self) -> int:
         """Anonymous memory, shared memory with a tmpfs among it, and what waits in network sockets."""
         held = fields(self._read(self._memory, "memory.stat"))
-        sockets = self._read(self._memory, "memory.kmem.tcp.usage_in_bytes").strip()
-        return held.get("rss", 0) + held.get("shmem", 0) + (int(sockets) if sockets.isdigit() else 0)
+        sockets = _number(self._read(self._memory, "memory.kmem.tcp.usage_in_bytes"))
+        return held.get("rss", 0) + held.get("shmem", 0) + sockets
+
+    def used(self) -> Used:
+        """What it has used; processor time is another hierarchy, which it is not in."""
+        return Used(peak_bytes=_number(self._read(self._memory, "memory.max_usage_in_bytes")))
 
     def pressure(self) -> Pressure:
         """Which limits were met so far."""
         kills = fields(self._read(self._memory, "memory.oom_control")).get("oom_kill", 0)
-        fails = self._read(self._memory, "memory.failcnt").strip()
         forks = fields(self._read(self._pids, "pids.events")).get("max", 0)
-        return Pressure(oom_kills=kills, at_limit=fails.isdigit() and int(fails) > 0, refused_forks=forks)
+        return Pressure(oom_kills=kills, at_limit=kills > 0 and self._was_full(), refused_forks=forks)
+
+    def _was_full(self) -> bool:
+        """Whether its memory met its limit. Newer kernels leave both counts of refusals at 0, so what was held at most
+        tells as well; where swap is counted, that counter is asked first and with equal limits alone refuses."""
+        limit = self._bounds.memory_bytes
+        full = limit - min(_IN_FLIGHT, limit // 16)
+        for name in ("memory", "memory.memsw"):
+            if _number(self._read(self._memory, f"{name}.failcnt")) > 0:
+                return True
+            if _number(self._read(self._memory, f"{name}.max_usage_in_bytes")) >= full:
+                return True
+        return False
 
     def _read(self, group: str, name: str) -> str:
         try:

@@ -18,6 +18,7 @@ from tamis.sandbox.limits.cgroup_files import (
     Bounds,
     Files,
     Unusable,
+    Used,
     check_own,
     fields,
     make_folder,
@@ -242,6 +243,12 @@ class Group:
         """Anonymous memory, shared memory with a tmpfs among it, and what waits in network sockets."""
         held = fields(self._read("memory.stat"))
         return held.get("anon", 0) + held.get("shmem", 0) + held.get("sock", 0)
+
+    def used(self) -> Used:
+        """What it has used; the peak is told from Linux 5.19 on."""
+        peak = self._read("memory.peak").strip()
+        cpu = fields(self._read("cpu.stat")).get("usage_usec", 0)
+        return Used(cpu_ms=cpu / 1000, peak_bytes=int(peak) if peak.isdigit() else 0)
 
     def pressure(self) -> Pressure:
         """Which limits were met so far."""

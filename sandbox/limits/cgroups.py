@@ -24,7 +24,7 @@ import msgspec
 from tamis.sandbox import lifeline
 from tamis.sandbox.classify import Pressure
 from tamis.sandbox.job import MIB, SHM_BYTES
-from tamis.sandbox.limits.cgroup_files import Bounds, Places, Unusable, own_places
+from tamis.sandbox.limits.cgroup_files import Bounds, Places, Unusable, Used, own_places
 from tamis.sandbox.model import Limits, Unavailable
 
 OWN_BYTES = 16 * MIB
@@ -54,6 +54,10 @@ class Group(Protocol):
     def held_bytes(self) -> int:
         """Anonymous and shared memory of the run, files of a tmpfs among it, and what waits in network sockets; no
         caches. 0 when it cannot be read."""
+        ...
+
+    def used(self) -> Used:
+        """What it has used so far."""
         ...
 
     def pressure(self) -> Pressure:

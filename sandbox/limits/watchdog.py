@@ -97,7 +97,7 @@ def _writable(init_pid: int, places: Mapping[str, int]) -> list[os.statvfs_resul
     return found
 
 
-def _cpu_ms(pids: Sequence[int]) -> float:
+def cpu_ms_of(pids: Sequence[int]) -> float:
     """Processor time of processes and of those of their children that have ended."""
     ticks = 0
     for pid in pids:
@@ -153,7 +153,7 @@ async def _sample(look: Look, usage: Usage, uncounted: Uncounted | None) -> Lite
     else:
         total = _held_by_processes(look, usage, uncounted, pids[1:])
     usage.rss_bytes = max(usage.rss_bytes, total)
-    usage.cpu_ms = max(usage.cpu_ms, _cpu_ms(pids))
+    usage.cpu_ms = max(usage.cpu_ms, cpu_ms_of(pids))
     if look.group is not None and look.group.pressure().oom_kills:
         return "oom"
     if total > look.memory_bytes and await _still(look):

@@ -164,7 +164,7 @@ class Egress:
             await self._forward(client, request)
         except Refused as refusal:
             self._note(_ACTIONS[refusal.status], request, refusal.reason, refusal.address)
-            await self._refuse(client, refusal.status, request, refusal.reason)
+            await self._refuse(client, refusal.status, request, refusal.told)
         except RequestError as error:
             self._note("deny", request, str(error))
             await self._refuse(client, 400, request, str(error))

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
 from typing import Final
 
-from tamis.sandbox.network.hosts import address_allowed, host_address, parse_cidr, parse_pins
+from tamis.sandbox.network.hosts import address_allowed, host_address, parse_cidr, parse_pins, ranges_to_open
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 """Looks a name up: (host, port) to IP addresses as text. OSError when the name has none."""
@@ -23,13 +23,17 @@ _LOOKUPS: Final = 4  # at a time
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not an error
-    """What the proxy answers instead: an HTTP status, a reason, and the address that was refused, if one was."""
+    """What the proxy answers instead: an HTTP status, a reason, and the address that was refused, if one was.
 
-    def __init__(self, status: int, reason: str, address: str = "") -> None:
+    `told` is what the run itself hears, where that is less than the reason.
+    """
+
+    def __init__(self, status: int, reason: str, address: str = "", told: str = "") -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
         self.address = address
+        self.told = told or reason
 
 
 class Addresses:
@@ -70,11 +74,22 @@ class Addresses:
         public = [address for address in dict.fromkeys(found) if address_allowed(address, self._networks)]
         allowed = [address for address in public if not is_own(address) or self._opened(address)]
         if not allowed:
-            how = "is pinned to an address that is" if pinned is not None else "leads only to addresses that are"
             what = "this machine's own" if public else "not public"
-            reason = f"{host} {how} {what}; an operator can open a range with allowCidrs"
-            raise Refused(403, reason, found[0])
+            told = f"{host} leads only to addresses that are {what}; the operator can open one with policy.allowCidrs"
+            reason = self._reason(host, found[0], what) or told
+            raise Refused(403, reason, found[0], told)
         return allowed[:_MAX_ADDRESSES]
+
+    def _reason(self, host: str, address: str, what: str) -> str:
+        """What keeps an address closed, for the operator; empty where it is none or no range opens it."""
+        missing = ranges_to_open(address, self._networks)
+        if not missing:
+            return ""
+        pinned = " (pinned)" if host in self._pins else ""
+        at = f"{host} is" if host_address(host) is not None else f"{host} is at {address}{pinned}, which is"
+        listed = ", ".join(f'"{text}"' for text in missing)
+        how = f"by adding {listed} to policy.allowCidrs" if self._networks else f"with policy.allowCidrs = [{listed}]"
+        return f"{at} {what}; the operator can open it {how}"
 
     def _opened(self, address: str) -> bool:
         return any(ip_address(address) in network for network in self._networks)

@@ -127,11 +127,14 @@ def with_contacts(outcome: RunOutcome, egress: Egress) -> RunOutcome:
     denials = tuple(Denial(target, reason) for target, reason in egress.denials.items())
     if denials and outcome.kind == "error":
         named = ", ".join(denial.target for denial in denials[:5])
+        host, _, port = denials[0].target.rpartition(":")
+        granted = egress.rules.decide(host, int(port)).allowed
         outcome = msgspec.structs.replace(
             outcome,
             error_type="SecurityError",
             message=f"{outcome.message}, after it was refused {named}: {denials[0].reason}",
-            remedy="allowHosts of the tool and of the policy must both open it",
+            # what is refused for another cause than its name says in its reason what helps
+            remedy="" if granted else "allowHosts of the tool and of the policy must both open it",
         )
     return msgspec.structs.replace(
         outcome,

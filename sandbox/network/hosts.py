@@ -20,6 +20,7 @@ Port = int | Literal["*"] | None
 """A port number, ``"*"`` for every port, or None for the web ports 80 and 443."""
 
 WEB_PORTS: Final = (80, 443)
+_NEAR: Final = frozenset(("localhost", "127.0.0.1", "[::1]"))
 _MAX_HOST: Final = 512  # before IDNA; the canonical form has at most 253 characters (RFC 1035)
 
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
@@ -311,6 +312,43 @@ def intersect(
     return tuple(granted), tuple(refused)
 
 
+def refusal_of(policy: Sequence[Rule], requested: Rule, allow_cidrs: Sequence[str | Network] = ()) -> str:
+    """Why nothing of a request is open under the operator's rules, and the rule that would open it."""
+    hosts = [rule for rule in policy if _narrow_host(rule, requested, allow_cidrs) is not None]
+    if hosts:
+        shown = ", ".join(f"'{rule.text}'" for rule in hosts[:4])
+        ports = (
+            ""
+            if any(rule.port is not None for rule in hosts)
+            else f", which means ports {WEB_PORTS[0]} and {WEB_PORTS[1]}"
+        )
+        return (
+            f"policy.allowHosts in tamis.toml opens this host, but not this port: it has {shown}{ports};"
+            f" '{requested.text}' there would open it"
+        )
+    address = host_address(requested.host) if requested.kind == "address" else None
+    if address is not None and any(
+        rule.kind == "public" and narrow(rule, requested, [ip_network(address)]) for rule in policy
+    ):
+        return (
+            f"'*' in policy.allowHosts in tamis.toml means public hosts, and {address} is not public;"
+            f' policy.allowCidrs = ["{ip_network(address)}"] would open it'
+        )
+    return f"policy.allowHosts in tamis.toml does not open this host; '{requested.text}' there would"
+
+
+def loopback_fault(requested: Rule) -> str:
+    """Why a request for loopback opens nothing, or an empty text: clients do not send it to the proxy (`NO_PROXY`)."""
+    if requested.host not in _NEAR and not requested.host.endswith(".localhost"):
+        return ""
+    address = "::1" if requested.host == "[::1]" else "127.0.0.1"
+    return (
+        f"{requested.host} is the sandbox itself there, so it needs no grant; a server of this machine is reached by a"
+        f' pinned name: policy.pin = {{ "host.test" = "{address}" }} and policy.allowCidrs = ["{ip_network(address)}"],'
+        " with that name in both allowHosts"
+    )
+
+
 # The IANA special-purpose registries. Own tables, because `ipaddress.is_global` differs between releases of Python.
 _NOT_PUBLIC_V4: Final = tuple(
     IPv4Network(text)
@@ -440,6 +478,20 @@ def address_allowed(ip: str | Address, allow_cidrs: Sequence[str | Network] = ()
         return False
     networks = [parse_cidr(entry) if isinstance(entry, str) else entry for entry in allow_cidrs]
     return _allowed(address, networks)
+
+
+def ranges_to_open(ip: str, allow_cidrs: Sequence[Network] = ()) -> list[str]:
+    """The smallest ranges that the operator would have to add for this address to be dialled; none where none helps."""
+    try:
+        address = ip_address(ip)
+    except ValueError:
+        return []
+    if isinstance(address, IPv6Address) and address.scope_id is not None:
+        return []
+    carried = _carried_ipv4(address) if isinstance(address, IPv6Address) else None
+    wanted = [address, *([carried] if carried is not None else [])]
+    opened = [network for network in allow_cidrs if network.num_addresses == 1]
+    return [str(ip_network(each)) for each in wanted if ip_network(each) not in opened]
 
 
 def _allowed(address: Address, networks: Sequence[Network]) -> bool:

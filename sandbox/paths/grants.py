@@ -81,11 +81,11 @@ def never_shown(path: str) -> str:
     The places of the system, secrets by name, the user's home and what is above it, and any folder that holds an account's secrets.
     """
     home = os.path.expanduser("~")
-    if any(_inside(path, place) for place in _NEVER) or path in _NEVER_ITSELF or _inside(home, path):
+    if _inside(home, path):
         return f"{path} is never shown to a tool"
-    secret = next((name for name in path.split("/") if name in _SECRET_NAMES), None)
-    if secret is not None:
-        return f"{path} holds secrets ({secret}) and is never shown to a tool"
+    named = _never_by_name(path)
+    if named:
+        return named
     # a home that no account names: a backup, another machine's disk
     marked = next((name for name in _HOME_MARKS if os.path.lexists(f"{path}/{name}")), None)
     if marked is not None:
@@ -94,6 +94,13 @@ def never_shown(path: str) -> str:
     if held is not None:
         return f"{path} holds secrets ({held}) and is never shown to a tool"
     return ""
+
+
+def _never_by_name(path: str) -> str:
+    if any(_inside(path, place) for place in _NEVER) or path in _NEVER_ITSELF:
+        return f"{path} is never shown to a tool"
+    secret = next((name for name in path.split("/") if name in _SECRET_NAMES), None)
+    return f"{path} holds secrets ({secret}) and is never shown to a tool" if secret is not None else ""
 
 
 @functools.lru_cache(maxsize=8)
@@ -116,11 +123,19 @@ def closed(path: str, folder: str, *, writable: bool) -> str:
     reason = never_shown(path)
     if reason or (folder and _inside(path, folder)):
         return reason
+    return _place_fault(path, writable=writable)
+
+
+def closed_by_name(path: str, *, writable: bool) -> str:
+    """The part of `closed` that holds for every tool and machine: nothing is looked up."""
+    return _never_by_name(path) or _place_fault(path, writable=writable)
+
+
+def _place_fault(path: str, *, writable: bool) -> str:
     if writable and _is_systems(path):
         return f"{path} belongs to the system and is never written by a tool"
-    if any(_inside(path, place) for place in (*_OCCUPIED, "/tool", "/env")):
-        return f"nothing can be shown at {path}"
-    return ""
+    held = next((place for place in (*_OCCUPIED, "/tool", "/env") if _inside(path, place)), None)
+    return f"nothing can be shown at {path}: the sandbox has a {held} of its own" if held else ""
 
 
 def _check_source(path: str, *, writable: bool) -> None:

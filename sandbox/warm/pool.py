@@ -12,7 +12,8 @@ import contextlib
 import os
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from typing import Protocol
 
 import msgspec
 
@@ -61,15 +62,33 @@ class PoolMetrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     memory_bytes: int = 0
 
 
+class Held(Protocol):
+    """What keeps a thing that a waiting sandbox shows from being removed."""
+
+    def close(self) -> None:
+        """It is not shown any more."""
+        ...
+
+
+Hold = Callable[[], Held | None]
+
+
 class _Waiting:
     """One sandbox from its start until it waits, and then until it is taken or thrown away."""
 
-    def __init__(self, shape_key: str) -> None:
+    def __init__(self, shape_key: str, held: Held | None = None) -> None:
         self.shape = shape_key
+        self.held = held
         self.key = ""
         self.standing: Standing | None = None
         self.claimed = False
         self.timer: asyncio.TimerHandle | None = None
+
+    def let_go(self) -> None:
+        """It waits no more: whoever took it holds what it shows, or nobody needs it."""
+        held, self.held = self.held, None
+        if held is not None:
+            held.close()
 
 
 class _Demand:
@@ -113,10 +132,15 @@ class Pool:
         request: RunRequest,
         *,
         generation: str = "",
+        hold: Hold | None = None,
         on_output: OnOutput | None = None,
         cancelled: asyncio.Event | None = None,
     ) -> RunOutcome:
-        """As `runner.run`. A sandbox that was started under another `generation` is never used."""
+        """As `runner.run`. A sandbox that was started under another `generation` is never used.
+
+        `hold` is asked, before this returns, for each sandbox that will wait: what it gives is closed when that one does
+        not wait any more.
+        """
         loop = asyncio.get_running_loop()
         self._loop = self._loop or loop
         if self._closed or loop is not self._loop or not may_wait(request):
@@ -133,7 +157,7 @@ class Pool:
             taking.end()
         self._counts["hits" if outcome.sandbox.warm else "misses"] += 1
         if outcome.kind not in ("refused", "unavailable"):
-            self._refill(request, wanted, generation, demand)
+            self._refill(request, wanted, generation, demand, hold)
         return outcome
 
     def metrics(self) -> PoolMetrics:
@@ -206,6 +230,7 @@ class Pool:
             self._discard(waiting, "died")
         else:
             self._forget(waiting)
+            waiting.let_go()
             return standing
         return None
 
@@ -228,19 +253,32 @@ class Pool:
         task = asyncio.get_running_loop().create_task(standing.discard())
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
+        held, waiting.held = waiting.held, None
+        if held is not None:
+            task.add_done_callback(lambda _: held.close())
 
-    def _refill(self, request: RunRequest, wanted: str, generation: str, demand: _Demand) -> None:
+    def _refill(
+        self, request: RunRequest, wanted: str, generation: str, demand: _Demand, hold: Hold | None = None
+    ) -> None:
         if self._closed or self._running >= BUSY_RUNS:
             return
         now = time.monotonic()
         there = [*self._idle.values(), *self._starting]
         have = sum(waiting.shape == wanted and not waiting.claimed for waiting in there)
         for _ in range(demand.wanted(now, eager=self.settings.eager) - have):
-            waiting = _Waiting(wanted)
+            try:
+                waiting = _Waiting(wanted, hold() if hold is not None else None)
+            except OSError:  # what it would show cannot be held: nothing is started early
+                return
             task = asyncio.get_running_loop().create_task(self._start(request, waiting, generation, demand))
             self._starting[waiting] = task
             # also when it is cancelled before it began
-            task.add_done_callback(lambda _, waiting=waiting: self._starting.pop(waiting, None))
+            task.add_done_callback(lambda _, waiting=waiting: self._started(waiting))
+
+    def _started(self, waiting: _Waiting) -> None:
+        self._starting.pop(waiting, None)
+        if id(waiting) not in self._idle:
+            waiting.let_go()
 
     async def _start(self, request: RunRequest, waiting: _Waiting, generation: str, demand: _Demand) -> None:
         parking = _Parking(waiting, generation)

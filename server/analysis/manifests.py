@@ -11,6 +11,7 @@ from tamis.protocols.positions import Span
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.answers import Related
 from tamis.server.analysis.snapshot import Snapshot
+from tamis.server.runtime.path_grants import never_granted
 
 SCHEMA_CODES = frozenset(
     {
@@ -41,6 +42,7 @@ def manifest_findings(snapshot: Snapshot) -> Findings:
         for diag in snapshot.manifest.diagnostics
         if snapshot.settings.schema_diagnostics or diag.code not in SCHEMA_CODES
     ]
+    found += _paths(snapshot)
     found += _script(snapshot)
     found += _twins(snapshot)
     return found
@@ -56,6 +58,22 @@ def _value_span(snapshot: Snapshot, pointer: str) -> Span | None:
 def _text(snapshot: Snapshot, pointer: str) -> str:
     node = snapshot.manifest.tree.node_at(pointer)
     return node.value if node is not None and isinstance(node.value, str) else ""
+
+
+def _paths(snapshot: Snapshot) -> Findings:
+    """Path patterns that no policy can grant: the tool is registered, and runs without them."""
+    said = {diag.span for diag in snapshot.manifest.diagnostics if diag.code == "MF512"}
+    folder = posixpath.dirname(snapshot.path)
+    found: Findings = []
+    for name in ("allowRead", "allowWrite"):
+        node = snapshot.manifest.tree.node_at(f"/securityContext/fileAccess/{name}")
+        for item in node.items if node is not None else ():
+            if not isinstance(item.value, str) or item.span in said or item.value.startswith("fam://"):
+                continue
+            reason = never_granted(item.value, folder, writable=name == "allowWrite")
+            if reason:
+                found.append((Diag("MF512", item.span, {"v": item.value, "reason": reason}, severity="warning"), ()))
+    return found
 
 
 def _script(snapshot: Snapshot) -> Findings:

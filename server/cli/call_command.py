@@ -56,6 +56,7 @@ async def _run(arguments: argparse.Namespace, root: str, args: dict[str, Any]) -
     from tamis.server.cli.interrupts import cancel_on_interrupt
     from tamis.server.runtime.calls import CallRequest
     from tamis.server.runtime.execute import execute
+    from tamis.server.runtime.judge import UNSANDBOXED
     from tamis.server.runtime.runtime import Runtime
     from tamis.server.runtime.trail import Caller
 
@@ -89,6 +90,11 @@ async def _run(arguments: argparse.Namespace, root: str, args: dict[str, Any]) -
             sys.stderr.write(line + "\n")
         if result.error and result.error.type == "UnknownTool":
             warn("`tamis list` shows the registered tools")
+        if result.status == "approvalUnavailable":
+            warn("there is no terminal to ask on; --yes runs the tool without asking, within the policy")
+        # a value on standard output does not say it; an observation does (interface, Running)
+        if result.status == "success" and result.sandbox is not None and result.sandbox.backend == UNSANDBOXED:
+            warn(f"no sandbox held this run of {result.tool_id}")
         for denied in result.permissions.denied:
             warn(f"not granted: {denied.kind} {denied.value}: {denied.reason}")
     return exit_code([result])

@@ -35,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     from tamis.server.runtime.checkables import find_checkables
     from tamis.server.runtime.config import find_root
+    from tamis.server.runtime.loader import SUFFIX
     from tamis.server.runtime.runtime import Runtime
 
     runtimes: dict[Path, Runtime] = {}
@@ -54,6 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
         (file.path, file.text, _findings(file.path, file.text, runtime_of(file.path), arguments.strict))
         for file in files
     ]
+    for own in {id(runtime): runtime for runtime in map(runtime_of, (file.path for file in files))}.values():
+        report.extend(_packages({os.path.realpath(file.path) for file in files if file.path.endswith(SUFFIX)}, own))
     report.extend((problem.path, "", [_unreadable(problem.message)]) for problem in problems)
     report.sort(key=lambda entry: entry[0])
     levels = [finding.severity for _, _, findings in report for finding in findings]
@@ -80,6 +83,25 @@ def _findings(path: str, text: str, runtime: Runtime, strict: bool) -> list[Find
         strict=strict,
     )
     return diagnose(Snapshot(path, kind, text, runtime.registry, folder=folder, settings=settings))
+
+
+def _packages(manifests: set[str], runtime: Runtime) -> Report:
+    """What is wrong with the packages that the scripts of these manifests declare, at the file that declares them."""
+    from tamis.protocols.model import Diag
+    from tamis.server.analysis.diagnostics import to_finding
+    from tamis.server.runtime.checkables import find_checkables
+    from tamis.server.runtime.dependencies import tools_with_scripts, unusable
+
+    found: Report = []
+    for tool, handler in tools_with_scripts(runtime.registry):
+        wrong = unusable(tool, handler, runtime.settings) if os.path.realpath(tool.path) in manifests else None
+        if wrong is not None:
+            read, _ = find_checkables([Path(wrong.path)])
+            text = read[0].text if read else ""
+            start = sum(len(line) for line in text.splitlines(keepends=True)[: max(0, wrong.line - 1)])
+            args: dict[str, str | int] = {"v": f"'{tool.tool_id}'", "reason": wrong.reason}
+            found.append((wrong.path, text, [to_finding(Diag("MF543", (start, start), args))]))
+    return found
 
 
 def _unreadable(message: str) -> Finding:

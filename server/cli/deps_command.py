@@ -106,7 +106,8 @@ async def _install(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], 
             if done.error.details and done.error.details.text:
                 sys.stderr.write("".join(f"    {line}\n" for line in done.error.details.text.splitlines()[-12:]))
         elif not as_json:
-            print(f"{tool.tool_id}: {done.packages} packages ready, {_size(done.bytes)} ({done.form})")
+            packages = f"{done.packages} package{'' if done.packages == 1 else 's'}"
+            print(f"{tool.tool_id}: {packages} ready, {_size(done.bytes)} ({done.form})")
     if as_json:
         print_json({"tools": results})
     elif not results:
@@ -129,22 +130,26 @@ class _Shown:
 
 
 def _check(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, as_json: bool) -> int:
-    from tamis.server.runtime.dependencies import look_at
+    from tamis.server.runtime.dependencies import look_at, unreached_hosts
 
-    found = [look_at(tool, handler, runtime.settings) for tool, handler in chosen]
-    declared = [one for one in found if one.form or one.problem]
+    found = [look_at(tool, handler, runtime.settings, runtime.registry) for tool, handler in chosen]
+    declared = [one for one in found if one.form or one.problem or one.findings]
     code = 1 if any(one.problem for one in declared) else 0
+    unreached = unreached_hosts(declared, runtime.settings)
     if as_json:
-        print_json({"tools": declared})
+        print_json({"tools": declared, "unreached": unreached})
         return code
     for one in declared:
         state = "installed" if one.ready else "not installed yet"
-        print(f"{one.tool_id}: {one.form}, {state}" if one.form else f"{one.tool_id}: cannot be used")
+        nothing = "cannot be used" if one.problem else "declares no packages"
+        print(f"{one.tool_id}: {one.form}, {state}" if one.form else f"{one.tool_id}: {nothing}")
         if one.problem:
             print(f"  error: {one.problem}" + (f"; fix: {one.remedy}" if one.remedy else ""))
         for finding in one.findings:
             place = f"{finding.file}:{finding.line}" if finding.line else finding.file
             print(f"  warning: {place}: {finding.message}")
+    for host in unreached:
+        print(f"warning: {host.reason}; fix: {host.remedy}")
     if not declared:
         print("no tool declares dependencies")
     return code

@@ -53,7 +53,8 @@ def main(argv: list[str] | None = None) -> int:
     )
     module.add_arguments(parser)
     try:
-        arguments = parser.parse_args(words[1:])
+        # options may stand anywhere, also between a verb and what it is about
+        arguments = parser.parse_intermixed_args(words[1:])
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
     return int(module.run(arguments))

@@ -6,8 +6,10 @@ environment is built, nor faces.
 
 from __future__ import annotations
 
+import os
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from tamis.sandbox.environments.model import DependencyFault, Finding, Options, Recipe
+    from tamis.sandbox.environments.reach import Unreached
     from tamis.sandbox.environments.store import Entry, Lease, Pruned
 
 FOLDER = "environments"
@@ -41,6 +44,10 @@ class Prepared:
     def __init__(self, environment: Environment | None = None, lease: Lease | None = None) -> None:
         self.environment = environment
         self._lease = lease
+
+    def hold(self) -> Lease | None:
+        """The environment held once more, for a sandbox that goes on showing it after this run."""
+        return self._lease.again() if self._lease is not None else None
 
     def __enter__(self) -> Prepared:
         return self
@@ -138,6 +145,8 @@ class ToolDependencies(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     form: str = ""
     key: str = ""
     ready: bool = False
+    hosts: tuple[str, ...] = ()
+    """`host:port` of the indexes that an installation asks."""
     findings: tuple[Finding, ...] = ()
     problem: str = ""
     remedy: str = ""
@@ -153,8 +162,13 @@ def tools_with_scripts(registry: Registry) -> list[tuple[Tool, ExternalScript]]:
     return found
 
 
-def look_at(tool: Tool, handler: ExternalScript, settings: Settings) -> ToolDependencies:
-    """What a tool declares, and whether it is installed; runs and installs nothing, never raises."""
+def look_at(
+    tool: Tool, handler: ExternalScript, settings: Settings, registry: Registry | None = None
+) -> ToolDependencies:
+    """What a tool declares, and whether it is installed; runs and installs nothing, never raises.
+
+    With a ``registry`` also what the manifest's ``dependencies`` names in vain: they are tools, not packages.
+    """
     from tamis.sandbox.environments.model import DependencyFault
     from tamis.sandbox.environments.prepare import recipe_for
     from tamis.sandbox.environments.store import Store
@@ -162,6 +176,8 @@ def look_at(tool: Tool, handler: ExternalScript, settings: Settings) -> ToolDepe
     manifest = tool.manifest
     said: dict[str, Any] = {"tool_id": tool.tool_id, "version": manifest.version}
     options = options_of(settings, manifest)
+    absent = _absent_tools(tool, handler, registry)
+    said["findings"] = absent
     try:
         made = recipe_for(tool.folder, handler.script_path, built_in(handler.language), options)
     except DependencyFault as fault:
@@ -174,7 +190,72 @@ def look_at(tool: Tool, handler: ExternalScript, settings: Settings) -> ToolDepe
         return ToolDependencies(**said)
     recipe: Recipe = made[1]
     ready = Store(options.store).has(recipe.key)
-    return ToolDependencies(**said, form=recipe.form, key=recipe.key, ready=ready, findings=recipe.findings)
+    said["findings"] = (*absent, *recipe.findings)
+    return ToolDependencies(**said, form=recipe.form, key=recipe.key, ready=ready, hosts=recipe.hosts)
+
+
+def _absent_tools(tool: Tool, handler: ExternalScript, registry: Registry | None) -> tuple[Finding, ...]:
+    from tamis.sandbox.environments.model import Finding
+
+    if registry is None:
+        return ()
+    file = "requirements.txt" if handler.language == "python" else "package.json"
+    return tuple(
+        Finding(
+            os.path.basename(tool.path),
+            0,
+            f"'{plain(name)}' in dependencies is no registered tool; packages of a script go into {file} beside it",
+        )
+        for name in tool.manifest.dependencies
+        if registry.get(name, None) is None
+    )
+
+
+def unreached_hosts(looked: Sequence[ToolDependencies], settings: Settings) -> tuple[Unreached, ...]:
+    """The index hosts of what is not installed yet that would not be reached; looks their names up, within some seconds."""
+    hosts = tuple(dict.fromkeys(host for one in looked if not one.ready for host in one.hosts))
+    if not hosts:
+        return ()
+    import asyncio
+
+    from tamis.sandbox.environments.reach import unreached
+
+    return asyncio.run(unreached(hosts, options_of(settings)))
+
+
+class Unusable(msgspec.Struct, frozen=True):
+    """A declaration that no installation will accept. ``path`` is the file that says it, ``line`` one-based, 0 for all of it."""
+
+    path: str
+    line: int
+    reason: str
+
+
+def unusable(tool: Tool, handler: ExternalScript, settings: Settings) -> Unusable | None:
+    """What is wrong with the files beside a tool's script, if anything is; installs nothing, never raises.
+
+    What only this machine lacks (an installer, an interpreter) is nothing of the files'.
+    """
+    from tamis.sandbox.environments.model import DependencyFault
+    from tamis.sandbox.environments.prepare import recipe_for
+
+    options = options_of(settings, tool.manifest)
+    try:
+        recipe_for(tool.folder, handler.script_path, built_in(handler.language), options)
+    except DependencyFault as fault:
+        if fault.cause not in ("declaration", "refused", "source"):
+            return None
+        found = re.match(r"([^\s:]+)(?::(\d+))?(?::\d+)?:? ", fault.message)
+        path = os.path.join(tool.folder, os.path.dirname(handler.script_path), found.group(1) if found else "")
+        if found is None or not os.path.lexists(path) or os.path.isdir(path):
+            if fault.cause != "declaration":
+                return None  # it is about the indexes of this machine
+            path, found = tool.path, None
+        reason = f"{fault.message}; fix: {fault.remedy}" if fault.remedy else fault.message
+        return Unusable(os.path.normpath(path), int((found and found.group(2)) or 0), plain(reason))
+    except (PathRefused, OSError):
+        return None  # the script itself has a finding
+    return None
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import Any
 
 from tamis.protocols.manifest.reading import LANGUAGES, ExternalScript
 from tamis.server.runtime.health import audit_state
-from tamis.server.runtime.interpreters import describe, interpreters_of, missing_for, outdated
+from tamis.server.runtime.interpreters import describe, interpreters_of, missing_for, missing_runtime, outdated
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.sandbox_checks import State, check, folder_checks, installer_checks, sandbox_checks
 
@@ -21,6 +22,7 @@ def examine(runtime: Runtime) -> dict[str, Any]:
         *_configuration(runtime),
         *folder_checks(),
         _audit(runtime),
+        *_roots(runtime),
         *_tools(runtime),
         *_dependencies(runtime),
     ]
@@ -50,7 +52,7 @@ def _dependencies(runtime: Runtime) -> list[dict[str, Any]]:
 
     checks: list[dict[str, Any]] = []
     for tool, handler in tools_with_scripts(runtime.registry):
-        looked = look_at(tool, handler, runtime.settings)
+        looked = look_at(tool, handler, runtime.settings, runtime.registry)
         if looked.problem:
             checks.append(check("dependencies", "warning", f"{tool.tool_id}: {looked.problem}", looked.remedy))
         for one in looked.findings:
@@ -131,6 +133,23 @@ def _policy_problems(runtime: Runtime) -> list[str]:
     return problems
 
 
+def _roots(runtime: Runtime) -> list[dict[str, Any]]:
+    """Roots of the policy that grant nothing because they are not there, or that hold every file of the machine."""
+    checks: list[dict[str, Any]] = []
+    policy = runtime.settings.policy
+    for name, roots in (("readRoots", policy.read_roots), ("writeRoots", policy.write_roots)):
+        for root in roots:
+            if not root.startswith("/"):
+                continue  # an error of the configuration
+            if not os.path.exists(root):
+                text = f"policy.{name}: {root} is not there, so nothing below it is granted"
+                checks.append(check("policy", "warning", text, "make the folder, or take it out of tamis.toml"))
+            elif os.path.realpath(root) == "/":
+                text = f"policy.{name}: {root} opens the whole file system, but for what is closed to every tool"
+                checks.append(check("policy", "warning", text, "name the folders that tools need"))
+    return checks
+
+
 def _tools(runtime: Runtime) -> list[dict[str, Any]]:
     registry = runtime.registry
     checks = [check("tools", "ok", f"{len(registry.tools)} registered")]
@@ -139,8 +158,10 @@ def _tools(runtime: Runtime) -> list[dict[str, Any]]:
         checks.append(check("manifest", "error", f"{error.path}{place}: {error.message}", "mend or move the file"))
     checks.extend(check("manifest", "warning", f"{item.dropped}: {item.message}") for item in registry.conflicts)
     checks.extend(
-        check("tool", "warning", f"{tool.tool_id} is not available: {tool.reason}")
-        for tool in registry.tools
-        if not tool.available
+        check("tool", "warning", f"{tool.tool_id} is not available: {reason}")
+        for tool, reason in (
+            (tool, tool.reason or missing_runtime(tool.manifest, runtime.settings)) for tool in registry.tools
+        )
+        if reason
     )
     return checks

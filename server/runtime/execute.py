@@ -22,7 +22,8 @@ from tamis.server.runtime.approving import approved
 from tamis.server.runtime.calls import CallRequest, Stopped, Surroundings
 from tamis.server.runtime.checking import Checked, check_arguments, check_parsed, check_wire_call
 from tamis.server.runtime.interpreters import missing_runtime
-from tamis.server.runtime.judge import MAX_DENIED, UNSANDBOXED, failure, masked, received, secret_texts
+from tamis.server.runtime.judge import MAX_DENIED, UNSANDBOXED, failure, masked, received
+from tamis.server.runtime.masking import result_without, secret_texts
 from tamis.server.runtime.path_grants import Place, inside
 from tamis.server.runtime.permissions import Grant, grant
 from tamis.server.runtime.places import place_of
@@ -62,7 +63,7 @@ async def _once(request: CallRequest, around: Surroundings, attempts: int, trail
     except KeyReused:
         text = f"the request id '{plain(key)}' was used before with other content; use a new one"
         error = failure("ParameterValidationError", text, code="idempotencyMismatch")
-        return _observed(_blank(request, error), request, problems=True)
+        return _observed(_blank(request, error), request, trail, problems=True)
     if stored is not None:
         return msgspec.structs.replace(stored, call_id=request.call_id, replayed=True)
     try:
@@ -110,9 +111,21 @@ def _note_ended(result: ExecutionResult, trail: Trail) -> None:
         durationMs=result.duration_ms,
         attempts=result.attempts,
         usage=msgspec.to_builtins(result.usage) if result.attempts else None,
-        sandbox=msgspec.to_builtins(result.sandbox),
+        sandbox=_holding(result),
         replayed=result.replayed or None,
     )
+
+
+def _holding(result: ExecutionResult) -> dict[str, Any] | None:
+    """What held a run, with the layers that did not: those that did are nearly always all."""
+    info = result.sandbox
+    if info is None:
+        return None
+    from tamis.sandbox.job import LAYERS
+
+    told = {"backend": info.backend, "version": info.version, "warm": info.warm, "layers": len(info.layers)}
+    missing = [layer for layer in LAYERS if layer not in info.layers]
+    return told | ({"missing": missing} if missing and info.backend != UNSANDBOXED else {})
 
 
 def _note_abuse(result: ExecutionResult, around: Surroundings, trail: Trail) -> None:
@@ -146,9 +159,10 @@ def _blank(request: CallRequest, error: ExecutionError) -> ExecutionResult:
     return result
 
 
-def _observed(result: ExecutionResult, request: CallRequest, *, problems: bool) -> ExecutionResult:
+def _observed(result: ExecutionResult, request: CallRequest, trail: Trail, *, problems: bool) -> ExecutionResult:
+    shown = result_without(result, trail.secrets)
     result.observation = observation(
-        result, request.style, step=request.step, problems=problems and result.attempts == 0
+        shown, request.style, step=request.step, problems=problems and result.attempts == 0
     )
     if result.sandbox is not None and result.sandbox.backend == UNSANDBOXED:
         # an operator insisted; whoever reads the result must know (interface, Running)
@@ -210,7 +224,7 @@ async def _execute(request: CallRequest, around: Surroundings, attempts: int, tr
             result.error = stop.error
             problems = stop.error.type in ("UnknownTool", "ParameterValidationError")
     result.duration_ms = round((time.perf_counter() - started) * 1000, 3)
-    return _observed(result, request, problems=problems)
+    return _observed(result, request, trail, problems=problems)
 
 
 def _rights(tool: Tool, target: ScriptTarget | None, resources: tuple[str, ...], around: Surroundings) -> Grant:

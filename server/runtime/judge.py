@@ -6,6 +6,7 @@ Ruling 37 and the sandbox's classification decide. Must not start anything.
 from __future__ import annotations
 
 import re
+import sys
 from collections import deque
 from typing import Any, cast
 
@@ -21,11 +22,12 @@ from tamis.protocols.contract import (
     SandboxInfo,
     Usage,
 )
-from tamis.protocols.manifest.reading import ExternalScript
+from tamis.protocols.manifest.reading import LANGUAGES, ExternalScript
 from tamis.protocols.model import Json
 from tamis.protocols.observation import plain, readable
 from tamis.protocols.schema.secrets import MASK, mask
 from tamis.sandbox import model as sandbox
+from tamis.server.runtime.masking import without
 from tamis.server.runtime.output import OutputError, log_text, read_output
 from tamis.server.runtime.registry import Tool
 from tamis.server.runtime.trail import Trail
@@ -51,8 +53,13 @@ def judge(
     secrets: tuple[str, ...],
     stderr_fails: bool,
     result: ExecutionResult,
+    *,
+    has_environment: bool = False,
 ) -> None:
-    """Turns an outcome into the result's status, output or error (ruling 37; sandbox spec, Classification)."""
+    """Turns an outcome into the result's status, output or error (ruling 37; sandbox spec, Classification).
+
+    ``has_environment``: the run was shown what its script's folder declares.
+    """
     info = outcome.sandbox
     started = outcome.wall_ms > 0 or outcome.exit_code is not None
     if not started:
@@ -91,7 +98,10 @@ def judge(
     else:
         error_type: ErrorType = outcome.error_type or "ScriptError"
         # A failed script's remedy is its own standard error, which is in the details.
-        remedy = _sandbox_hint(stderr, tool) if error_type == "ScriptError" else outcome.remedy
+        remedy = outcome.remedy
+        if error_type == "ScriptError":
+            hint = _sandbox_hint(stderr, tool) or ("" if has_environment else _package_hint(stderr, tool))
+            remedy = hint or (outcome.remedy if outcome.signal else "")
         text = f"{outcome.message}; {remedy}" if remedy else outcome.message
         error = failure(
             error_type,
@@ -103,6 +113,9 @@ def judge(
         )
     _say_denials(outcome, error, result)
     result.logs, result.logs_truncated = _logs(outcome, stderr, secrets, with_stdout=output is UNSET)
+    if outcome.kind == "timeout":
+        # here, because the observation's sentence is the interface's and ends with the number
+        result.logs.append(f"stderr: [tamis] {_MORE_TIME}")
     if error is not None:
         result.status = result.status if outcome.kind == "timeout" else "error"
         result.error = error
@@ -164,6 +177,14 @@ _NO_NETWORK = re.compile(
     r"|ENETUNREACH|getaddrinfo|ConnectionRefused|ECONNREFUSED|Connection refused"
 )
 _NO_WRITE = re.compile(r"Read-only file system|EROFS|\[Errno 30\]")
+_NO_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([\w.]{1,100})'", re.MULTILINE)
+_NO_PACKAGE = re.compile(
+    r"Cannot find (?:module|package) ['\"]((?:@[\w.-]{1,100}/)?[\w-][\w.-]{0,99})(?:/[^'\"]*)?['\"]"
+)
+_MORE_TIME = (
+    "the lowest of the call's timeoutMs, the manifest's execution.timeoutMs and sandbox.wallMs in tamis.toml holds: raise"
+    " it, or make the script finish sooner"
+)
 
 
 def _sandbox_hint(stderr: str, tool: Tool) -> str:
@@ -177,6 +198,23 @@ def _sandbox_hint(stderr: str, tool: Tool) -> str:
         if context.network.allow_hosts:
             return "the network is open only for hosts that allowHosts and policy.allowHosts in tamis.toml both name"
         return "tools have no network unless securityContext.networkAccess.allowHosts and the policy name the host"
+    return ""
+
+
+def _package_hint(stderr: str, tool: Tool) -> str:
+    """How to have a package that the script did not find; nothing for modules of the language and files of its own."""
+    handler = tool.manifest.handler
+    if isinstance(handler, ExternalScript) and handler.language not in LANGUAGES:
+        return ""  # a runtime of the operator's own finds its packages itself
+    last_words = stderr[-4_000:]
+    modules = _NO_MODULE.findall(last_words)
+    if modules:
+        name = modules[-1].partition(".")[0]
+        known = name.removeprefix("_") in sys.stdlib_module_names or name in sys.stdlib_module_names
+        return "" if known else f"to have '{name}', name its package in a requirements.txt beside the script"
+    package = _NO_PACKAGE.search(last_words)
+    if package is not None:
+        return f"to have '{package[1]}', name it among the dependencies of a package.json beside the script"
     return ""
 
 
@@ -236,25 +274,3 @@ def received(args: dict[str, Any], tool: Tool) -> dict[str, Any]:
     if "x-secret" in str(schema) and isinstance(named, dict):
         shown = {name: value if name in named else MASK for name, value in shown.items()}
     return shown
-
-
-def secret_texts(args: object, masked: object) -> tuple[str, ...]:
-    """The texts that ``x-secret`` hides, found where the masked arguments differ (D83); short ones cannot be told apart."""
-    found: set[str] = set()
-    stack: list[tuple[Any, Any]] = [(args, masked)]
-    while stack:
-        real, shown = stack.pop()
-        if isinstance(real, dict) and isinstance(shown, dict):
-            stack.extend((real[key], shown.get(key)) for key in real)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
-        elif isinstance(real, list) and isinstance(shown, list):
-            stack.extend(zip(real, shown, strict=False))  # pyright: ignore[reportUnknownArgumentType]
-        elif real != shown and isinstance(real, str) and len(real) >= 4:
-            found.add(real)
-    return tuple(sorted(found, key=len, reverse=True))
-
-
-def without(text: str, secrets: tuple[str, ...]) -> str:
-    """A text with every secret masked."""
-    for secret in secrets:
-        text = text.replace(secret, MASK)
-    return text

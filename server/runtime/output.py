@@ -24,6 +24,7 @@ _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _BRACKET = re.compile(r"[\[\]{}]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONG_NUMBER = re.compile(rf"[0-9]{{{MAX_INTEGER_DIGITS + 1}}}")
+_ONE_DOCUMENT = "print one JSON document on standard output"
 _TO_STDERR = "write messages to standard error"
 
 
@@ -44,7 +45,7 @@ def read_output(data: bytes) -> Any:
     """
     text = _decoded(data).strip(_BLANKS)
     if not text:
-        raise OutputError("the script printed nothing; print one JSON document on standard output", "")
+        raise OutputError(f"the script printed nothing; {_ONE_DOCUMENT}", "")
     bare = _STRING.sub('""', text)
     if _too_deep(bare):
         raise OutputError(f"the JSON on standard output is nested deeper than {MAX_DEPTH}", excerpt(data))
@@ -78,7 +79,12 @@ def excerpt(data: bytes) -> str:
 
 def log_text(data: bytes) -> str:
     """What a script wrote for people, as text that is safe to show: no terminal sequences, each state of a progress bar a line."""
-    return readable(_lines(data.decode("utf-8", "replace")))
+    return shown_text(data.decode("utf-8", "replace"))
+
+
+def shown_text(text: str) -> str:
+    """The same of a text that was decoded before."""
+    return readable(_lines(text))
 
 
 def _lines(text: str) -> str:
@@ -165,7 +171,7 @@ def _what_else(text: str, reason: str) -> str:
     first = re.search(r"^[{\[]", bare, re.MULTILINE)
     if first is not None and first.start() > 0 and _is_json(bare[first.start() :]):
         return f"standard output is not JSON: text stands before the document; {_TO_STDERR}"
-    return f"standard output is not JSON: {reason}"
+    return f"standard output is not JSON: {reason}; {_ONE_DOCUMENT}"
 
 
 def _is_json(text: str) -> bool:

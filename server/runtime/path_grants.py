@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tamis.server.runtime.patterns import BadPattern, PathPattern, matches
+from tamis.server.runtime.patterns import BadPattern, PathPattern, matches, read_pattern
 
 MAX_PATHS = 256
 """So many paths are shown to one run at most."""
@@ -69,6 +69,13 @@ def below_root(pattern: PathPattern, roots: list[Root], setting: str) -> tuple[R
             if inside(path, top):
                 return root, tuple(part for part in path[len(top) :].split("/") if part)
     raise BadPattern(f"policy.{setting} in tamis.toml does not hold this path")
+
+
+def missing_root(root: Root, setting: str) -> str:
+    """That an operator's root is not there, or an empty text; it is never made."""
+    if os.path.exists(root.real):
+        return ""
+    return f"policy.{setting} in tamis.toml names {root.written}, which is not there: make that folder"
 
 
 def inside(path: str, folder: str) -> bool:
@@ -177,6 +184,23 @@ def hidden_fault(path: str, place: Place, *, writable: bool = False) -> str:
     if any(inside(path, folder) or inside(folder, path) for folder in place.hidden):
         return "it holds, or belongs to, what Tamis keeps for itself"
     return ""
+
+
+def never_granted(text: str, folder: str, *, writable: bool) -> str:
+    """Why no policy can grant a pattern to the tool in ``folder``, as far as its spelling tells, or an empty text; nothing is looked up."""
+    try:
+        pattern = read_pattern(text)
+    except BadPattern as refused:
+        return str(refused)
+    path = "/" + "/".join(pattern.parts)
+    if not pattern.absolute:
+        code = next((name for name in pattern.parts if name in CODE_FOLDERS), "") if writable else ""
+        return f"'{code}' holds code that is run" if code else ""
+    if (folder and inside(path, folder)) or (not writable and inside(path, "/usr/share")):
+        return ""
+    from tamis.sandbox.paths.grants import closed_by_name
+
+    return closed_by_name(path, writable=writable)
 
 
 def write_fault(path: str, root: str, place: Place) -> str:

@@ -24,6 +24,7 @@ from tamis.server.runtime.path_grants import (
     hidden_fault,
     inside,
     look,
+    missing_root,
     real_roots,
     write_fault,
 )
@@ -150,6 +151,7 @@ class _Files:
             # every sandbox shows it
             return
         self._open(base)
+        self._there(root, "readRoots")
         kind = look(root.real, parts)
         if not pattern.glob:
             # what is not there (yet) is nothing to show
@@ -184,6 +186,8 @@ class _Files:
             reason = write_fault(made.path, root.real, self._place)
             if reason:
                 raise BadPattern(reason)
+            if pattern.absolute:
+                self._there(root, "writeRoots")
             if look(root.real, parts) == "file":
                 raise BadPattern("it is a file; only a folder can be granted for writing")
         if any(inside(made.path, folder.path) for folder in self.writes):
@@ -194,6 +198,11 @@ class _Files:
 
     def _open(self, path: str, *, writable: bool = False) -> None:
         reason = hidden_fault(path, self._place, writable=writable)
+        if reason:
+            raise BadPattern(reason)
+
+    def _there(self, root: Root, setting: str) -> None:
+        reason = missing_root(root, setting)
         if reason:
             raise BadPattern(reason)
 
@@ -213,7 +222,7 @@ def _hosts(requested: Sequence[str], policy: Policy) -> tuple[list[str], list[De
     if not requested:
         return [], []
     # The sandbox's own rules: the same code decides what may be asked for and what is let through.
-    from tamis.sandbox.network.hosts import Rule, intersect, parse_policy_rule, parse_rule
+    from tamis.sandbox.network.hosts import Rule, intersect, loopback_fault, parse_policy_rule, parse_rule, refusal_of
 
     opened: list[Rule] = []
     for text in policy.allow_hosts:
@@ -223,12 +232,14 @@ def _hosts(requested: Sequence[str], policy: Policy) -> tuple[list[str], list[De
     denied: list[Denied] = []
     for text in requested:
         try:
-            shared, _ = intersect(opened, (parse_rule(text),), policy.allow_cidrs)
+            rule = parse_rule(text)
+            shared, _ = intersect(opened, (rule,), policy.allow_cidrs)
         except ValueError as error:
             denied.append(Denied(kind="network", value=text, reason=str(error)))
             continue
-        granted.extend(rule.text for rule in shared)
-        if not shared:
-            reason = "policy.allowHosts in tamis.toml does not open this host"
+        reason = loopback_fault(rule) or ("" if shared else refusal_of(opened, rule, policy.allow_cidrs))
+        if reason:
             denied.append(Denied(kind="network", value=text, reason=reason))
+        else:
+            granted.extend(each.text for each in shared)
     return granted, denied

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, cast
 
 from tamis.protocols.schema.secrets import MASK
+from tamis.server.runtime.masking import without
 
 MAX_TEXT_CHARS = 2_000
 MAX_ITEMS = 64
@@ -57,8 +58,7 @@ def redacted_text(text: str, secrets: Sequence[str] = ()) -> str:
     if whole < _SHORTEST and not secrets:
         return text
     text = text[:_MAX_SEARCHED]
-    for secret in secrets:
-        text = text.replace(secret, MASK)
+    text = without(text, secrets)
     text = _VALUE.sub(MASK, text)
     # each is looked for only where it can be: most texts are names and paths
     if whole > 14:

@@ -21,8 +21,9 @@ from tamis.server.runtime.entry_points import boot_program
 from tamis.server.runtime.folders import make_below
 from tamis.server.runtime.integrity import pinned_hash
 from tamis.server.runtime.interpreters import built_in, custom_program, interpreters_of, missing_for
-from tamis.server.runtime.judge import failure, judge, masked, note_outcome, secret_texts, without
-from tamis.server.runtime.output import input_bytes, log_text
+from tamis.server.runtime.judge import failure, judge, masked, note_outcome
+from tamis.server.runtime.masking import MaskedStreams, secret_texts
+from tamis.server.runtime.output import input_bytes, shown_text
 from tamis.server.runtime.path_grants import inside
 from tamis.server.runtime.permissions import Grant
 from tamis.server.runtime.registry import Tool
@@ -63,7 +64,6 @@ async def run_tool(
     # Loaded on the first run only: reading and listing need no sandbox.
     from tamis.sandbox.runner import run
 
-    runs = run if around.warming is None else partial(around.warming.run, tool=tool)
     handler = target.handler
     trail.step(1, f"the script path '{handler.script_path}' is checked against the tool's folder")
     trail.step(2, f"the script is {target.folder}/{handler.script_path}")
@@ -75,11 +75,15 @@ async def run_tool(
     secrets = secret_texts(args, masked(args, tool))
     on_output = around.on_output
 
-    def show(stream: str, data: bytes) -> None:
+    def show(stream: str, text: str) -> None:
         if on_output is not None:
-            on_output(request.call_id, stream, without(log_text(data), secrets))
+            on_output(request.call_id, stream, shown_text(text))
+
+    streams = MaskedStreams(secrets, show)
 
     with await prepared(request, tool, target, around, trail) as dependencies:
+        warming = around.warming
+        runs = run if warming is None else partial(warming.run, tool=tool, hold=dependencies.hold)
         writable = _writable(rights, tool, target)
         command = _command(handler, around.settings, dependencies.environment)
         trail.step(4, f"the command is {command}")
@@ -114,12 +118,14 @@ async def run_tool(
                 integrity=pinned_hash(tool.manifest),
                 environment=dependencies.environment,
             ),
-            on_output=show if on_output is not None else None,
+            on_output=streams.piece if on_output is not None else None,
             cancelled=around.cancelled,
         )
+    streams.end()
     trail.step(6, f"the run ended: {outcome.kind}")
     note_outcome(outcome, trail)
-    judge(outcome, tool, limits, secrets, around.settings.protocol.stderr_fails, result)
+    installed = dependencies.environment is not None
+    judge(outcome, tool, limits, secrets, around.settings.protocol.stderr_fails, result, has_environment=installed)
     for line in result.logs[:MAX_TOLD_LINES]:
         trail.step(6, line)
     if is_script_service(tool.manifest):

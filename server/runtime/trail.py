@@ -92,13 +92,14 @@ class Trail:
         self._log = log
         # call ids are the host's and repeat; this one does not
         self._common: dict[str, Any] = {"root": root, "run": os.urandom(8).hex(), "callId": redacted_text(call_id)}
-        self._secrets: tuple[str, ...] = ()
+        self.secrets: tuple[str, ...] = ()
+        """What is hidden in all that is told of the call, the longest first."""
         self.refused = 0
         """How many things the script was refused while it ran."""
 
     def keep_secret(self, texts: Sequence[str]) -> None:
         """From here on these texts are hidden wherever they stand."""
-        self._secrets = tuple(sorted({*self._secrets, *texts}, key=len, reverse=True))
+        self.secrets = tuple(sorted({*self.secrets, *texts}, key=len, reverse=True))
 
     def of_tool(self, tool_id: str, version: str) -> None:
         """From here on each event names the tool."""
@@ -107,9 +108,7 @@ class Trail:
     def note(self, event: str, level: Level = "debug", **fields: Any) -> None:
         """An event: a line of the audit log, and one of the log at its level. Fields that are None or empty are left out."""
         kept = {
-            name: redacted(value, self._secrets)
-            for name, value in fields.items()
-            if value not in (None, "", (), [], {})
+            name: redacted(value, self.secrets) for name, value in fields.items() if value not in (None, "", (), [], {})
         }
         self.refused += event == "network.denied"
         if self._audit is not None:
@@ -121,7 +120,7 @@ class Trail:
     def step(self, number: int, text: str) -> None:
         """One of the seven steps of running a script (seed 003 §2.1.3), in the log only."""
         if self._log.takes("debug"):
-            self._log.write("debug", f"{self._named(f'step {number}')} {redacted_text(text, self._secrets)}")
+            self._log.write("debug", f"{self._named(f'step {number}')} {redacted_text(text, self.secrets)}")
 
     def _named(self, what: str) -> str:
         return f"{self._common['callId']} {self._common.get('tool', '')} {what}".replace("  ", " ")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tamis.sandbox.engine import OnOutput
     from tamis.sandbox.model import RunOutcome, RunRequest
-    from tamis.sandbox.warm.pool import Pool
+    from tamis.sandbox.warm.pool import Hold, Pool
 
 
 class Warming:
@@ -28,14 +28,22 @@ class Warming:
         self._pool: Pool | None = None
 
     async def run(
-        self, request: RunRequest, tool: Tool, *, on_output: OnOutput | None, cancelled: asyncio.Event | None
+        self,
+        request: RunRequest,
+        tool: Tool,
+        *,
+        hold: Hold | None = None,
+        on_output: OnOutput | None,
+        cancelled: asyncio.Event | None,
     ) -> RunOutcome:
-        """As `sandbox.runner.run`: in a sandbox that waits for just this, or in a new one."""
+        """As `sandbox.runner.run`: in a sandbox that waits for just this, or in a new one; `hold` as for the pool."""
         if self._pool is None:
             from tamis.sandbox.warm.pool import Pool
 
             self._pool = Pool()
-        return await self._pool.run(request, generation=_generation(tool), on_output=on_output, cancelled=cancelled)
+        return await self._pool.run(
+            request, generation=_generation(tool), hold=hold, on_output=on_output, cancelled=cancelled
+        )
 
     def reset(self) -> None:
         """Let everything that waits go: the manifests were read again."""

@@ -206,6 +206,20 @@ def test_check_json_has_zero_based_code_point_ranges(root: Path) -> None:
     assert (found["code"], found["range"]["start"]) == ("VA403", {"line": 0, "character": 17})
 
 
+# D39: what the run refuses whatever the policy is, the editor says
+def test_check_says_which_paths_no_policy_grants(tmp_path: Path) -> None:
+    asked = {"allowRead": ["/root/.ssh/**", "$HOME/x", "data/*"], "allowWrite": ["node_modules/**", ".."]}
+    make_tool(tmp_path, "test:echo", securityContext={"fileAccess": asked})
+    found = json.loads(tamis("check", "--format", "json", cwd=tmp_path).stdout)
+    told = [one for file in found["files"] for one in file["diagnostics"] if one["code"] == "MF512"]
+    assert sorted((one["severity"], one["message"].partition("'")[2].partition("'")[0]) for one in told) == [
+        ("error", ".."),
+        ("warning", "$HOME/x"),
+        ("warning", "/root/.ssh/**"),
+        ("warning", "node_modules/**"),
+    ]
+
+
 def test_check_is_clean_on_the_examples() -> None:
     done = tamis("check", "--root", "examples", "examples/tools", cwd=ROOT)
     assert (done.returncode, done.stdout) == (0, "")
@@ -376,3 +390,20 @@ def test_run_takes_a_text_as_cut_off(root: Path) -> None:
 def test_a_list_without_a_match_says_so_on_stderr(root: Path) -> None:
     done = tamis("list", "--query", "zzzz", cwd=root)
     assert (done.stdout, "no registered tool fits" in done.stderr) == ("", True)
+
+
+def test_call_without_a_terminal_names_the_way_to_run_it(tmp_path: Path) -> None:
+    make_tool(tmp_path, "echo", execution={"requireConfirmation": True})
+    done = tamis("call", "echo", "--args", '{"text": "1"}', cwd=tmp_path)
+    assert (done.returncode, "--yes runs the tool without asking" in done.stderr) == (3, True)
+    done = tamis("call", "echo", "--yes", cwd=tmp_path)
+    assert (done.returncode, "--yes" in done.stderr) == (0, False)
+
+
+def test_call_says_on_stderr_that_nothing_held_the_script(root: Path) -> None:
+    done = tamis("call", "echo", cwd=root, env={**os.environ, "TAMIS_UNSAFE_NO_SANDBOX": "1"})
+    if os.geteuid() == 0:
+        assert (done.returncode, "refused for root" in done.stdout) == (3, True)
+    else:
+        assert (done.returncode, done.stdout.strip()) == (0, "{}")
+        assert "no sandbox held this run of echo" in done.stderr

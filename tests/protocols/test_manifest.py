@@ -313,6 +313,27 @@ def test_host_patterns_that_are_refused(pattern: str):  # D40
     assert host_pattern_fault(pattern) is not None
 
 
+@pytest.mark.parametrize("pattern", ["10.0.0.0/8", "192.168.1.1/255.255.0.0", "fd00::/8", "[fd00::]/8"])
+def test_a_range_is_told_from_a_url(pattern: str):
+    assert "policy.allowCidrs" in (host_pattern_fault(pattern) or "")
+    assert "a host, not a URL" in (host_pattern_fault("https://" + pattern) or "")
+
+
+def test_a_misplaced_or_begun_field_is_answered_with_the_right_one():
+    text = manifest(
+        securityContext={"allowHosts": [], "allowRead": [], "allowWrite": []},
+        execution={"limits": {"memory": 1, "cpu": 1, "std": 1}},
+    )
+    assert [message(diag) for diag in read_manifest(text).diagnostics] == [
+        "Unknown field 'allowHosts', did you mean 'networkAccess.allowHosts'?",
+        "Unknown field 'allowRead', did you mean 'fileAccess.allowRead'?",
+        "Unknown field 'allowWrite', did you mean 'fileAccess.allowWrite'?",
+        "Unknown field 'memory', did you mean 'memoryBytes'?",
+        "Unknown field 'cpu', did you mean 'cpuSeconds'?",
+        "Unknown field 'std'",
+    ]
+
+
 def test_faults_of_the_security_context_are_located():  # D39 to D41
     text = manifest(
         securityContext={

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.sandbox.environments.model import DependencyFault, Progress
+from tamis.sandbox.job import LAYERS
 from tamis.server.runtime.audit import MAX_LINE_BYTES, AuditLog
 from tamis.server.runtime.calls import Answer, CallRequest, Question
 from tamis.server.runtime.doctor import examine
@@ -88,7 +89,8 @@ def test_a_call_leaves_its_story_in_order(root: Path, state: Path) -> None:  # D
     assert (ended["tool"], ended["version"], ended["status"], ended["attempts"]) == ("test:echo", "1.0.0", "success", 1)
     assert ended["durationMs"] > 0
     assert ended["sandbox"]["backend"] in ("bubblewrap", "nsjail")
-    assert "seccomp" in ended["sandbox"]["layers"]
+    assert ended["sandbox"]["layers"] + len(ended["sandbox"].get("missing", ())) == len(LAYERS)
+    assert set(ended["sandbox"].get("missing", ())) <= {"cgroup", "uid-drop", "disable-userns", "die-with-parent"}
     assert ended["usage"]["maxRssBytes"] > 0
 
 

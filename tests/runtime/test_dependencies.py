@@ -131,6 +131,7 @@ def test_deps_installs_lists_checks_and_prunes(
     code, checked = deps("check")
     assert code == 0 and checked["tools"][0]["ready"] is False
     assert checked["tools"][0]["findings"][0]["line"] == 1  # D78: not pinned
+    assert checked["tools"][0]["hosts"] == [index.place] and checked["unreached"] == []
     code, installed = deps("install", "t:needy")
     assert code == 0 and installed["tools"][0]["packages"] == 1
     code, listed = deps("list")
@@ -141,6 +142,112 @@ def test_deps_installs_lists_checks_and_prunes(
     code, checked = deps("check")
     assert code == 1 and "evil.test" in checked["tools"][0]["problem"]
     assert main(["deps", "install", "no:such", "--root", str(root)]) == 2
+
+
+@pytest.mark.parametrize("verb", ["check", "install", "list"])
+def test_options_and_tools_may_stand_in_any_order(
+    tmp_path: Path, index: Index, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    root = tmp_path / "root"
+    needy(root)
+    make_tool(root, "t:other", SCRIPT)
+    (root / "t_other" / "requirements.txt").write_text("needle\n")
+    (root / "tamis.toml").write_text('[policy]\nallowCidrs = ["127.0.0.0/8"]\npin = { "index.test" = "127.0.0.1" }\n')
+    place = ["--root", str(root)]
+    orders = [
+        [verb, "--json", "t:needy", *place], [verb, *place, "t:needy", "--json"], ["--json", *place, verb, "t:needy"],
+        [*place, verb, "--json", "t:needy"], [verb, "t:needy", "--json", *place], ["--json", verb, *place, "--", "t:needy"],
+    ]  # fmt: skip
+    for words in orders:
+        assert main(["deps", *words]) == 0, words
+        said = json.loads(capsys.readouterr().out)
+        assert verb == "list" or [one["toolId"] for one in said["tools"]] == ["t:needy"], words
+    assert main(["deps", verb, "t:needy", "--json", "t:other", *place]) == 0
+    assert main(["deps", "prune", "--json", *place, "--all"]) == 0
+    assert main(["deps", *place, "prune", "--json", "t:needy"]) == 2
+
+
+def test_one_package_is_one_package(tmp_path: Path, index: Index, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "root"
+    needy(root)
+    (root / "tamis.toml").write_text('[policy]\nallowCidrs = ["127.0.0.0/8"]\npin = { "index.test" = "127.0.0.1" }\n')
+    assert main(["deps", "install", "--root", str(root)]) == 0
+    assert "t:needy: 1 package ready" in capsys.readouterr().out
+
+
+def test_an_index_that_would_not_be_reached_is_said_before_anything_is_installed(
+    tmp_path: Path, index: Index, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "root"
+    needy(root)
+    (root / "tamis.toml").write_text('[policy]\npin = { "index.test" = "127.0.0.1" }\n')
+    assert main(["deps", "check", "--root", str(root)]) == 0
+    said = capsys.readouterr().out
+    assert 'index.test is at 127.0.0.1, which is not public; fix: add allowCidrs = ["127.0.0.1/32"] to [policy]' in said
+    assert index.asked == []
+
+
+def test_a_package_that_is_taken_for_a_tool_is_told_where_packages_go(
+    tmp_path: Path, index: Index, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "root"
+    make_tool(root, "t:plain", SCRIPT, dependencies={"requests": ">=2", "t:other": ">=0"})
+    make_tool(root, "t:other", SCRIPT)
+    assert main(["deps", "check", "--root", str(root)]) == 0
+    said = capsys.readouterr().out
+    assert "t:plain: declares no packages" in said and "t:other" not in said
+    assert "'requests' in dependencies is no registered tool; packages of a script go into requirements.txt" in said
+
+
+@pytest.mark.parametrize(
+    ("files", "place", "words"),
+    [
+        ({"requirements.txt": "needle==1.0\n-e .\n"}, "requirements.txt:2:1", "editable"),
+        ({"requirements.txt": "https://x.test/six.whl\n"}, "requirements.txt:1:1", "without a package's name"),
+        ({"requirements.txt": ""}, "", ""),
+        ({"requirements.txt": "needle\n"}, "", ""),
+        ({"pyproject.toml": "[project]\nname =\n"}, "pyproject.toml:2:1", "no TOML"),
+    ],
+)
+def test_check_says_what_is_wrong_with_the_packages_of_a_tool(
+    tmp_path: Path, index: Index, capsys: pytest.CaptureFixture[str], files: dict[str, str], place: str, words: str
+) -> None:
+    # MF543
+    root = tmp_path / "root"
+    folder = make_tool(root, "t:needy", SCRIPT)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    assert main(["check", "--root", str(root), str(root)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "MF543" in line]
+    assert len(lines) == bool(place)
+    if place:
+        assert (
+            f"t_needy/{place}: warning: The packages of 't:needy' cannot be installed" in lines[0] and words in lines[0]
+        )
+    assert index.asked == [] and not (tmp_path / "cache").exists()
+
+
+def test_a_waiting_sandbox_keeps_its_environment_from_being_pruned(tmp_path: Path, index: Index) -> None:
+    from tamis.server.runtime.dependencies import environments, prune
+
+    needy(tmp_path / "root")
+    runtime = Runtime(tmp_path / "root", settings())
+    runtime.keep_warm()
+
+    async def work() -> None:
+        for _ in range(3):
+            result = await execute(CallRequest(call_id="c1", name="t:needy"), runtime.surroundings())
+            assert result.status == "success", result.error
+            pool = runtime.warming._pool if runtime.warming is not None else None  # pyright: ignore[reportPrivateUsage]
+            assert pool is not None
+            await pool.settle()
+        assert result.sandbox is not None and result.sandbox.warm and pool.metrics().idle
+        assert prune(runtime.settings, everything=True).removed == ()
+        assert (await execute(CallRequest(call_id="c1", name="t:needy"), runtime.surroundings())).status == "success"
+        await runtime.close()
+        assert prune(runtime.settings, everything=True).removed != () and environments(runtime.settings) == []
+
+    asyncio.run(work())
 
 
 def test_looking_at_a_tool_never_raises(tmp_path: Path, index: Index) -> None:

@@ -11,10 +11,13 @@ import pytest
 
 from tamis.sandbox import host, probe
 from tamis.sandbox.job import LAYERS, Binary
+from tamis.sandbox.limits.cgroup_files import Unusable
+from tamis.sandbox.limits.cgroup_v1 import open_tree
 from tamis.sandbox.model import Unavailable
 from tamis.server.runtime.doctor import examine
 from tamis.server.runtime.health import health
-from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.runtime import Runtime, ToolFilter
+from tests.toolbox import make_tool
 
 UNSAFE = "TAMIS_UNSAFE_NO_SANDBOX"
 
@@ -88,3 +91,39 @@ def test_insisting_on_no_sandbox_is_said_loudly(tmp_path: Path, monkeypatch: pyt
     line = lines(report(tmp_path), "sandbox")[0]
     assert line["state"] != "ok" and UNSAFE in line["remedy"]
     assert health(Runtime(tmp_path))["status"] == "degraded"
+
+
+def test_roots_that_open_nothing_or_everything_are_named(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    settings = f"""[policy]
+readRoots = ["/", "{tmp_path}/there"]
+writeRoots = ["{tmp_path}/outdir", "{tmp_path}/there"]
+"""
+    found = report(tmp_path, settings)
+    told = [line["text"] for line in lines(found, "policy")]
+    assert len(told) == 2 and found["ok"]
+    assert "readRoots: / opens the whole file system" in told[0]
+    assert f"writeRoots: {tmp_path}/outdir is not there" in told[1]
+
+
+def test_each_tool_that_cannot_be_run_is_named_as_the_list_names_it(tmp_path: Path) -> None:
+    make_tool(tmp_path, "test:echo")
+    make_tool(tmp_path, "test:bun", language="bun")
+    runtime = Runtime(tmp_path, {"sandbox": {"interpreters": {"bun": "/nowhere/bun"}}})
+    listed = runtime.list_tools(ToolFilter(), full=False).tools
+    reasons = {tool.tool_id: tool.reason for tool in listed if not tool.available}
+    assert list(reasons) == ["test:bun"]
+    told = [line for line in examine(runtime)["checks"] if line["name"] == "tool"]
+    assert [(line["state"], line["text"]) for line in told] == [
+        ("warning", f"test:bun is not available: {reasons['test:bun']}")
+    ]
+
+
+def test_the_way_to_groups_of_ones_own_is_one_that_can_be_typed(tmp_path: Path) -> None:
+    home = f"{tmp_path}/group"
+    os.mkdir(home)
+    (tmp_path / "group" / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    with pytest.raises(Unusable) as refused:
+        open_tree({"memory": home, "pids": home})
+    assert f"mkdir {home}/tamis {home}/tamis" in refused.value.remedy
+    assert f"chown -R {os.geteuid()} " in refused.value.remedy and "echo $$ > $group/tasks" in refused.value.remedy

@@ -166,6 +166,7 @@ def test_a_script_that_never_ends_is_ended_with_the_timeouts_own_outcome(tmp_pat
     assert result.status == "timeout"
     assert error_of(result)["type"] == "TimeoutError"
     assert result.observation.endswith("Error type: TimeoutError. Message: no result after 400 ms.")
+    assert "timeoutMs" in result.logs[-1] and "sandbox.wallMs" in result.logs[-1]
 
 
 def test_a_script_that_prints_for_ever_is_ended_at_the_limit(tmp_path: Path) -> None:  # D22, S8

@@ -28,7 +28,12 @@ def tool_with(output: Any = None) -> Tool:
 
 
 def judged(
-    outcome: RunOutcome, *, output: Any = None, secrets: tuple[str, ...] = (), stderr_fails: bool = False
+    outcome: RunOutcome,
+    *,
+    output: Any = None,
+    secrets: tuple[str, ...] = (),
+    stderr_fails: bool = False,
+    has_environment: bool = False,
 ) -> ExecutionResult:
     result = ExecutionResult(
         call_id="c",
@@ -39,7 +44,9 @@ def judged(
         usage=Usage(cpu_ms=0, max_rss_bytes=0),
         permissions=Permissions(requested={}, granted=Granted(), denied=[]),
     )
-    judge(outcome, tool_with(output), Limits(wall_ms=700), secrets, stderr_fails, result)
+    judge(
+        outcome, tool_with(output), Limits(wall_ms=700), secrets, stderr_fails, result, has_environment=has_environment
+    )
     return result
 
 
@@ -78,11 +85,68 @@ def test_a_limit_is_a_resource_error_that_names_it(limit: Any) -> None:  # D16, 
 def test_a_timeout_has_its_own_status_and_words() -> None:  # D15, ruling 40
     result = judged(RunOutcome(kind="timeout", error_type="TimeoutError", limit="wall", stderr=b"slow", **RAN))
     assert result.status == "timeout"
-    assert error_of(result) == {
-        "type": "TimeoutError",
-        "message": "no result after 700 ms",
-        "details": {"text": "slow", "limit": "wall"},
-    }
+    error = error_of(result)
+    details = {"limit": "wall", "text": "slow"}
+    assert error == {"type": "TimeoutError", "message": "no result after 700 ms", "details": details}
+    for setting in ("timeoutMs", "execution.timeoutMs", "sandbox.wallMs"):
+        assert setting in result.logs[-1]
+
+
+def failed_with(stderr: str, *, has_environment: bool = False) -> str:
+    outcome = RunOutcome(
+        kind="error", error_type="ScriptError", exit_code=1, message="it", stderr=stderr.encode(), **RAN
+    )
+    return error_of(judged(outcome, has_environment=has_environment))["message"]
+
+
+@pytest.mark.parametrize(
+    ("stderr", "told"),
+    [
+        (
+            "Traceback\nModuleNotFoundError: No module named 'numpy'\n",
+            "'numpy', name its package in a requirements.txt",
+        ),
+        ("ModuleNotFoundError: No module named 'google.cloud'\n", "'google', name its package in a requirements.txt"),
+        (
+            "Error: Cannot find module 'lodash'\nRequire stack:\n- /tool/x.js\n",
+            "'lodash', name it among the dependencies",
+        ),
+        ("Error: Cannot find module 'lodash/fp'\n", "'lodash', name it among"),
+        (
+            "Error [ERR_MODULE_NOT_FOUND]: Cannot find package '@a/b' imported from /tool/x.mjs\n",
+            "'@a/b', name it among",
+        ),
+        (
+            'error: Cannot find package "zod" from "/tool/x.ts"\n',
+            "'zod', name it among the dependencies of a package.json",
+        ),
+    ],
+)
+def test_a_package_that_is_not_there_is_said_with_the_file_that_would_bring_it(stderr: str, told: str) -> None:
+    assert told in failed_with(stderr)
+    assert failed_with(stderr, has_environment=True) == "it", "what is declared was installed"
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        "ModuleNotFoundError: No module named 'tkinter'\n",
+        "ModuleNotFoundError: No module named '_tkinter'\n",
+        "Error: Cannot find module './helper'\n",
+        "Error: Cannot find module '/tool/x.js'\n",
+        "Error: Cannot find module '../lib/a'\n",
+        "print: No module named 'numpy'\n",
+    ],
+)
+def test_what_no_package_would_bring_gets_no_such_advice(stderr: str) -> None:
+    assert failed_with(stderr) == "it"
+
+
+def test_a_signal_comes_with_what_helps() -> None:
+    outcome = RunOutcome(
+        kind="error", error_type="ScriptError", exit_code=139, signal="SIGSEGV", message="it died", remedy="so", **RAN
+    )
+    assert error_of(judged(outcome))["message"] == "it died; so"
 
 
 def test_a_script_that_failed_gives_its_exit_code_signal_and_last_words() -> None:  # D21, D24

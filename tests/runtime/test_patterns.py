@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tamis.protocols.manifest.reading import ExternalScript, FileAccess, Manifest, SecurityContext
 from tamis.server.runtime.config import Policy
 from tamis.server.runtime.folders import make_below
-from tamis.server.runtime.path_grants import Place
+from tamis.server.runtime.path_grants import Place, never_granted
 from tamis.server.runtime.patterns import BadPattern, matches, read_pattern
 from tamis.server.runtime.permissions import Grant, grant
 
@@ -173,3 +173,42 @@ def test_a_hidden_name_fits_only_a_pattern_that_says_so(name: str, part: str) ->
 
 def test_a_glob_of_many_stars_is_not_slow() -> None:  # F18
     assert matches("a" * 255, "*a" * 100 + "*b") is False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/root/.ssh/**",
+        "$HOME/x",
+        "~/x",
+        "%2e%2e/x",
+        "{a,b}",
+        "/",
+        "/**",
+        "..",
+        "/etc/shadow",
+        "/usr/lib/x",
+        "/proc/1",
+        "C:/x",
+    ],
+)
+def test_what_no_policy_grants_is_known_by_its_spelling(text: str) -> None:
+    assert never_granted(text, "/srv/tools/t", writable=False)
+    assert never_granted(text, "/srv/tools/t", writable=True)
+
+
+def test_what_a_policy_may_grant_is_not_judged_by_its_spelling() -> None:
+    for text in (".", "data/**", "node_modules/x", "/srv/data/*.csv", "/usr/share/dict", "/etc/tools/t/x"):
+        assert never_granted(text, "/etc/tools/t", writable=False) == ""
+    assert never_granted("/srv/out/**", "/srv/tools/t", writable=True) == ""
+    assert "node_modules" in never_granted("node_modules/**", "/srv/tools/t", writable=True)
+
+
+@given(text=patterns(), writable=st.booleans())
+def test_what_is_refused_by_its_spelling_is_refused_by_the_grant(text: str, *, writable: bool) -> None:
+    folder = "/srv/tools/t"
+    if never_granted(text, folder, writable=writable):
+        access = FileAccess(() if writable else (text,), (text,) if writable else ())
+        manifest = msgspec.structs.replace(MANIFEST, security_context=SecurityContext(file_access=access))
+        found = grant(manifest, Policy(read_roots=("/",), write_roots=("/",)), Place(folder=folder))
+        assert found.permissions.denied

@@ -368,7 +368,7 @@ def test_nested_reads_are_one(top: Path) -> None:
 
 
 def test_a_host_needs_both_sides() -> None:  # D40, D17
-    reason = "policy.allowHosts in tamis.toml does not open this host"
+    reason = "policy.allowHosts in tamis.toml does not open this host; 'example.com' there would"
     assert hosts(["example.com"]).permissions.denied[0].reason == reason
     assert hosts(["example.com"], "example.com").hosts == ("example.com",)
     assert hosts(["api.example.com"], "*.example.com").hosts == ("api.example.com",)
@@ -381,8 +381,39 @@ def test_a_request_wider_than_the_policy_is_narrowed_to_it() -> None:
 
 def test_any_public_host_is_not_any_address() -> None:
     assert hosts(["example.com"], "*").hosts == ("example.com",)
-    assert hosts(["127.0.0.1"], "*").hosts == ()
-    assert hosts(["127.0.0.1"], "*", cidrs=("127.0.0.0/8",)).hosts == ("127.0.0.1",)
+    assert hosts(["10.1.2.3"], "*").hosts == ()
+    assert hosts(["10.1.2.3"], "*", cidrs=("10.0.0.0/8",)).hosts == ("10.1.2.3",)
+    reason = hosts(["10.1.2.3"], "*").permissions.denied[0].reason
+    assert "10.1.2.3 is not public" in reason and 'policy.allowCidrs = ["10.1.2.3/32"]' in reason
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (("*",), "it has '*', which means ports 80 and 443; 'api.test:18765' there would open it"),
+        (("api.test",), "it has 'api.test', which means ports 80 and 443; 'api.test:18765' there would open it"),
+        (("api.test:8080", "other.test"), "it has 'api.test:8080'; 'api.test:18765' there would open it"),
+    ],
+)
+def test_a_port_that_the_policy_does_not_open_is_told_as_one(policy: tuple[str, ...], told: str) -> None:
+    reason = hosts(["api.test:18765"], *policy).permissions.denied[0].reason
+    assert reason == f"policy.allowHosts in tamis.toml opens this host, but not this port: {told}"
+    assert hosts(["api.test:18765"], *policy, "api.test:18765").hosts == ("api.test:18765",), "as was said"
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "api.localhost", "127.0.0.1", "[::1]", "[0:0::1]"])
+@pytest.mark.parametrize("port", ["", ":8000", ":*"])
+def test_the_sandboxs_own_loopback_is_no_grant_and_the_way_to_the_machines_is_said(host: str, port: str) -> None:
+    found = hosts([host + port], host + port, "*:*", cidrs=("127.0.0.0/8", "::1/128"))
+    assert found.hosts == () and found.permissions.granted.hosts == []
+    reason = found.permissions.denied[0].reason
+    assert "is the sandbox itself" in reason
+    address = "::1" if host.startswith("[") else "127.0.0.1"
+    assert f'policy.pin = {{ "host.test" = "{address}" }}' in reason
+
+
+def test_other_addresses_of_the_loopback_range_go_through_the_proxy() -> None:
+    assert hosts(["127.0.0.2:80"], "127.0.0.2:80").hosts == ("127.0.0.2:80",)
 
 
 def test_a_required_capability_that_is_not_given_keeps_the_tool_from_running() -> None:  # D41
@@ -412,3 +443,19 @@ def test_a_tool_that_must_build_needs_the_operators_allow_build() -> None:
     manifest = manifest_with({"requiredCapabilities": ["build"]})
     assert "policy.allowBuild" in grant(manifest, Policy(capabilities=("build",))).blocked
     assert grant(manifest, Policy(capabilities=("build",), allow_build=True)).blocked == ""
+
+
+@pytest.mark.parametrize("asked", ["", "/**", "/below/**"])
+def test_a_root_that_is_not_there_grants_nothing_and_says_what_to_do(top: Path, asked: str) -> None:  # D85
+    missing = f"{top}/outdir"
+    wished = {"write": [missing + asked], "write_roots": (missing,)}
+    reason = refusal(files(**wished))
+    assert reason == f"policy.writeRoots in tamis.toml names {missing}, which is not there: make that folder"
+    assert "policy.readRoots" in refusal(files(read=[missing + asked], read_roots=(missing,)))
+    os.mkdir(missing)
+    assert written(files(**wished)) == [missing + asked.removesuffix("/**")]
+
+
+def test_a_place_of_the_sandboxs_own_is_refused_with_the_reason() -> None:
+    reason = refusal(files(read=["/etc/hostname"], read_roots=("/etc",)))
+    assert reason == "nothing can be shown at /etc/hostname: the sandbox has a /etc of its own"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tamis.sandbox.limits import cgroup_v2, cgroups
-from tamis.sandbox.limits.cgroup_files import Bounds, Unusable
+from tamis.sandbox.limits.cgroup_files import Bounds, Unusable, Used
 from tests.sandbox.fake_cgroup2 import FakeKernel
 
 BOUNDS = Bounds(memory_bytes=300_000_000, processes=20)
@@ -88,6 +88,14 @@ def test_what_the_kernel_saw_is_read(kernel: FakeKernel) -> None:
     seen = group.pressure()
     assert (seen.oom_kills, seen.at_limit, seen.refused_forks) == (2, True, 3)
     assert group.held_bytes() == 123
+
+
+def test_what_was_used_is_read_where_the_kernel_tells_it(kernel: FakeKernel) -> None:
+    group = open_tree(kernel).group(BOUNDS)
+    assert group.used() == Used()
+    Path(group.folder, "memory.peak").write_text("4096\n")
+    Path(group.folder, "cpu.stat").write_text("usage_usec 12500\nuser_usec 12000\n")
+    assert group.used() == Used(cpu_ms=12.5, peak_bytes=4096)
 
 
 def test_kill_of_the_machine_is_not_taken_for_the_groups_limit(kernel: FakeKernel) -> None:

@@ -68,10 +68,21 @@ def test_signal_is_guessed_from_the_exit_code() -> None:
     assert verdict("exit", 1).signal is None
 
 
-@pytest.mark.parametrize("code", [1, 137, 152, 153, 159])
+@pytest.mark.parametrize("code", [1, 132, 134, 135, 137, 139, 143, 152, 153, 159])
 def test_every_failure_says_what_helps(code: int) -> None:
     found = verdict("exit", code)
     assert found.message and found.remedy
+
+
+@pytest.mark.parametrize("stderr", [b"OSError: [Errno 28] No space left on device\n", b"ENOSPC: no space left\n"])
+def test_full_place_may_be_either_of_two(stderr: bytes) -> None:
+    remedy = verdict("exit", 1, 0, stderr).remedy
+    assert "sandbox.tmpBytes for /tmp" in remedy and "/dev/shm always holds 16 MiB" in remedy
+
+
+def test_crash_says_what_does_that() -> None:
+    assert "native package" in verdict("exit", 139).remedy
+    assert "/dev/shm" in verdict("exit", 135).remedy
 
 
 def pressed(pressure: Pressure, ending: Ending = "exit", code: int | None = 137) -> Verdict:

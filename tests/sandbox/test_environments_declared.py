@@ -17,6 +17,8 @@ from tamis.sandbox.environments.model import DependencyFault
 from tamis.sandbox.environments.pip_settings import PUBLIC_INDEX, pip_settings
 from tamis.sandbox.environments.requirements import gather, logical_lines, parse_files, parse_requirement
 
+A, B = "A1" * 32, "b2" * 32
+
 
 def refused(call: object, *words: str) -> DependencyFault:
     with pytest.raises(DependencyFault) as caught:
@@ -38,7 +40,7 @@ def wanted(text: str, **files: str) -> list[str]:
         ("Requests [socks , use] >= 2 , < 3", "Requests[socks,use]>=2,<3"),
         ("a (==1.0)", "a==1.0"),
         ("a==1.0;python_version<'3.12'", "a==1.0 ; python_version<'3.12'"),
-        ("a==1.0 --hash=sha256:AB --hash sha256:cd", "a==1.0 --hash=sha256:AB --hash=sha256:cd"),
+        (f"a==1.0 --hash=sha256:{A} --hash sha256:{B}", f"a==1.0 --hash=sha256:{A} --hash=sha256:{B}"),
         ("a @ https://x.test/a-1.whl", "a @ https://x.test/a-1.whl"),
     ],
 )
@@ -56,6 +58,25 @@ def test_requirements_are_written_in_one_spelling(line: str, text: str) -> None:
 )  # fmt: skip
 def test_what_is_no_plain_requirement_is_refused(line: str) -> None:
     assert refused(lambda: parse_requirement(line, "requirements.txt:7"), "requirements.txt:7").cause == "declaration"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("a==1 --hash=sha256:00", ("needs 64 hexadecimal digits, and there are 2",)),
+        (f"a==1 --hash=sha512:{A}", ("needs 128 hexadecimal digits, and there are 64",)),
+        (f"a==1 --hash=sha1:{A[:40]}", ("'sha1' is not known",)),
+        ("a==1 --hash=sha256:xyz", ("--hash is not understood",)),
+        ("https://x.org/six.whl", ("address without a package's name",)),
+        ("HTTPS://x.org/six-1.0-py3-none-any.whl?a=b#c", ("address without a package's name",)),
+        ("six.whl", ("is a file or folder",)),
+        ("ftp://x.org/six.whl", ("no address that packages are fetched from",)),
+        ("file:///srv/six.whl", ("is a file or folder",)),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_called_what_it_is(line: str, words: tuple[str, ...]) -> None:
+    said = refused(lambda: parse_requirement(line, "requirements.txt:3"), "requirements.txt:3", *words)
+    assert said.remedy and ("six @ https" in said.remedy or not line.lower().startswith("http"))
 
 
 @given(st.text(max_size=200))
@@ -101,6 +122,18 @@ def test_the_lint_names_what_has_no_exact_version() -> None:
     text = b"requests>=2\nidna==3.4\nx==1.*\nurllib3\n-c c.txt\n"
     found = parse_files("requirements.txt", {"requirements.txt": text, "c.txt": b"urllib3==2.0\n"})
     assert [(one.line, one.message.split("'")[1]) for one in found.findings] == [(1, "requests"), (3, "x")]
+
+
+def test_the_lint_names_what_has_no_hash_where_others_have_one() -> None:
+    # D78
+    text = f"a==1 --hash=sha256:{A}\nb==2\nc==3\n-c c.txt\n".encode()
+    files = {"requirements.txt": text, "c.txt": f"c==3 --hash=sha256:{B}\n".encode()}
+    found = parse_files("requirements.txt", files)
+    assert [(one.line, one.message.split("'")[1]) for one in found.findings] == [(2, "b")]
+    assert "--generate-hashes" in found.findings[0].message
+    for other in (b"b==2\nc==3\n", f"a==1 --hash=sha256:{A}\n".encode()):
+        assert parse_files("requirements.txt", {"requirements.txt": other}).findings == ()
+    assert len(parse_files("requirements.txt", {"requirements.txt": b"--require-hashes\nb==2\n"}).findings) == 1
 
 
 def test_an_index_address_has_one_spelling() -> None:
@@ -229,6 +262,22 @@ def test_the_files_beside_a_script_are_found_in_order(tmp_path: Path) -> None:
     make(tmp_path / "a", script='# /// script\n# dependencies = ["b==2"]\n# ///\n')
     found = detect(folder, "tool.py", "python")
     assert found is not None and found.form == "script"
+
+
+@pytest.mark.parametrize(
+    ("block", "line"),
+    [("# dependencies = [\n", 3), ("# a = 1\n#\n# dependencies = nothing\n", 5), ("# a = 1\n# a = 2\n", 4)],
+)
+def test_metadata_in_a_script_that_is_no_toml_is_said_with_the_scripts_line(
+    tmp_path: Path, block: str, line: int
+) -> None:
+    folder = make(tmp_path / "a", script=f"'''A tool.'''\n# /// script\n{block}# ///\n")
+    said = refused(lambda: detect(folder, "tool.py", "python"), f"tool.py:{line}: ", "PEP 723", "no TOML")
+    assert said.cause == "declaration" and "at end of document" not in said.message
+
+
+def test_a_project_that_is_no_toml_is_said_with_its_line() -> None:
+    refused(lambda: python_lock.project_requirements(b"[project]\nname = \n", "pyproject.toml"), "pyproject.toml:2: ")
 
 
 def test_links_special_files_and_large_files_are_not_read(tmp_path: Path) -> None:

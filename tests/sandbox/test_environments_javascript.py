@@ -71,6 +71,7 @@ def registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Regist
     for name in list(os.environ):
         if name.lower().startswith(("npm_config_", "bun_config")):
             monkeypatch.delenv(name)
+    monkeypatch.setattr(javascript, "RETRIES", 0)  # what does not answer here will not answer in a second either
     with serving() as found:
         monkeypatch.setenv("npm_config_registry", found.url)
         yield found
@@ -303,33 +304,44 @@ def test_a_script_that_fails_names_its_package(tmp_path: Path, registry: Registr
     assert "no compiler" in error.text
 
 
-@pytest.mark.parametrize(
-    ("links", "raw"),
-    [
-        ({"out": "/etc/passwd", "up": "../../../../../../etc/passwd"}, {}),
-        ({}, {"../../../../escape": "x", "package/../../../escape": "x", "/tmp/escape": "x", "/env/escape": "x"}),
-        ({"node_modules": "/tmp"}, {"package/node_modules/escape": "x"}),
-        ({}, {"package/.npmrc": "registry=http://evil.test/", "package/.bin/a": "x"}),
-    ],
-    ids=["links", "dots", "through-a-link", "files"],
-)
+ARCHIVES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "links": ({"out": "/etc/passwd", "up": "../../../../../../etc/passwd"}, {}),
+    "dots": ({}, {"../../../../escape": "x", "package/../../../escape": "x", "/tmp/escape": "x", "/env/escape": "x"}),
+    "through": ({"node_modules": "/tmp"}, {"package/node_modules/escape": "x"}),
+    "files": ({}, {"package/.npmrc": "registry=http://evil.test/", "package/.bin/a": "x"}),
+}
+
+
 def test_an_archive_writes_below_its_package_only(
-    tmp_path: Path, registry: Registry, interpreters: Interpreters, links: dict[str, str], raw: dict[str, str]
+    tmp_path: Path, registry: Registry, interpreters: Interpreters
 ) -> None:
-    files = {"package.json": '{"name": "a", "version": "1.0.0"}', "index.js": "module.exports = 'a@1.0.0'"}
-    registry.add("a", archive=tarball(files, links=links, raw=raw))
-    folder, chosen = tool(tmp_path, {"a": "1.0.0"}), options(tmp_path, interpreters)
-    try:
-        lease = made(folder, chosen)
-    except DependencyFault as error:
-        cause = error.cause
-    else:
-        tree, cause = Path(lease.path), "installer"
+    chosen = options(tmp_path, interpreters)
+    folders: dict[str, str] = {}
+    for name, (links, raw) in ARCHIVES.items():
+        files = {"package.json": json.dumps({"name": name, "version": "1.0.0"}), "index.js": "module.exports = 1"}
+        registry.add(name, archive=tarball(files, links=links, raw=raw))
+        (tmp_path / name).mkdir()
+        folders[name] = tool(tmp_path / name, {name: "1.0.0"})
+
+    async def one(name: str) -> Lease | DependencyFault | None:
+        try:
+            return await prepare(folders[name], "tool.js", "nodejs", chosen)
+        except DependencyFault as fault:
+            return fault
+
+    async def every() -> list[Lease | DependencyFault | None]:
+        return await asyncio.gather(*(one(name) for name in folders))
+
+    for name, built in zip(folders, asyncio.run(every()), strict=True):
+        assert built is not None
+        if isinstance(built, DependencyFault):
+            assert built.cause in ("installer", "hash"), (name, built.message)
+            continue
+        tree = Path(built.path)
         assert sorted(os.listdir(tree)) == ["node_modules"]
-        assert {entry.name for entry in (tree / "node_modules").iterdir()} <= {"a", ".package-lock.json", "escape"}
+        assert {entry.name for entry in (tree / "node_modules").iterdir()} <= {name, ".package-lock.json", "escape"}
         assert not [path for path in tree.rglob("*") if path.is_symlink()]
-        lease.close()
-    assert cause in ("installer", "hash")
+        built.close()
     # a name may be kept without what would lead out, below the package: in the environment, or in bun's own download cache
     assert not [path for path in tmp_path.rglob("escape") if not {"node_modules", "caches"} & {*path.parts}]
     assert not os.path.exists("/tmp/escape")
@@ -383,37 +395,41 @@ def test_a_link_that_leaves_the_environment_is_refused(tmp_path: Path) -> None:
 # What fails, by name and cause
 
 
-@pytest.mark.parametrize(
-    ("dependencies", "cause", "package", "words"),
-    [
-        ({"absent": "1.0.0"}, "missing", "absent", "the registry has no package 'absent'"),
-        ({"@scope/absent": "1.0.0"}, "missing", "@scope/absent", "no package '@scope/absent'"),
-        ({"wants": "1.0.0"}, "missing", "gone", "the registry has no package 'gone'"),
-        ({"a": "^9.0.0"}, "version", "a", "no version of 'a' fits ^9.0.0"),
-        ({"broken": "1.0.0"}, "hash", "broken", "'broken' has another content"),
-        ({"elsewhere": "1.0.0"}, "network", "", "was refused elsewhere.test:80"),
-        ({"private": "1.0.0"}, "refused", "private", "wants credentials"),
-    ],
-    ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
-)
+FAILURES: list[tuple[dict[str, str], str, str, str]] = [
+    ({"absent": "1.0.0"}, "missing", "absent", "the registry has no package 'absent'"),
+    ({"@scope/absent": "1.0.0"}, "missing", "@scope/absent", "no package '@scope/absent'"),
+    ({"wants": "1.0.0"}, "missing", "gone", "the registry has no package 'gone'"),
+    ({"a": "^9.0.0"}, "version", "a", "no version of 'a' fits ^9.0.0"),
+    ({"broken": "1.0.0"}, "hash", "broken", "'broken' has another content"),
+    ({"elsewhere": "1.0.0"}, "network", "", "elsewhere.test:80 was refused"),
+    ({"private": "1.0.0"}, "refused", "private", "wants credentials"),
+]
+
+
 def test_a_failure_names_the_package_and_the_cause(
-    tmp_path: Path,
-    registry: Registry,
-    interpreters: Interpreters,
-    dependencies: dict[str, str],
-    cause: str,
-    package: str,
-    words: str,
+    tmp_path: Path, registry: Registry, interpreters: Interpreters
 ) -> None:
     registry.add("a")
     registry.add("wants", dependencies={"gone": "1"})
     registry.add("broken", sri="sha512-" + "A" * 86 + "==")
     registry.add("elsewhere", dist="http://elsewhere.test/x.tgz")
     registry.status["/private"] = 401
-    error = fault(tool(tmp_path, dependencies), options(tmp_path, interpreters))
-    assert (error.cause, error.package) == (cause, package), (error.message, error.text)
-    assert words in error.message
-    assert cause != "network" or error.denied == ("elsewhere.test:80",)
+    chosen = options(tmp_path, interpreters)
+
+    async def one(number: int) -> DependencyFault:
+        (tmp_path / str(number)).mkdir()
+        folder = tool(tmp_path / str(number), FAILURES[number][0])
+        with pytest.raises(DependencyFault) as caught:
+            await prepare(folder, "tool.js", "nodejs", chosen)
+        return caught.value
+
+    async def every() -> list[DependencyFault]:
+        return await asyncio.gather(*(one(number) for number in range(len(FAILURES))))
+
+    for (_, cause, package, words), error in zip(FAILURES, asyncio.run(every()), strict=True):
+        assert (error.cause, error.package) == (cause, package), (error.message, error.text)
+        assert words in error.message
+        assert cause != "network" or error.denied == ("elsewhere.test:80",)
 
 
 def test_versions_that_contradict_each_other_are_said(tmp_path: Path, registry: Registry) -> None:
@@ -540,6 +556,9 @@ def test_a_name_that_no_registry_has_is_refused(name: str) -> None:
         (b'{"dependencies": {"a": "1"}, "workspaces": ["x"]}', "workspaces are not installed"),
         (b'{"dependencies": {"a": "1"}, "overrides": []}', "'overrides' must be an object"),
         (b"[" * 100_000, "is no JSON"),
+        (b'{\n  "name": "x",\n  bad\n}', "^package.json:3:3: is no JSON: "),
+        (b'\xef\xbb\xbf{\n "a": "\xc3\xa4", }', "^package.json:2:12: is no JSON: "),
+        (b'{\n "a":', "^package.json:2:6: is no JSON: it ends too early"),
     ],
 )
 def test_a_manifest_that_cannot_be_used_is_said(data: bytes, words: str) -> None:

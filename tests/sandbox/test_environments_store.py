@@ -52,6 +52,18 @@ def test_what_is_being_built_cannot_be_seen_until_it_is_whole(tmp_path: Path) ->
     assert [entry.meta.key for entry in store.entries()] == [KEY]
 
 
+def test_what_is_leased_again_is_not_removed_until_both_leases_end(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    finished(store)
+    first = store.ready(KEY)
+    assert first is not None
+    second = first.again()
+    first.close()
+    assert store.prune(0, grace=0).removed == () and store.has(KEY)
+    second.close()
+    assert store.prune(0, grace=0).removed == (KEY,)
+
+
 def test_the_store_is_closed_to_other_users(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir(mode=0o755)
     store = Store(tmp_path / "store")

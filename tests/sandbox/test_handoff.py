@@ -13,6 +13,7 @@ import pytest
 
 from tamis.sandbox.job import PROXY_PORT
 from tamis.sandbox.model import Denial, Refusal, RunOutcome, Unavailable
+from tamis.sandbox.network.egress_addresses import Refused
 from tamis.sandbox.network.handoff import Handoff, with_contacts
 
 
@@ -133,3 +134,33 @@ def test_refusals_are_told_with_a_success_and_explain_a_failure() -> None:
         assert outcome.denials == (Denial("evil.test:443", "host evil.test is not allowed"),)
     assert (fine.kind, fine.error_type, fine.message) == ("ok", "", "it failed")
     assert failed.error_type == "SecurityError" and "evil.test:443: host evil.test is not allowed" in failed.message
+
+
+def test_failure_after_an_address_that_is_not_open_names_it_and_the_setting_alone() -> None:
+    async def failed() -> RunOutcome:
+        handoff = Handoff(("api.test:*",), (), (("api.test", "127.0.0.1"),))
+        with pytest.raises(Refused) as caught:
+            await handoff.egress._addresses.vetted("api.test", 80)  # pyright: ignore[reportPrivateUsage]
+        handoff.egress.denials["api.test:80"] = caught.value.reason
+        made = with_contacts(RunOutcome(kind="error", message="it failed"), handoff.egress)
+        await handoff.close()
+        assert "127.0.0.1" not in caught.value.told, "the script is not told"
+        return made
+
+    outcome = asyncio.run(failed())
+    assert outcome.message == (
+        "it failed, after it was refused api.test:80: api.test is at 127.0.0.1 (pinned), which is not public;"
+        ' the operator can open it with policy.allowCidrs = ["127.0.0.1/32"]'
+    )
+    assert outcome.remedy == "", "both sides do open the host"
+
+
+def test_more_ranges_are_added_to_those_that_are_there() -> None:
+    async def reason() -> str:
+        handoff = Handoff(("api.test",), ("10.1.0.0/16",), (("api.test", "10.2.0.1"),))
+        with pytest.raises(Refused) as caught:
+            await handoff.egress._addresses.vetted("api.test", 80)  # pyright: ignore[reportPrivateUsage]
+        await handoff.close()
+        return caught.value.reason
+
+    assert asyncio.run(reason()).endswith('; the operator can open it by adding "10.2.0.1/32" to policy.allowCidrs')

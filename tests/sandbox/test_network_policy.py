@@ -6,6 +6,7 @@ Every refusal is checked at the far end too: the server that must not be reached
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import threading
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ import pytest
 from tamis.sandbox.network import egress_addresses
 from tamis.sandbox.network.egress import Egress
 from tamis.sandbox.network.egress_addresses import is_own
-from tamis.sandbox.network.hosts import parse_rule
+from tamis.sandbox.network.hosts import parse_rule, ranges_to_open
 from tests.sandbox import network_cases as cases
 from tests.sandbox.proxy_bench import CONNECTED, OK, SHORT, Bench, Names, Upstream, bench, listening, run
 from tests.sandbox.test_egress_wire import client_hello
@@ -65,6 +66,14 @@ def test_name_server_that_points_inside_is_refused_after_one_look_up(answers: Se
                 assert not any(address.encode() in answer for address in answers if len(address) > 4)
                 assert names.asked == ["api.test"] * asked
             assert at.egress.denied == [f"api.test:{at.upstream.port}"]
+            # the operator is told the address, and what would open it
+            reason = at.egress.denials[at.egress.denied[0]]
+            if not ranges_to_open(answers[0]):  # no address
+                assert answers[0] not in reason or not answers[0]
+                return
+            assert reason.startswith(f"api.test is at {answers[0]}, which is not public")
+            settings = re.findall(r'"([^"]+)"', reason.partition("policy.allowCidrs = ")[2])
+            assert egress_addresses.address_allowed(answers[0], settings), reason
 
     run(test())
 

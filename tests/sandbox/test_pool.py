@@ -70,6 +70,64 @@ def test_second_call_starts_a_sandbox_and_the_third_uses_it(tmp_path: Path) -> N
     run(work())
 
 
+class Holding:
+    """Counts what is held."""
+
+    def __init__(self) -> None:
+        self.now = self.ever = 0
+
+    def __call__(self) -> Holding:
+        self.now += 1
+        self.ever += 1
+        return self
+
+    def close(self) -> None:
+        self.now -= 1
+
+
+def test_what_a_waiting_sandbox_shows_is_held_exactly_while_it_waits(tmp_path: Path) -> None:
+    wanted = support.request(support.tool_folder(tmp_path, ECHO), stdin=b"{}")
+    hold = Holding()
+
+    async def work() -> None:
+        async with opened_pool(EAGER) as pool:
+            await pool.run(wanted, hold=hold)
+            assert hold.now == 1  # before the call ends: the caller lets go of its own then
+            await pool.settle()
+            assert (hold.now, pool.metrics().idle) == (1, 1)
+            assert (await pool.run(wanted, hold=hold)).sandbox.warm
+            await pool.settle()
+            assert hold.ever >= 2 and hold.now == pool.metrics().idle >= 1
+            pool.reset()
+            await pool.settle()
+            assert (hold.now, pool.metrics().idle) == (0, 0)
+            await pool.run(wanted, hold=hold)
+            pool.reset()  # while one is being started
+            await pool.settle()
+            assert hold.now == 0
+            await pool.run(wanted, hold=hold)
+            await pool.settle()
+            assert hold.now == 1
+        assert hold.now == 0
+
+    run(work())
+
+
+def test_a_sandbox_that_shows_what_cannot_be_held_is_not_started_early(tmp_path: Path) -> None:
+    wanted = support.request(support.tool_folder(tmp_path, ECHO), stdin=b"{}")
+
+    def hold() -> None:
+        raise BlockingIOError
+
+    async def work() -> None:
+        async with opened_pool(EAGER) as pool:
+            assert (await pool.run(wanted, hold=hold)).kind == "ok"
+            await pool.settle()
+            assert pool.metrics().idle == 0
+
+    run(work())
+
+
 def test_warm_one_is_an_ordinary_sandbox_used_once(tmp_path: Path) -> None:
     # own processes, own address layout, own uid as root; nothing of an earlier call is there
     source = """

@@ -188,6 +188,8 @@ def test_what_needs_a_sandbox_does_not_run(tmp_path: Path, insisted: None) -> No
     folder = support.tool_folder(tmp_path, "print('must not run')")
     outcome = support.run(support.request(folder, write=(Mount(str(tmp_path), "/env"),)))
     assert (outcome.kind, outcome.stdout) == ("unavailable", b""), outcome
+    assert "dependencies are only installed inside a sandbox" in outcome.message
+    assert "unset TAMIS_UNSAFE_NO_SANDBOX" in outcome.remedy and "tamis deps install" in outcome.remedy
 
 
 @ordinary
