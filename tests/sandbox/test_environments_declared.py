@@ -137,7 +137,7 @@ def test_the_lint_names_what_has_no_hash_where_others_have_one() -> None:
 
 
 def test_an_index_address_has_one_spelling() -> None:
-    assert parse_index("HTTPS://PyPI.org:443/simple/", "x").text == "https://pypi.org/simple"
+    assert parse_index("HTTPS://Index.Test:443/simple/", "x").text == "https://index.test/simple"
     assert parse_index("/srv/wheels", "x").text == "file:///srv/wheels"
     assert parse_index("http://127.0.0.1:8080/simple", "x").rule == "127.0.0.1:8080"
     for bad in ("ftp://x.test/", "https:///x", "simple", "https://x.test/a/../b", "https://x.test/%2e%2e/b", "https://x.test/?a", "https://x.test:99999/"):  # fmt: skip
@@ -227,7 +227,7 @@ def test_a_lock_with_sources_of_its_own_is_refused() -> None:
     def lock(source: str) -> bytes:
         return f'version = 1\n[[package]]\nname = "a"\nversion = "1"\nsource = {{ {source} }}\n'.encode()
 
-    python_lock.check(lock('registry = "https://pypi.org/simple"'), (), public)
+    python_lock.check(lock(f'registry = "{PUBLIC_INDEX}"'), (), public)
     python_lock.check(lock('virtual = "."'), (), public)
     for source in ('git = "https://x.test/a"', 'url = "https://x.test/a.whl"', 'path = "../a"', 'directory = "/etc"'):
         said = refused(lambda source=source: python_lock.check(lock(source), (), public), "a")

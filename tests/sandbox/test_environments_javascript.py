@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from tamis.sandbox import runner
 from tamis.sandbox.environments import javascript, npm_files, npm_words, npmrc
 from tamis.sandbox.environments.model import Declared, DependencyFault, Options, Recipe, Step
+from tamis.sandbox.environments.npmrc import PUBLIC_REGISTRY
 from tamis.sandbox.environments.prepare import prepare, recipe_for
 from tamis.sandbox.environments.store import Lease
 from tamis.sandbox.interpreters import Missing, find_interpreter
@@ -590,10 +591,10 @@ def test_dependencies_for_development_are_not_installed(
     ("resolved", "refused"),
     [
         ("{registry}/a/-/a-1.0.0.tgz", False),
-        ("https://registry.npmjs.org/a/-/a-1.0.0.tgz", False),
+        (f"{PUBLIC_REGISTRY}/a/-/a-1.0.0.tgz", False),
         ("http://elsewhere.test/a.tgz", True),
-        ("https://registry.npmjs.org.evil.test/a.tgz", True),
-        ("https://user:secret@registry.npmjs.org/a.tgz", True),
+        (f"{PUBLIC_REGISTRY}.evil.test/a.tgz", True),
+        (PUBLIC_REGISTRY.replace("//", "//user:secret@") + "/a.tgz", True),
         ("git+ssh://git@example.com/a.git#abc", True),
         ("file:../a", True),
     ],
@@ -699,7 +700,7 @@ def test_a_scope_that_may_not_be_reached_is_not_taken_from_another_registry(
 @pytest.mark.parametrize(
     ("files", "variables", "registry_text", "scopes"),
     [
-        ({}, {}, "https://registry.npmjs.org", ()),
+        ({}, {}, PUBLIC_REGISTRY, ()),
         ({"home/.npmrc": "registry = https://a.test/\n"}, {}, "https://a.test/", ()),
         (
             {"home/.npmrc": '; note\n# note\n[x]\nregistry="https://a.test/"\n@S:registry=https://s.test\n'},
@@ -741,8 +742,8 @@ def test_a_scope_that_may_not_be_reached_is_not_taken_from_another_registry(
             "https://a.test",
             (),
         ),
-        ({"home/.bunfig.toml": "not [toml"}, {}, "https://registry.npmjs.org", ()),
-        ({"home/.npmrc": "\0\xff= = =\n===\nregistry\nregistry=\n"}, {}, "https://registry.npmjs.org", ()),
+        ({"home/.bunfig.toml": "not [toml"}, {}, PUBLIC_REGISTRY, ()),
+        ({"home/.npmrc": "\0\xff= = =\n===\nregistry\nregistry=\n"}, {}, PUBLIC_REGISTRY, ()),
     ],
 )
 def test_the_registry_is_the_one_that_npm_is_configured_for(
