@@ -212,38 +212,16 @@ async def _checked_run(
             sandbox=info,
         )
     violations: list[str] = []
-    opening = grants.Opening()
     uid = (request.uid or next_uid()) if os.geteuid() == 0 else None
     async with AsyncExitStack() as cleaning:
         if (warm is None or not warm.parks) and not await cleaning.enter_async_context(turns.turn(cancelled)):
             return RunOutcome(kind="cancelled", message="the run was cancelled before it began", sandbox=info)
+        opening = grants.Opening()
         cleaning.callback(opening.close)
-        folder, script = _open_tool(request, cleaning)
-        pinned: tuple[InsideFile, ...] = ()
-        if request.integrity:
-            pinned = (pin_script(folder, script, request.integrity, opening, copied=found.language == "bun"),)
-        else:
-            opening.add("tool", folder, "/tool", writable=False)
-        grants.open_grants(request, folder, opening)
-        if request.environment is not None:
-            opening.add(
-                "environment", open_absolute(os.path.realpath(request.environment.path)), "/env", writable=False
-            )
+        folder, script, pinned = _open(request, found, opening, cleaning)
         if uid is not None:
             grants.require_readable(folder, script)
-        own = {mount.path for mount in request.write if mount.own}
-        granted = [opening.opened[grant.fd] for grant in opening.grants if grant.writable]
-        writable = [folder for folder in granted if folder.path not in own]
-        if uid is not None:
-            ownership = lending.Ownership(uid)
-            for folder in sorted(writable, key=lambda item: (item.stat.st_dev, item.stat.st_ino)):
-                # two runs cannot own one folder at a time
-                lock = _writers.setdefault((folder.stat.st_dev, folder.stat.st_ino), asyncio.Lock())
-                await cleaning.enter_async_context(lock)
-                cleaning.callback(ownership.take_back)
-                ownership.lend(folder)
-        # however the run ends, cancelled too
-        cleaning.callback(lambda: violations.extend(line for folder in writable for line in lending.sweep(folder)))
+        await _lend(request, opening, uid, violations, cleaning)
         job = msgspec.structs.replace(_job(request, found, script, opening, uid, without, info.backend), files=pinned)
         opened = {name: item.fd for name, item in opening.opened.items()}
         network: Handoff | None = None
@@ -281,6 +259,40 @@ async def _checked_run(
         info = msgspec.structs.replace(info, warm=ended.warm)
     outcome = _outcome(request, ended, tuple(violations), info)
     return outcome if network is None else with_contacts(outcome, network.egress)
+
+
+def _open(
+    request: RunRequest, interpreter: Interpreter, opening: grants.Opening, cleaning: AsyncExitStack
+) -> tuple[Opened, str, tuple[InsideFile, ...]]:
+    """Open all that is shown: the tool's folder, the script's path in it, and the checked copy of a pinned script."""
+    folder, script = _open_tool(request, cleaning)
+    pinned: tuple[InsideFile, ...] = ()
+    if request.integrity:
+        pinned = (pin_script(folder, script, request.integrity, opening, copied=interpreter.language == "bun"),)
+    else:
+        opening.add("tool", folder, "/tool", writable=False)
+    grants.open_grants(request, folder, opening)
+    if request.environment is not None:
+        opening.add("environment", open_absolute(os.path.realpath(request.environment.path)), "/env", writable=False)
+    return folder, script, pinned
+
+
+async def _lend(
+    request: RunRequest, opening: grants.Opening, uid: int | None, violations: list[str], cleaning: AsyncExitStack
+) -> None:
+    """As root, give the writable folders to the run's uid until its end; have them swept then, however it ends."""
+    own = {mount.path for mount in request.write if mount.own}
+    granted = [opening.opened[grant.fd] for grant in opening.grants if grant.writable]
+    writable = [folder for folder in granted if folder.path not in own]
+    if uid is not None:
+        ownership = lending.Ownership(uid)
+        for folder in sorted(writable, key=lambda item: (item.stat.st_dev, item.stat.st_ino)):
+            # two runs cannot own one folder at a time
+            lock = _writers.setdefault((folder.stat.st_dev, folder.stat.st_ino), asyncio.Lock())
+            await cleaning.enter_async_context(lock)
+            cleaning.callback(ownership.take_back)
+            ownership.lend(folder)
+    cleaning.callback(lambda: violations.extend(line for folder in writable for line in lending.sweep(folder)))
 
 
 def _open_tool(request: RunRequest, cleaning: AsyncExitStack) -> tuple[Opened, str]:
