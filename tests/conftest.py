@@ -34,11 +34,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(state.cleanup)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # What takes minutes by itself starts first, so that the other worker has something to do meanwhile.
-    items.sort(key=lambda item: not item.path.name.startswith("test_as_user"))
-
-
 @pytest.fixture
 def is_long(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--long"))

@@ -91,7 +91,7 @@ def test_killing_the_daemon_leaves_processes_without_die_with_parent(tmp_path: P
     )
     here = str(Path(__file__).parents[2])
     process = subprocess.Popen([sys.executable, "-c", code, here, folder], stdout=subprocess.DEVNULL, cwd="/")
-    end = time.monotonic() + 10
+    end = time.monotonic() + 40
     while sum(pid != process.pid for pid in support.marked(f"/tool/{name}")) < 12 and time.monotonic() < end:
         time.sleep(0.05)
     left = support.marked(f"/tool/{name}")
@@ -168,7 +168,9 @@ def test_many_calls_leave_descriptors_and_processes_flat(tmp_path: Path, request
         return seen
 
     seen = asyncio.run(main())
-    assert seen == [seen[0]] * 4
+    # not more than after the first share: what earlier tests left open may be collected meanwhile
+    assert max(fds for fds, _ in seen) == seen[0][0], seen
+    assert {left for _, left in seen} == {0}, seen
     assert seen[-1][1] == 0
 
 
