@@ -15,8 +15,9 @@ from typing import Any, cast
 
 import msgspec
 
+from tamis.sandbox.environments.pip_settings import configuration_text
+
 PUBLIC_REGISTRY = "https://registry.npmjs.org"
-MAX_FILE_BYTES = 1024 * 1024
 
 _SCOPE = re.compile(r"(@[a-z0-9~._-]{1,214}):registry", re.IGNORECASE)
 _CREDENTIAL = re.compile(r"//(.+?)/?:(?:_authToken|_auth|_password|username|certfile|keyfile)", re.IGNORECASE)
@@ -81,14 +82,6 @@ def _bun_files(environ: Mapping[str, str]) -> list[str]:
     return [f"{home}/.bunfig.toml", *([f"{own}/.bunfig.toml"] if own else [])]
 
 
-def _content(path: str) -> str:
-    try:
-        with open(path, "rb") as stream:
-            return stream.read(MAX_FILE_BYTES).decode("utf-8-sig", "replace")
-    except OSError:
-        return ""
-
-
 class _Found:
     """What was found so far; a later word replaces an earlier one of the same kind."""
 
@@ -122,7 +115,7 @@ def _read(
     npm, bun = _Found(), _Found()
     for path in _npm_files(environ, prefixes):
         if path in present:
-            _read_npmrc(_content(path), path, environ, npm)
+            _read_npmrc(configuration_text(path), path, environ, npm)
     for name, value in _options(environ).items():
         npm.take(name, value, f"npm_config_{name}")
     for path in _bun_files(environ):
@@ -163,7 +156,7 @@ def _plain(text: str, environ: Mapping[str, str]) -> str:
 
 def _read_bunfig(path: str, found: _Found) -> None:
     try:
-        raw = tomllib.loads(_content(path))
+        raw = tomllib.loads(configuration_text(path))
     except tomllib.TOMLDecodeError:
         return
     install = raw.get("install")

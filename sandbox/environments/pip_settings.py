@@ -76,7 +76,8 @@ def _uv_files(environ: Mapping[str, str]) -> list[str]:
     return ["/etc/uv/uv.toml", *system, f"{environ.get('XDG_CONFIG_HOME') or _home(environ) + '/.config'}/uv/uv.toml"]
 
 
-def _content(path: str) -> str:
+def configuration_text(path: str) -> str:
+    """A configuration file as text, at most its first part; empty when it cannot be read."""
     try:
         with open(path, "rb") as stream:
             return stream.read(MAX_FILE_BYTES).decode("utf-8-sig", "replace")
@@ -151,7 +152,7 @@ def _distinct(pairs: Mapping[tuple[str, str], None]) -> tuple[tuple[str, str], .
 def _read_pip_file(path: str, found: _Found) -> None:
     parser = configparser.RawConfigParser(strict=False)
     try:
-        parser.read_string(_content(path))
+        parser.read_string(configuration_text(path))
     except configparser.Error:
         return
     for section in ("global", "install"):
@@ -162,7 +163,7 @@ def _read_pip_file(path: str, found: _Found) -> None:
 
 def _read_uv_file(path: str, found: _Found) -> None:
     try:
-        raw = tomllib.loads(_content(path))
+        raw = tomllib.loads(configuration_text(path))
     except tomllib.TOMLDecodeError:
         return
     for table in (raw.get("pip"), raw):
