@@ -22,8 +22,8 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 
 import tamis
-from tamis.server.lsp import code_action, hover
 from tamis.server.lsp.envelope import Envelope, decode_params
+from tamis.server.lsp.features import code_action, hover
 from tamis.server.wire.jsonrpc import RpcError
 
 if TYPE_CHECKING:
@@ -100,10 +100,17 @@ class Framework:
         self._loop.call_soon_threadsafe(self.protocol.receive, message)
 
 
+FEATURES = (
+    hover,
+    code_action,
+)
+"""The modules of the verbs, in no order that matters."""
+
+
 def register(server: LanguageServer, session: Session) -> None:
     """Registers every verb of this lane; ``FRAMEWORK_METHODS`` of the session names the same."""
-    hover.register(server, session)
-    code_action.register(server, session)
+    for feature in FEATURES:
+        feature.register(server, session)
 
 
 def describe(error: BaseException) -> str:

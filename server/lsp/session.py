@@ -23,6 +23,7 @@ from msgspec import UNSET, Raw, UnsetType
 import tamis
 from tamis.protocols.positions import PositionEncoding
 from tamis.server.lsp import completion, diagnostics
+from tamis.server.lsp.capabilities import FRAMEWORK_METHODS, server_capabilities
 from tamis.server.lsp.documents import Document, choose_encoding, path_of
 from tamis.server.lsp.envelope import Envelope, MessageId, decode_envelope, decode_params
 from tamis.server.lsp.structs import (
@@ -54,9 +55,6 @@ from tamis.server.wire.jsonrpc import (
 
 if TYPE_CHECKING:
     from tamis.server.lsp.framework import Framework
-
-FRAMEWORK_METHODS = frozenset({"textDocument/hover", "textDocument/codeAction"})
-"""Methods of the framework lane; a test holds this against what ``framework.py`` registers."""
 
 WATCHED = ("**/*.tool.json", "**/tamis.toml", "**/agent_profile.json")
 WATCHED_SCRIPTS = "**/*.{py,js,mjs,cjs,ts,tsx}"
@@ -222,7 +220,7 @@ class Session:
         given = cast("dict[str, Any]", options) if isinstance(options, dict) else {}
         self.workspace.configure(self._folders(params), given)
         return {
-            "capabilities": self._capabilities(),
+            "capabilities": server_capabilities(self),
             "serverInfo": {"name": "tamis", "version": tamis.__version__},
         }
 
@@ -234,24 +232,6 @@ class Session:
             uris = [params.root_uri]
         paths = [path.rstrip("/") or "/" for uri in uris if (path := path_of(uri))]
         return paths or ([params.root_path] if params.root_path else [])
-
-    def _capabilities(self) -> dict[str, Any]:
-        capabilities: dict[str, Any] = {
-            "positionEncoding": self.encoding,
-            "textDocumentSync": {"openClose": True, "change": 2, "save": {"includeText": False}},
-            "completionProvider": {"triggerCharacters": list(completion.TRIGGERS)},
-            "hoverProvider": True,
-            "codeActionProvider": {"codeActionKinds": ["quickfix", "source.fixAll.tamis"]},
-            "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
-            "experimental": {"tamis": {"rpc": 1}},
-        }
-        if self.can("textDocument.diagnostic"):
-            capabilities["diagnosticProvider"] = {
-                "identifier": "tamis",
-                "interFileDependencies": True,
-                "workspaceDiagnostics": False,
-            }
-        return capabilities
 
     def on_initialized(self, _params: object) -> None:
         """Begins to load the folders and asks the client to watch the files that matter."""

@@ -5,25 +5,32 @@ Reads and writes the files, and renders answers the same way whether they came f
 
 from __future__ import annotations
 
+import functools
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from tamis.protocols.positions import LineIndex
+from tamis.protocols.positions import LineIndex, PositionEncoding
+from tamis.server.analysis.snapshot import Snapshot
+from tests.lsp.lsp_client import Client
 
 FOLDER = Path(__file__).resolve().parents[1] / "markers"
 _SECTION = re.compile(r"(?m)^-- (.+?) --\n")
-_MARK = re.compile(r"⟦(complete|hover|fix)⟧")
+_MARK = re.compile(r"⟦([a-z]+)(?::([^⟧]*))?⟧")
 MAX_SHOWN = 12
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """A place where something is asked: verb and code-point offset."""
+    """A place where something is asked: verb, code-point offset, and what stands behind a colon in the mark."""
 
     verb: str
     offset: int
+    argument: str = ""
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -60,9 +67,100 @@ def _without_marks(body: str) -> tuple[str, list[Mark]]:
     at = 0
     for match in _MARK.finditer(body):
         text += body[at : match.start()]
-        marks.append(Mark(match[1], len(text)))
+        marks.append(Mark(match[1], len(text), match[2] or ""))
         at = match.end()
     return text + body[at:], marks
+
+
+LANGUAGES = {
+    ".json": "json",
+    ".jsonc": "jsonc",
+    ".toml": "toml",
+    ".md": "markdown",
+    ".tam": "tam",
+    ".vcp": "vcp",
+    ".txt": "plaintext",
+    ".action": "toolaction",
+}
+
+
+def opened(case: Case) -> list[tuple[str, str]]:
+    """The documents that an editor would open with the server; the others (scripts) only stand there."""
+    return [(name, text) for name, text in case.documents.items() if Path(name).suffix in LANGUAGES]
+
+
+def write_documents(case: Case, root: Path) -> None:
+    """Puts a case's documents on disk."""
+    for name, text in case.documents.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("utf-8"))
+
+
+class Core:
+    """A case as the analyses see it: documents, and a snapshot of each."""
+
+    def __init__(self, case: Case, root: Path, snapshot: Callable[[str], Snapshot]) -> None:
+        self.case = case
+        self.root = root
+        self.snapshot = functools.cache(snapshot)
+
+    def text(self, name: str) -> str:
+        """A document's text."""
+        return self.case.documents[name]
+
+    def path(self, name: str) -> str:
+        """A document's absolute path."""
+        return str(self.root / name)
+
+    def name(self, path: str) -> str:
+        """The document of an absolute path."""
+        return os.path.relpath(path, self.root)
+
+
+class Wire:
+    """A case as a client sees it."""
+
+    def __init__(self, case: Case, root: Path, client: Client, encoding: PositionEncoding) -> None:
+        self.case = case
+        self.root = root
+        self.client = client
+        self.encoding: PositionEncoding = encoding
+        self._lines = {name: LineIndex(text) for name, text in case.documents.items()}
+
+    def text(self, name: str) -> str:
+        """A document's text."""
+        return self.case.documents[name]
+
+    def uri(self, name: str) -> str:
+        """A document's URI."""
+        return (self.root / name).as_uri()
+
+    def name(self, uri: str) -> str:
+        """The document of a URI."""
+        return os.path.relpath(unquote(urlsplit(uri).path), self.root)
+
+    def span(self, name: str, found: dict[str, Any]) -> tuple[int, int]:
+        """A range of the wire as code-point offsets."""
+        start, end = found["start"], found["end"]
+        index = self._lines[name]
+        return (
+            index.offset(start["line"], start["character"], self.encoding),
+            index.offset(end["line"], end["character"], self.encoding),
+        )
+
+    def position(self, name: str, offset: int) -> dict[str, int]:
+        """An offset as a position of the wire."""
+        line, character = self._lines[name].position(offset, self.encoding)
+        return {"line": line, "character": character}
+
+    def at(self, name: str, mark: Mark) -> dict[str, Any]:
+        """``TextDocumentPositionParams`` of a mark."""
+        return {"textDocument": {"uri": self.uri(name)}, "position": self.position(name, mark.offset)}
+
+    def ask(self, method: str, params: object) -> Any:
+        """A request's result; fails on an error."""
+        return self.client.call(method, params)
 
 
 def write_expected(case: Case, expected: str) -> None:

@@ -298,8 +298,9 @@ def test_start_loads_no_framework() -> None:
 
 
 def test_methods_of_the_framework_lane_are_those_that_it_registers() -> None:
+    from tamis.server.lsp.capabilities import FRAMEWORK_METHODS
     from tamis.server.lsp.framework import Framework
-    from tamis.server.lsp.session import FRAMEWORK_METHODS, Session
+    from tamis.server.lsp.session import Session
 
     framework = Framework(Session(lambda _: None, lambda _: None), lambda _: None)
     assert set(framework.protocol.fm.features) == set(FRAMEWORK_METHODS)
