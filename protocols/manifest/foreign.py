@@ -6,13 +6,16 @@ from typing import Literal
 
 from tamis.protocols.jsontext.tree import JsonNode
 
-Shape = Literal["mcp", "openai", "anthropic", "vcp", "implementation", "openapi", "mcpb", "mcpServers", "list"]
+Shape = Literal[
+    "mcp", "openai", "anthropic", "vcp", "implementation", "arguments", "openapi", "mcpb", "mcpServers", "list"
+]
 SHAPES: dict[Shape, str] = {
     "mcp": "an MCP tool (name, inputSchema)",
     "openai": "an OpenAI function (name, description, parameters)",
     "anthropic": "an Anthropic tool (name, input_schema)",
     "vcp": "a VCP plugin manifest",
     "implementation": "a tool definition with id and implementation",
+    "arguments": "a tool definition with a list of arguments (name, arguments)",
     "openapi": "an OpenAPI document",
     "mcpb": "an MCP bundle manifest",
     "mcpServers": "an MCP server configuration",
@@ -24,9 +27,10 @@ def foreign_shape(root: JsonNode) -> tuple[Shape, JsonNode] | None:
     """Which other shape a file has, and the node that shows it; None for one that may be a manifest."""
     if root.kind == "array":
         first = root.items[0] if root.items else None
-        if first is not None and first.kind == "object" and foreign_shape(first) is not None:
-            return "list", root
-        return None
+        if first is None or first.kind != "object":
+            return None
+        named = first.member("name") is not None and first.member("description") is not None
+        return ("list", root) if named or foreign_shape(first) is not None else None
     if root.kind != "object" or root.member("toolId") is not None or root.member("handler") is not None:
         return None
     names = {member.key for member in root.members}
@@ -55,6 +59,8 @@ def foreign_shape(root: JsonNode) -> tuple[Shape, JsonNode] | None:
         return "implementation", shown("implementation")
     if "name" in names and "parameters" in names:
         return "openai", shown("name")
+    if "name" in names and "description" in names and shown("arguments").kind == "array":
+        return "arguments", shown("arguments")
     tools = root.get("tools") or root.get("functions")
     if tools is not None and tools.kind == "array":
         return "list", tools

@@ -1,10 +1,13 @@
 """The JSON Schema of a manifest, for editors that know only JSON Schema and for completion and hover in ours.
 
-A draft-07 compatible subset with ``if``/``then`` on ``handler.type``: editors word those exactly, ``oneOf`` they do not. A test
+``published`` gives the two files of ``schemas/``: draft-07, which every editor reads, and 2020-12. Both come from one source, a subset
+that means the same in both dialects, with ``if``/``then`` on ``handler.type``: editors word those exactly, ``oneOf`` they do not. A test
 holds it against ``read_manifest``. Must not be used to validate where ``read_manifest`` can be.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 from tamis.protocols.manifest.reading import HANDLER_TYPES, LANGUAGE_NAME, LANGUAGE_WORDS, LANGUAGES, LIMITS, REQUIRED
 from tamis.protocols.manifest.security import CAPABILITIES
@@ -12,6 +15,10 @@ from tamis.protocols.model import Json
 
 SCHEMA_ID = "tamis:tool/v1.json"
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
+DRAFT_2020_12 = "https://json-schema.org/draft/2020-12/schema"
+Dialect = Literal["draft-07", "2020-12"]
+FILES: dict[Dialect, str] = {"draft-07": "tool.schema.json", "2020-12": "tool.2020-12.schema.json"}
+"""The published files, in ``schemas/``."""
 _TEXT: dict[str, Json] = {"type": "string", "minLength": 1}
 
 
@@ -82,6 +89,76 @@ def manifest_schema() -> dict[str, Json]:
     }
     root = _object("A tool that agents can call (seed 003 §2.2).", properties, required=required)
     return {"$schema": DRAFT_07, "$id": SCHEMA_ID, "title": "Tamis tool manifest", **root}
+
+
+def published(dialect: Dialect) -> dict[str, Json]:
+    """The schema as it is published: its dialect's name, schemas in a manifest by that dialect, and words for editors.
+
+    Editors' own keywords (``markdownDescription``, ``defaultSnippets``, ``enumDescriptions``) are annotations: validators pass them over.
+    """
+    schema = manifest_schema()
+    dialect_id = DRAFT_07 if dialect == "draft-07" else DRAFT_2020_12
+    schema["$schema"] = dialect_id
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    for name in ("parameters", "output"):
+        part = properties[name]
+        assert isinstance(part, dict)
+        part["allOf"] = [{"$ref": dialect_id}]
+        part["description"] = str(part["description"]).replace("(2020-12)", f"({dialect})")
+    schema["defaultSnippets"] = _snippets()
+    handler = properties["handler"]
+    assert isinstance(handler, dict)
+    kinds = handler["properties"]
+    assert isinstance(kinds, dict)
+    kind = kinds["type"]
+    assert isinstance(kind, dict)
+    kind["enumDescriptions"] = ["A script that gets its arguments as JSON on standard input.", "A method of the host."]
+    _mark_down(schema)
+    return schema
+
+
+def _mark_down(schema: dict[str, Json]) -> None:
+    """Gives every description as Markdown too, where editors look for it first."""
+    stack: list[Json] = [schema]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, list):
+            stack.extend(node)
+        elif isinstance(node, dict):
+            text = node.get("description")
+            if isinstance(text, str) and "type" in node:
+                node["markdownDescription"] = text
+            stack.extend(value for key, value in node.items() if key != "defaultSnippets")
+
+
+def _snippets() -> list[Json]:
+    """Whole manifests to begin with, for an empty file."""
+    head: dict[str, Json] = {
+        "toolId": "${1:custom}:${2:my-tool}",
+        "displayName": "${3:My tool}",
+        "description": "${4:What it does, when to use it, what it takes and what it gives.}",
+        "version": "1.0.0",
+    }
+    tail: dict[str, Json] = {"parameters": {"type": "object", "properties": {"$6": {"type": "string"}}, "required": []}}
+    script: dict[str, Json] = {"type": "external-script", "scriptPath": "${5:my-tool.py}", "language": "python"}
+    service: dict[str, Json] = {
+        "type": "service-method",
+        "serviceName": "${5:MyService}",
+        "methodName": "${7:myMethod}",
+    }
+    return [
+        {
+            "label": "Tool with a script",
+            "description": "A new tool manifest",
+            "body": {**head, "handler": script, **tail},
+        },
+        {
+            "label": "Tool of a service",
+            "description": "A new tool manifest",
+            "body": {**head, "handler": service, **tail},
+        },
+    ]
 
 
 def _handler() -> dict[str, Json]:

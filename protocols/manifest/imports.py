@@ -1,0 +1,333 @@
+"""Tool definitions of other projects as Tamis manifests: what ruling 32 says of files with a foreign shape.
+
+Data in, data out: each result is a manifest that reads without errors, and a list of what was assumed or did not fit. Nothing
+is dropped without a word. Prose is read only for VCP (``vcp_plugin.py``), where parameters stand nowhere else. Must not know
+files or editors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from tamis.protocols.manifest.foreign import Shape
+from tamis.protocols.manifest.reading import LANGUAGES, is_semver, tool_id_fault
+from tamis.protocols.model import Json, escape_pointer
+from tamis.protocols.schema.words import is_list, is_object
+
+NAMESPACE = "custom"
+VERSION = "0.1.0"
+"""Of a tool that came without a version."""
+MAX_TOOLS = 500
+_LANGUAGE_OF = {".py": "python", ".js": "nodejs", ".mjs": "nodejs", ".cjs": "nodejs", ".ts": "bun"}
+
+
+Say = Callable[[str, str], None]
+"""Takes a key of the original and a sentence about it."""
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What a conversion assumed, changed or left out; ``path`` is a JSON Pointer into the original."""
+
+    path: str
+    message: str
+
+
+class ImportedTool(msgspec.Struct, frozen=True):
+    """A manifest made of a foreign definition; ``name`` is the tool's bare name, fit for a file name."""
+
+    name: str
+    manifest: dict[str, Json]
+    notes: tuple[Note, ...] = ()
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """The tools of one foreign file; ``why_not`` says in words why there are none."""
+
+    tools: tuple[ImportedTool, ...] = ()
+    notes: tuple[Note, ...] = ()
+    why_not: str = ""
+
+
+def import_tools(shape: Shape, data: Json) -> Imported:
+    """The manifests of a foreign file. Never raises; what cannot be a manifest is named in ``why_not`` or in the notes."""
+    if shape == "openapi":
+        return Imported(
+            why_not="an OpenAPI document has operations of an HTTP service, which no script of its own runs"
+        )
+    if shape in ("mcpServers", "mcpb"):
+        return Imported(why_not="it says how to start an MCP server, not what its tools take")
+    if shape == "list":
+        return _import_list(data)
+    if not is_object(data):
+        return Imported(why_not="it is no object")
+    if shape == "vcp":
+        from tamis.protocols.manifest.vcp_plugin import import_plugin
+
+        return import_plugin(data)
+    tool = _import_one(shape, data, "")
+    return Imported((tool,)) if isinstance(tool, ImportedTool) else Imported(why_not=tool)
+
+
+def _import_list(data: Json) -> Imported:
+    base = ""
+    if is_object(data):
+        base = "/tools" if is_list(data.get("tools")) else "/functions"
+        data = data.get(base[1:])
+    if not is_list(data):
+        return Imported(why_not="it holds no list of tools")
+    tools: list[ImportedTool] = []
+    notes: list[Note] = []
+    for i, item in enumerate(data[:MAX_TOOLS]):
+        path = f"{base}/{i}"
+        shape = _shape_of(item)
+        made = _import_one(shape, item, path) if shape is not None and is_object(item) else "it is no tool definition"
+        if isinstance(made, ImportedTool):
+            tools.append(made)
+        else:
+            notes.append(Note(path, f"left out: {made}"))
+    if len(data) > MAX_TOOLS:
+        notes.append(Note(base, f"only the first {MAX_TOOLS} of {len(data)} tools were converted"))
+    why_not = "" if tools else "none of its entries is a tool definition"
+    return Imported(tuple(_distinct(tools)), tuple(notes), why_not)
+
+
+def _distinct(tools: list[ImportedTool]) -> list[ImportedTool]:
+    """Tools with different names: a second one of the same name gets a number."""
+    taken: set[str] = set()
+    made: list[ImportedTool] = []
+    for tool in tools:
+        name, number = tool.name, 2
+        while name in taken:
+            name, number = f"{tool.name}-{number}", number + 1
+        taken.add(name)
+        if name != tool.name:
+            manifest = {**tool.manifest, "toolId": f"{NAMESPACE}:{name}"}
+            manifest.pop("aliases", None)
+            said = Note("/name", f"the name '{tool.name}' is there twice: this tool is '{name}'")
+            tool = ImportedTool(name, manifest, (*tool.notes, said))
+        made.append(tool)
+    return made
+
+
+def _shape_of(item: Json) -> Shape | None:
+    if not is_object(item):
+        return None
+    if is_object(item.get("function")) or ("name" in item and "parameters" in item):
+        return "openai"
+    if "inputSchema" in item:
+        return "mcp"
+    if "input_schema" in item:
+        return "anthropic"
+    if "implementation" in item:
+        return "implementation"
+    if is_list(item.get("arguments")):
+        return "arguments"
+    return "openai" if "name" in item and "description" in item else None
+
+
+_TAKEN: dict[Shape, frozenset[str]] = {
+    "openai": frozenset({"name", "description", "parameters", "type"}),
+    "arguments": frozenset({"name", "title", "description", "arguments"}),
+    "anthropic": frozenset({"name", "description", "input_schema", "input_examples", "type"}),
+    "mcp": frozenset({"name", "title", "description", "inputSchema", "outputSchema", "annotations"}),
+    "implementation": frozenset(
+        {
+            "id",
+            "name",
+            "title",
+            "displayName",
+            "description",
+            "version",
+            "parameters",
+            "implementation",
+            "tags",
+            "output",
+        }
+    ),
+}
+_SCHEMAS = {"openai": "parameters", "anthropic": "input_schema", "mcp": "inputSchema", "implementation": "parameters"}
+
+
+def _import_one(shape: Shape, data: dict[str, Json], path: str) -> ImportedTool | str:
+    """One definition as a manifest, or why it is none."""
+    if shape == "openai" and is_object(inner := data.get("function")):
+        data, path = inner, f"{path}/function"
+    name = _text(data.get("name")) or _text(data.get("id"))
+    if not name:
+        return "it has no name"
+    notes: list[Note] = []
+
+    def say(key: str, message: str) -> None:
+        notes.append(Note(f"{path}/{escape_pointer(key)}", message))
+
+    bare = fit_name(name)
+    if bare != name:
+        say("name", f"the name '{name}' became '{bare}'")
+    manifest = start(bare, title_of(data, name), data.get("description"), say)
+    if bare != name and tool_id_fault(name) is None:
+        manifest["aliases"] = [bare, name]
+    version = _text(data.get("version"))
+    if version:
+        manifest["version"] = fit_version(version, say)
+    manifest["handler"] = _handler(shape, data, bare, say)
+    if shape == "arguments":
+        manifest["parameters"] = _listed(data.get("arguments"), say)
+    else:
+        manifest["parameters"] = _parameters(data.get(_SCHEMAS[shape]), _SCHEMAS[shape], say)
+    output = data.get("outputSchema" if shape == "mcp" else "output")
+    if is_object(output):
+        manifest["output"] = output
+    if shape == "mcp":
+        _annotations(data.get("annotations"), manifest, say)
+    if shape == "anthropic" and is_list(given := data.get("input_examples")):
+        manifest["examples"] = [{"input": item} for item in given if is_object(item)]
+    if shape == "implementation" and is_list(tags := data.get("tags")):
+        manifest["tags"] = list(dict.fromkeys(tag for tag in tags if isinstance(tag, str)))
+    for key in data:
+        if key not in _TAKEN[shape] and not key.startswith("x-"):
+            say(key, f"'{key}' has no place in a manifest and was left out")
+        elif key.startswith("x-"):
+            manifest[key] = data[key]
+    return ImportedTool(bare, manifest, tuple(notes))
+
+
+# What all shapes share
+
+
+def start(bare: str, title: str, description: Json, say: Say) -> dict[str, Json]:
+    """The first fields of a manifest, with the alias by which the tool was called before."""
+    text = _text(description).strip()
+    if not text:
+        text = f"Runs {bare}; say here what it does, when to use it, what it takes and what it gives."
+        say("description", "there is no description: write one, models choose tools by it")
+    return {
+        "toolId": f"{NAMESPACE}:{bare}",
+        "displayName": title,
+        "description": text,
+        "version": VERSION,
+        "aliases": [bare],
+    }
+
+
+def title_of(data: Mapping[str, Json], name: str) -> str:
+    """A name for people."""
+    annotations = data.get("annotations")
+    title = annotations.get("title") if is_object(annotations) else None
+    for found in (data.get("displayName"), data.get("title"), title, data.get("name")):
+        if text := _text(found).strip():
+            return text if text != name else _spaced(text)
+    return _spaced(name)
+
+
+def fit_name(name: str) -> str:
+    """A name that can be the second half of a tool id and a file name."""
+    bare = re.sub(r"[^\w.-]+", "-", name, flags=re.UNICODE).strip("-._")
+    return bare[:100] or "tool"
+
+
+def fit_version(version: str, say: Say) -> str:
+    """A SemVer version near the given one."""
+    if is_semver(version):
+        return version
+    numbers = [str(int(part)) for part in re.findall(r"\d{1,9}", version)[:3]]
+    made = ".".join([*numbers, "0", "0", "0"][:3]) if numbers else VERSION
+    say("version", f"the version '{version}' became '{made}'")
+    return made
+
+
+def _parameters(schema: Json, key: str, say: Say) -> dict[str, Json]:
+    if not is_object(schema):
+        if schema is not None:
+            say(key, "the parameters are no schema object and were left out")
+        return {"type": "object", "properties": {}}
+    if schema.get("type", "object") == "object":
+        return {"type": "object", **schema}
+    say(key, "the parameters were no object: they became the parameter 'value'")
+    return {"type": "object", "properties": {"value": schema}, "required": ["value"]}
+
+
+_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
+
+
+def _listed(arguments: Json, say: Say) -> dict[str, Json]:
+    """A list of arguments (name, type, desc) as a schema."""
+    properties: dict[str, Json] = {}
+    required: list[Json] = []
+    for item in arguments if is_list(arguments) else []:
+        name = item.get("name") if is_object(item) else None
+        if not is_object(item) or not isinstance(name, str) or not name:
+            say("arguments", "an entry without a name was left out")
+            continue
+        schema: dict[str, Json] = {key: value for key, value in item.items() if key in ("enum", "default", "items")}
+        if (kind := item.get("type")) in _TYPES:
+            schema["type"] = kind
+        if about := _text(item.get("description")) or _text(item.get("desc")):
+            schema["description"] = about
+        if item.get("optional") is not True and item.get("required") is not False:
+            required.append(name)
+        properties[name] = schema
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _handler(shape: Shape, data: dict[str, Json], bare: str, say: Say) -> dict[str, Json]:
+    given = data.get("implementation") if shape == "implementation" else None
+    path = ""
+    language = ""
+    if isinstance(given, str):
+        path = given
+    elif is_object(given):
+        for key in ("scriptPath", "script", "file", "path", "entry", "command"):
+            if text := _text(given.get(key)):
+                path = text.split()[-1]
+                break
+        language = _text(given.get("language") or given.get("runtime") or given.get("type")).lower()
+        left = [
+            key for key in given if key not in ("scriptPath", "script", "file", "path", "language", "runtime", "type")
+        ]
+        if left:
+            say("implementation", f"of the implementation only the script was taken, not {', '.join(left)}")
+    return script_handler(path, language, bare, "implementation" if given is not None else "name", say)
+
+
+def script_handler(path: str, language: str, bare: str, key: str, say: Say) -> dict[str, Json]:
+    """A handler for a script, or for one that is still to be written."""
+    suffix = re.search(r"\.[a-z]+$", path)
+    known = _LANGUAGE_OF.get(suffix[0]) if suffix else None
+    words = {"python3": "python", "py": "python", "node": "nodejs", "js": "nodejs", "javascript": "nodejs"}
+    spoken = words.get(language, language)
+    chosen = spoken if spoken in LANGUAGES else known or "python"
+    fitting = re.fullmatch(r"(?:\./)?[^\s/\\:;|&<>$][^\s\\:;|&<>$]*\.[A-Za-z]+", path)
+    if fitting is None or ".." in path.split("/"):
+        made = f"{bare}{'.py' if chosen == 'python' else '.js' if chosen == 'nodejs' else '.ts'}"
+        say(key, f"no script is named that could be run: write '{made}', or change the handler")
+        path = made
+    return {"type": "external-script", "scriptPath": path.removeprefix("./"), "language": chosen}
+
+
+def _annotations(given: Json, manifest: dict[str, Json], say: Say) -> None:
+    if not is_object(given):
+        return
+    execution: dict[str, Json] = {}
+    if given.get("idempotentHint") is True:
+        execution["idempotent"] = True
+    if given.get("destructiveHint") is True and given.get("readOnlyHint") is not True:
+        execution["requireConfirmation"] = True
+        say("annotations", "destructiveHint became execution.requireConfirmation")
+    if execution:
+        manifest["execution"] = execution
+    if given.get("openWorldHint") is True:
+        say("annotations", "openWorldHint: name the hosts it needs in securityContext.networkAccess.allowHosts")
+    if given.get("readOnlyHint") is True:
+        say("annotations", "readOnlyHint has no place in a manifest: a tool writes nowhere unless allowWrite names it")
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _spaced(name: str) -> str:
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-.]+", " ", name).split()
+    return " ".join([words[0][:1].upper() + words[0][1:], *words[1:]]) if words else name

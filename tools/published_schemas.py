@@ -1,0 +1,39 @@
+"""Writes the published JSON Schemas into schemas/. usage: python tools/published_schemas.py [--check]"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from tamis.protocols.manifest.json_schema import FILES, published
+
+FOLDER = Path(__file__).resolve().parent.parent / "schemas"
+
+
+def texts() -> dict[str, str]:
+    """The files by name."""
+    return {
+        name: json.dumps(published(dialect), ensure_ascii=False, indent=2) + "\n" for dialect, name in FILES.items()
+    }
+
+
+def main() -> int:
+    """Writes the files; with --check says whether they are there and the same."""
+    stale = [
+        name
+        for name, text in texts().items()
+        if not (FOLDER / name).exists() or (FOLDER / name).read_text("utf-8") != text
+    ]
+    if "--check" in sys.argv:
+        for name in stale:
+            sys.stderr.write(f"schemas/{name} is stale: run python tools/published_schemas.py\n")
+        return 1 if stale else 0
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in texts().items():
+        (FOLDER / name).write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
