@@ -31,6 +31,7 @@ PARTS = {
     "check": "checking:bench_check",
     "write": "writing:bench_write",
     "corpus": "processes:bench_corpus",
+    "lsp": "lsp:bench_lsp",
     "sandbox": "sandbox:bench_sandbox",
     "sandbox-rate": "sandbox:bench_rate",
     "sandbox-kill": "sandbox:bench_kill",

@@ -26,6 +26,8 @@ class Entry(msgspec.Struct, frozen=True):
     strict: bool = False
     aliases: tuple[str, ...] = ()
     """Names that a seed uses for it; on the wire ``data.aliases``."""
+    off: bool = False
+    """True: not said unless ``[lint]`` gives it a level."""
 
 
 def _e(
@@ -34,7 +36,11 @@ def _e(
     return Entry(code, slug, severity, message, strict, aliases)
 
 
-_ENTRIES = (
+def _off(code: str, slug: str, severity: Severity, message: str) -> Entry:
+    return Entry(code, slug, severity, message, off=True)
+
+
+_ENTRIES: tuple[Entry, ...] = (
     # Common to all protocols
     _e("TC001", "truncated", "error", "{protocol} block is cut off inside {construct}; not executed"),
     _e(
@@ -267,6 +273,9 @@ _ENTRIES = (
     _e("VA451", "remote-ref", "error", "Remote $ref is not allowed"),
     _e("VA452", "schema-keyword-typo", "warning", "'{k}' is not a JSON Schema keyword{hint}"),
     _e("VA453", "example-invalid", "warning", "examples[{i}].input does not satisfy parameters: {reason}"),
+    # What was run from the editor
+    _e("VA460", "run-failed", "error", "The last run of '{id}' failed: {reason}"),
+    _e("VA461", "example-failed", "error", "examples[{i}] did not give its expectedOutput: {reason}"),
     # Manifests
     _e("MF500", "unreadable", "error", "{reason}"),
     _e("MF501", "missing-field", "error", "Missing required field '{k}'{why}"),
@@ -319,6 +328,119 @@ _ENTRIES = (
     _e("MF527", "json-lone-surrogate", "warning", "Half of a surrogate pair is read as U+FFFD"),
     _e("MF529", "json-too-many-errors", "error", "More than {n} problems; the rest of the file is not read"),
     _e("MF530", "json-too-deep", "error", "{reason}; the rest of the file is not read"),
+    # Lints of the schemas in manifests
+    _e("LN701", "schema-dialect", "warning", "'{v}' is {what}; tools' schemas are 2020-12 or draft-07{hint}"),
+    _e("LN702", "schema-old-name", "hint", "'{k}' is draft-07's name; 2020-12 calls it '{name}'"),
+    _e("LN703", "keyword-of-other-dialect", "warning", "'{k}' does nothing in {dialect}{instead}"),
+    _e("LN704", "keyword-for-other-type", "hint", "'{k}' says nothing about {type}; it is for {wanted}"),
+    _e("LN705", "empty-range", "warning", "Nothing fits: {low} is {a} and {high} is {b}"),
+    _e("LN706", "enum-duplicate", "warning", "{v} stands twice in the enum"),
+    _e("LN707", "value-of-other-type", "warning", "{v} can never be given: the type is {type}"),
+    _e("LN708", "keyword-without-partner", "hint", "'{k}' does nothing without '{partner}'"),
+    _e("LN709", "keyword-beside-ref", "warning", "draft-07 ignores '{k}' beside $ref"),
+    _e("LN710", "format-spelling", "hint", "'{v}' is not a format of JSON Schema{hint}"),
+    _e("LN711", "type-missing", "hint", "'{p}' does not say its type, so calls give it as text"),
+    _e("LN712", "items-missing", "hint", "The list '{p}' does not say what its items are"),
+    _e("LN713", "openapi-keyword", "hint", "'{k}' is OpenAPI's and does nothing here; JSON Schema writes {instead}"),
+    _e("LN714", "definition-unused", "hint", "No $ref leads to '{k}'"),
+    _e("LN715", "default-of-required", "hint", "'{p}' is required, so its default is never used"),
+    _e("LN717", "parameter-name", "hint", "'{p}' cannot be written as a parameter's name in {protocol}"),
+    _e("LN718", "parameter-names-collide", "warning", "'{a}' and '{b}' are one parameter in {protocol}"),
+    _e("LN719", "parameter-name-reserved", "hint", "'{p}' means something else in {protocol}: {meaning}"),
+    # Lints of what a model reads
+    _e("LN720", "description-placeholder", "warning", "The description still holds '{v}'"),
+    _e("LN721", "parameter-undescribed", "hint", "'{p}' has no description; the model has only its name to go by"),
+    _e("LN722", "description-repeats-name", "hint", "The description only repeats the name '{name}'"),
+    _e(
+        "LN723", "description-unknown-parameter", "hint", "The description speaks of '{v}', which is no parameter{hint}"
+    ),
+    _e(
+        "LN724",
+        "description-long",
+        "hint",
+        "The description has about {n} tokens, more than {limit}; every prompt pays for it",
+    ),
+    _e(
+        "LN725",
+        "description-hidden-text",
+        "warning",
+        "The description holds {what}, which a model reads and people do not see",
+    ),
+    _e(
+        "LN726",
+        "description-call-marker",
+        "information",
+        "The description holds {v}, which opens a call; prompts show it escaped",
+    ),
+    _e("LN727", "not-flat", "hint", "'{p}' is {what}; models fill flat parameters more reliably: {advice}"),
+    _e("LN728", "too-many-parameters", "hint", "{n} parameters, more than {limit}; models leave out or mix up so many"),
+    _e("LN729", "id-not-portable", "hint", "'{v}' cannot be an XML tag; an alias such as '{alias}' can"),
+    _off(
+        "LN730",
+        "id-not-for-providers",
+        "hint",
+        "'{v}' is refused by MCP and provider APIs, which take {wanted}; an alias such as '{alias}' is not",
+    ),
+    _e("LN731", "examples-missing", "hint", "No examples; models copy them, and each can be run"),
+    _e("LN732", "example-repeated", "hint", "The input of examples[{i}] is that of examples[{j}]"),
+    _off("LN733", "examples-only-required", "hint", "No example gives an optional parameter"),
+    _off("LN734", "boolean-negated", "hint", "'{p}' is true when something is not done; models confuse that"),
+    _off("LN735", "enum-unexplained", "hint", "The description of '{p}' explains none of its values"),
+    _e("LN736", "alias-useless", "hint", "'{v}' is {what} already"),
+    # Lints of names across manifests
+    _e("LN740", "name-taken", "warning", "'{v}' is {what} of {other} too; calls by this name reach {kept}"),
+    _e("LN741", "id-look-alike", "warning", "'{v}' differs from '{name}' in {other} only in case or separators"),
+    # Lints of scripts
+    _e("LN750", "script-suffix", "warning", "'{v}' looks like {kind}, but handler.language is '{language}'"),
+    _e(
+        "LN751",
+        "script-shebang",
+        "warning",
+        "The script's first line names {program}, but handler.language is '{language}'",
+    ),
+    _e("LN752", "script-empty", "warning", "The script is empty: a call ends without a result"),
+    _e("LN753", "entry-point-missing", "warning", "The script has no function '{v}'{hint}"),
+    _e("LN754", "entry-point-arguments", "warning", "{function} {what}"),
+    _e("LN755", "script-network", "warning", "The script uses {what}, but allowHosts is empty: it reaches no host"),
+    _e("LN756", "script-host", "warning", "The script names {host}, which allowHosts does not hold"),
+    _e("LN757", "script-write", "warning", "The script writes '{path}', which allowWrite does not hold"),
+    _off("LN758", "script-reads-undeclared", "hint", "The script reads '{p}', which parameters do not declare{hint}"),
+    _e("LN759", "script-hash", "warning", "The script is not the one of this hash; calls are refused"),
+    _e("LN760", "script-syntax", "warning", "The script cannot be read as {language}: {reason} (line {line})"),
+    # Lints of what a tool asks for
+    _e(
+        "LN761",
+        "capability-without-request",
+        "warning",
+        "'{v}' is required, but {field} asks for nothing: every call is blocked",
+    ),
+    _e("LN762", "not-granted", "hint", "'{v}' is not granted here: {reason}"),
+    _e("LN763", "limit-without-effect", "hint", "{v} is above {name} ({limit}), which holds"),
+    _e("LN764", "host-covered", "hint", "'{v}' is covered by '{other}'"),
+    # Lints of calls in texts
+    _e(
+        "LN770",
+        "tam-mergeable",
+        "hint",
+        "This block and the one before could be one with steps (command_1, command_2): one round less",
+    ),
+    _e("LN771", "tool-deprecated", "hint", "'{id}' is deprecated{instead}"),
+    _e("LN772", "parameter-deprecated", "hint", "'{p}' of {id} is deprecated{instead}"),
+    _e(
+        "LN773",
+        "value-inline",
+        "hint",
+        "'{p}' has {n} characters; a reference (uri_{p}) keeps them out of the conversation",
+    ),
+    _off("LN774", "request-id-missing", "hint", "The block has no request_id: sent again, it runs again"),
+    # Switching findings off
+    _e("LN790", "ignore-unused", "hint", "Nothing of {code} is found here; this ignores nothing"),
+    _e("LN791", "ignore-unknown", "warning", "'{v}' is no rule{hint}"),
+    _e("LN792", "ignore-refused", "information", "{code} {why}; it cannot be ignored"),
+    # tamis.toml
+    _e("ST801", "settings-syntax", "error", "This is no TOML: {reason}; no tool is run until it is mended"),
+    _e("ST802", "setting-unknown", "warning", "{reason}"),
+    _e("ST803", "setting-wrong", "warning", "{reason}"),
     # Agent profiles
     _e("PF601", "profile-type", "error", "'{p}' must be {expected}, not {received}"),
     _e("PF602", "profile-value", "error", "'{v}' is not a value of '{p}': one of {list}{hint}"),

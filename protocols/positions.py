@@ -1,7 +1,8 @@
 """Positions in a text: code-point offsets to editor positions and back.
 
 Inside the project every position is a code-point offset into a Python ``str``, half open. Editors count columns in UTF-8
-bytes, UTF-16 units or code points, whichever was negotiated; this module is the only place that converts (ruling 9).
+bytes, UTF-16 units or code points, whichever was negotiated; this module is the only place that converts (ruling 9). A text is
+counted in blocks, so that an edit makes one block anew and a column in a long line needs no count of all that stands before it.
 Must not know documents, files or LSP types.
 """
 
@@ -9,9 +10,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterable
 from itertools import accumulate, count
 from operator import add
 from typing import Literal
+
+import msgspec
 
 PositionEncoding = Literal["utf-8", "utf-16", "utf-32"]
 Span = tuple[int, int]
@@ -19,52 +23,100 @@ Span = tuple[int, int]
 
 # LSP ends a line at \n, \r\n and a lone \r, and nowhere else; str.splitlines() also breaks at \f, \v, U+0085 and U+2028/9.
 _LINE_END = re.compile(r"\r\n|\n|\r")
+_BLOCK = 1024
+"""Code points in a block as it is cut; after edits a block has between a quarter and twice as many."""
+
+
+class _Block(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """Some characters of a text; no line end is cut in two.
+
+    ``ends`` are the ends of its line ends from its start; ``more`` counts, by encoding, the units that it has more than code points.
+    """
+
+    length: int
+    ends: list[int]
+    more: dict[PositionEncoding, int]
 
 
 class LineIndex:
-    """Line starts of one text, with conversions in all three position encodings.
+    """Line starts of one text, with conversions in all three position encodings; never changed.
 
-    Lookups are O(log lines) plus the length of the prefix of one line; an ASCII text needs no prefix scan.
+    Lookups are O(log length) plus the length of a block; an ASCII text or block needs no count.
     """
 
-    __slots__ = ("_ascii", "_starts", "_text")
+    __slots__ = ("_bases", "_blocks", "_lines", "_more", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._ascii = text.isascii()
-        if "\r" in text:
-            self._starts = [0, *(m.end() for m in _LINE_END.finditer(text))]
-        else:
-            # The lengths of the lines before, and one for each line end: no step of this is Python's.
-            lines = text.split("\n")
-            lines.pop()
-            self._starts = [0, *map(add, accumulate(map(len, lines)), count(1))]
+        self._blocks = _cut(text, 0, len(text)) or [_Block(0, [], {})]
+        # Where each block starts, how many lines ended before it, and by encoding how many units were more than code points.
+        self._bases = _sums(block.length for block in self._blocks)
+        self._lines = _sums(len(block.ends) for block in self._blocks)
+        self._more: dict[PositionEncoding, list[int]] = {}
+
+    def edited(self, start: int, end: int, new: str, text: str) -> LineIndex:
+        """The index of ``text``, which is this one's text with ``new`` in place of ``[start, end)``. This one stays as it is."""
+        blocks, bases = self._blocks, self._bases
+        delta = len(new) - (end - start)
+        # The characters beside the edit belong to it: a line feed may join a carriage return, or leave it.
+        low = bisect_right(bases, max(start - 1, 0)) - 1
+        high = bisect_right(bases, end)
+        base = bases[low]
+        stop = (bases[high] if high < len(bases) else len(self._text)) + delta
+        if stop - base < _BLOCK // 4 and high < len(blocks):
+            stop += blocks[high].length
+            high += 1
+        made = _cut(text, base, stop)
+        if len(blocks) == high - low and not made:
+            made = [_Block(0, [], {})]
+        index = LineIndex.__new__(LineIndex)
+        index._text = text
+        index._blocks = blocks[:low] + made + blocks[high:]
+        index._bases = _replaced(bases, low, high, [block.length for block in made], delta)
+        lines = [len(block.ends) for block in made]
+        gone = sum(len(block.ends) for block in blocks[low:high])
+        index._lines = _replaced(self._lines, low, high, lines, sum(lines) - gone)
+        index._more = {}
+        if not text.isascii():
+            for encoding, sums in self._more.items():
+                more: list[int] = []
+                at = base
+                for block in made:
+                    more.append(_more(block, text, at, encoding))
+                    at += block.length
+                gone = sum(block.more[encoding] for block in blocks[low:high])
+                index._more[encoding] = _replaced(sums, low, high, more, sum(more) - gone)
+        return index
 
     @property
     def line_count(self) -> int:
         """Number of lines; an empty text has one."""
-        return len(self._starts)
+        return self._lines[-1] + len(self._blocks[-1].ends) + 1
 
     def line_span(self, line: int) -> Span:
         """The offsets of a line without its line end."""
-        start = self._starts[line]
-        end = self._starts[line + 1] if line + 1 < len(self._starts) else len(self._text)
+        start = self._start(line)
+        end = self._start(line + 1) if line + 1 < self.line_count else len(self._text)
         while end > start and self._text[end - 1] in "\r\n":
             end -= 1
         return start, end
 
     def position(self, offset: int, encoding: PositionEncoding = "utf-32") -> tuple[int, int]:
         """The zero-based (line, character) of a code-point offset; an offset outside the text is clamped into it."""
-        starts = self._starts
+        text = self._text
         if offset < 0:
             offset = 0
-        elif offset > len(self._text):
-            offset = len(self._text)
-        line = bisect_right(starts, offset) - 1
-        start = starts[line]
-        if self._ascii or encoding == "utf-32":
+        elif offset > len(text):
+            offset = len(text)
+        at = bisect_right(self._bases, offset) - 1
+        ends = self._blocks[at].ends
+        base = self._bases[at]
+        inner = bisect_right(ends, offset - base)
+        line = self._lines[at] + inner
+        start = base + ends[inner - 1] if inner else self._start(line)
+        if encoding == "utf-32" or text.isascii():
             return line, offset - start
-        return line, _units(self._text[start:offset], encoding)
+        return line, offset - start + self._more_before(offset, encoding) - self._more_before(start, encoding)
 
     def offset(self, line: int, character: int, encoding: PositionEncoding = "utf-32") -> int:
         """The code-point offset of a zero-based (line, character).
@@ -74,35 +126,108 @@ class LineIndex:
         """
         if line < 0:
             return 0
-        if line >= len(self._starts):
+        if line >= self.line_count:
             return len(self._text)
         start, end = self.line_span(line)
         if character <= 0:
             return start
-        if self._ascii or encoding == "utf-32":
+        if encoding == "utf-32" or self._text.isascii():
             return min(start + character, end)
-        units = 0
-        for at in range(start, end):
-            width = _width(self._text[at], encoding)
-            if units + width > character:
-                return at
-            units += width
-        return end
+        # The last offset with no more units before it than that many; it lies in the last block that begins with no more.
+        wanted = start + self._more_before(start, encoding) + character
+        more = self._sums(encoding)
+        bases = self._bases
+        low, high = bisect_right(bases, start) - 1, bisect_right(bases, end) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if bases[middle] + more[middle] <= wanted:
+                low = middle
+            else:
+                high = middle - 1
+        base, block = bases[low], self._blocks[low]
+        rest = wanted - base - more[low]
+        if not block.more[encoding]:
+            return min(base + rest, end)
+        first, last = max(start - base, 0), min(end - base, block.length)
+        while first < last:
+            middle = (first + last + 1) // 2
+            if _units(self._text[base : base + middle], encoding) <= rest:
+                first = middle
+            else:
+                last = middle - 1
+        return base + first
+
+    def _start(self, line: int) -> int:
+        """The offset at which a line starts."""
+        if line <= 0:
+            return 0
+        at = bisect_right(self._lines, line - 1) - 1
+        return self._bases[at] + self._blocks[at].ends[line - 1 - self._lines[at]]
+
+    def _sums(self, encoding: PositionEncoding) -> list[int]:
+        """How many units more than code points there are before each block; counted when it is first asked for."""
+        found = self._more.get(encoding)
+        if found is None:
+            pairs = zip(self._blocks, self._bases, strict=True)
+            found = self._more[encoding] = _sums(_more(block, self._text, base, encoding) for block, base in pairs)
+        return found
+
+    def _more_before(self, offset: int, encoding: PositionEncoding) -> int:
+        """How many units more than code points there are before an offset."""
+        sums = self._sums(encoding)
+        at = bisect_right(self._bases, offset) - 1
+        base = self._bases[at]
+        if base == offset or not self._blocks[at].more[encoding]:
+            return sums[at]
+        return sums[at] + _units(self._text[base:offset], encoding) - (offset - base)
 
 
-def _width(char: str, encoding: PositionEncoding) -> int:
-    code = ord(char)
-    if encoding == "utf-16":
-        return 2 if code > 0xFFFF else 1
-    if code < 0x80:
-        return 1
-    if code < 0x800:
-        return 2
-    return 3 if code < 0x10000 else 4
+def _cut(text: str, start: int, end: int) -> list[_Block]:
+    """A part of a text as blocks."""
+    blocks: list[_Block] = []
+    while start < end:
+        stop = end if end - start <= 2 * _BLOCK else start + _BLOCK
+        if stop < end and text[stop] == "\n" and text[stop - 1] == "\r":
+            stop += 1
+        part = text[start:stop]
+        if "\r" in part:
+            ends = [found.end() for found in _LINE_END.finditer(part)]
+        else:
+            # The lengths of the lines before, and one for each line end: no step of this is Python's.
+            lines = part.split("\n")
+            lines.pop()
+            ends = [*map(add, accumulate(map(len, lines)), count(1))]
+        blocks.append(_Block(stop - start, ends, {}))
+        start = stop
+    return blocks
+
+
+def _sums(numbers: Iterable[int]) -> list[int]:
+    """For each number the sum of those before it."""
+    sums = [0, *accumulate(numbers)]
+    sums.pop()
+    return sums
+
+
+def _replaced(sums: list[int], low: int, high: int, numbers: list[int], delta: int) -> list[int]:
+    """The sums with other numbers in place of ``low:high``, which together are more by ``delta``."""
+    first = sums[low]
+    made = [*accumulate(numbers, initial=first)][:-1]
+    rest = sums[high:]
+    return sums[:low] + made + ([one + delta for one in rest] if delta else rest)
+
+
+def _more(block: _Block, text: str, base: int, encoding: PositionEncoding) -> int:
+    """How many units more than code points a block has; remembered."""
+    found = block.more.get(encoding)
+    if found is None:
+        part = text[base : base + block.length]
+        found = block.more[encoding] = 0 if part.isascii() else _units(part, encoding) - block.length
+    return found
 
 
 def _units(text: str, encoding: PositionEncoding) -> int:
+    # A lone surrogate has no UTF-8 form of its own; editors count it as the three bytes of its code point, or one unit.
     if encoding == "utf-16":
-        return len(text) + sum(1 for char in text if char > "\uffff")
-    # A lone surrogate has no UTF-8 form of its own; editors count it as the three bytes of its code point.
+        return len(text.encode("utf-16-le", "surrogatepass")) // 2
     return len(text.encode("utf-8", "surrogatepass"))

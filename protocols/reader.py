@@ -26,6 +26,7 @@ _MAX_MENTIONS = 1_000
 # Where a marker can begin, cheap to look for: a literal ``<`` first, which the search jumps to, then what may follow it.
 _CANDIDATE = re.compile(r"<(?=[\s<|｜\[［【/\u00ad\u200b-\u200f\u2060\ufeff]{0,12}+(?i:ac|t|r|e))")
 _WIDE_CANDIDATE = re.compile(r"＜|《(?=《)")
+_QUOTABLE = {"<": _CANDIDATE, "wide": _WIDE_CANDIDATE, "escaped": re.compile("&lt;")}
 # One look at the first character tells nearly every text from a document of call JSON (W14).
 _MAY_BE_JSON = frozenset("{[`~\ufeff \t\r\n")
 _JSON_START = re.compile(r"[\ufeff \t\r\n]*+[{\[`~]")
@@ -33,6 +34,9 @@ _DEFAULTS = ReadOptions()
 _OPEN_ENDS = frozenset({"TC001", "TC002", "TC003", "TC006", "TC009", "TC010", "VC301"})
 """Findings about a marker whose partner is missing."""
 _TICKS = re.compile(r"`++")
+# A literal beginning, which the search jumps to.
+_FENCE_TICKS = re.compile(r"````*+")
+_LINE_BREAK = re.compile(r"[\r\n]")
 _TILDES = re.compile(r"~{3,}+")
 
 
@@ -76,6 +80,7 @@ class _Scan:
         self._text = text
         self._markers = _markers(ids)
         self._heads: dict[str, re.Match[str] | None] = {}
+        self._ahead: dict[str, re.Match[str] | None] = {}
         self._find: dict[str, Callable[[int], re.Match[str] | None]] = {"marker": self._marker}
         for i in ids:
             if i not in BUILT_IN:
@@ -96,7 +101,9 @@ class _Scan:
             return False
         text = self._text
         if "`" in text:
-            self._find["run"] = lambda at: _TICKS.search(text, at)
+            # A marker that a plug-in brought may begin with anything.
+            plain = self._find.keys() <= {"marker", "wide", "escaped"}
+            self._find["run"] = self._run if plain else lambda at: _TICKS.search(text, at)
         if "~" in text and "~~~" in text:
             self._find["tildes"] = lambda at: _TILDES.search(text, at)
         return True
@@ -120,6 +127,38 @@ class _Scan:
                 return head
         head = heads[kind] = self._find[kind](at)
         return head
+
+    def _run(self, at: int) -> re.Match[str] | None:
+        """The next run of backticks that can matter: one of a fence, or one on a line with something that it could quote.
+
+        Inline code ends on its line, so that most of a text's is passed over.
+        """
+        text = self._text
+        fence = self._of("fence", _FENCE_TICKS, at)
+        kinds = [kind for kind in _QUOTABLE if kind == "<" or kind in self._find]
+        while True:
+            quotable = [found for kind in kinds if (found := self._of(kind, _QUOTABLE[kind], at)) is not None]
+            if not quotable:
+                return fence
+            first = min(found.start() for found in quotable)
+            line = max(text.rfind("\n", at, first), text.rfind("\r", at, first)) + 1
+            if fence is not None and fence.start() < line:
+                return fence
+            line_break = _LINE_BREAK.search(text, first)
+            end = line_break.end() if line_break is not None else len(text)
+            run = _TICKS.search(text, max(line, at), end)
+            if run is not None:
+                return run
+            at = end
+
+    def _of(self, kind: str, pattern: re.Pattern[str], at: int) -> re.Match[str] | None:
+        """The first match of a pattern at or after ``at``, looked for once."""
+        if kind in self._ahead:
+            found = self._ahead[kind]
+            if found is None or found.start() >= at:
+                return found
+        found = self._ahead[kind] = pattern.search(self._text, at)
+        return found
 
     def _marker(self, at: int) -> re.Match[str] | None:
         text, match = self._text, self._markers.match

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 MAX_NAME = 64
 MAX_SUGGESTIONS = 3
@@ -33,29 +34,46 @@ def suggest(name: str, known: Iterable[str], limit: int = MAX_SUGGESTIONS) -> li
     """
     if not name or len(name) > MAX_NAME:
         return []
-    wanted = normalised(name)
-    bare = normalised(_local(name))
+    wanted, bare, letters = _forms(name)
     ranked: list[tuple[int, int, str]] = []
     for order, candidate in enumerate(known):
         if order >= MAX_CANDIDATES:
             break
         if not candidate or candidate == name or len(candidate) > MAX_NAME:
             continue
-        found = normalised(candidate)
+        found, local, others = _forms(candidate)
         if wanted and found == wanted:
             ranked.append((0, order, candidate))
-        elif bare and (normalised(_local(candidate)) == wanted or found == bare):
+        elif bare and (local == wanted or found == bare):
             ranked.append((1, order, candidate))
         else:
             bound = max(1, max(len(found), len(wanted)) // 4)
+            if limit == 1 and ranked:
+                # Only a nearer one can still be the first.
+                bound = min(bound, min(rank for rank, _, _ in ranked) - 2)
+                if bound < 1:
+                    continue
             # A one-letter name is one edit from every other: that says nothing.
             if min(len(found), len(wanted)) <= 1:
+                continue
+            # An edit explains at most one letter that the other has not.
+            if len(letters - others) > bound or len(others - letters) > bound:
                 continue
             distance = osa_distance(wanted, found, bound)
             if distance <= bound:
                 ranked.append((1 + distance, order, candidate))
+                if limit == 1:
+                    ranked = [min(ranked)]
     ranked.sort()
     return [candidate for _, _, candidate in ranked[:limit]]
+
+
+@lru_cache(maxsize=8_192)
+def _forms(name: str) -> tuple[str, str, frozenset[str]]:
+    """What a name is compared by: itself and its local part without case and separators, and its letters."""
+    found = normalised(name)
+    local = _local(name)
+    return found, found if local == name else normalised(local), frozenset(found)
 
 
 def best(name: str, known: Iterable[str]) -> str | None:

@@ -32,10 +32,12 @@ class FormattedText(msgspec.Struct, frozen=True):
 
     text: str
     left: list[Left]
+    made: list[tuple[Span, str]] = []
+    """The blocks that were rewritten, by their old place, with their new text."""
 
 
-def format_blocks(document: Document, reading: ReadOptions) -> FormattedText:
-    """Formats the blocks of a text that was read with ``reading``; formatting the result again changes nothing. Never raises."""
+def format_blocks(document: Document, reading: ReadOptions, protocol: str = "auto") -> FormattedText:
+    """Formats the blocks of a text that was read with ``reading`` as ``protocol``; formatting the result again changes nothing. Never raises."""
     from tamis.protocols.reader import read_text
 
     left: list[Left] = []
@@ -46,9 +48,9 @@ def format_blocks(document: Document, reading: ReadOptions) -> FormattedText:
             made.append((block, text))
     for _ in range(_ROUNDS):
         text = _replaced(document.text, made)
-        changed = {block.span for block in _changes(document, read_text(text, "auto", reading))}
+        changed = {block.span for block in _changes(document, read_text(text, protocol, reading))}
         if not changed:
-            return FormattedText(text, left)
+            return FormattedText(text, left, [(block.span, new) for block, new in made])
         # A block that reads otherwise goes; where that was another's doing, the last one goes.
         if not any(block.span in changed for block, _ in made):
             changed = {made[-1][0].span}

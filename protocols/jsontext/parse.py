@@ -8,18 +8,16 @@ what the JSON means.
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Literal
+from collections.abc import Mapping
 
-from tamis.protocols.jsontext.quote import quoted
-from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member
+from tamis.protocols.jsontext.findings import MAX_ERRORS
+from tamis.protocols.jsontext.green import Branch, Green, NodeKind, Own, Scalar, empty, parts_of
+from tamis.protocols.jsontext.tokens import LITERALS, Leaves, Stop, Tokens
+from tamis.protocols.jsontext.tree import JsonTree, Reading
 from tamis.protocols.model import Diag, Edit, Fix, Severity
 
-MAX_ERRORS = 200
 MAX_JSON_DEPTH = 500
-MAX_INT_DIGITS = 4300
-"""The interpreter's own bound for turning text into an integer; JSON numbers above it are refused."""
 
 _WS = r"[ \t\n\r]*+"
 _TEXT = r'"([^"\\\x00-\x1f]*+)"'
@@ -28,32 +26,14 @@ _VALUE = rf"(?:(?:{_TEXT}|{_NUMBER}|(true|false|null)){_WS}([,}}\]])|([{{\[]))"
 # One match takes a whole plain member or element with the separator behind it; whatever is unusual fails it and is read slowly.
 _MEMBER = re.compile(rf"{_WS}{_TEXT}{_WS}:{_WS}{_VALUE}")
 _ELEMENT = re.compile(rf"{_WS}{_VALUE}")
-_LINE_END = re.compile(r"[\r\n]")
-_SKIP = re.compile(r"[ \t\n\r]*+")
-_STRING = re.compile(r'"(?:[^"\\\n\r]++|\\[^\n\r])*+(?:(")|\\)?')
-_SINGLE = re.compile(r"'(?:[^'\\\n\r]++|\\[^\n\r])*+(')?")
-_WORD = re.compile(r"[^\s\"'{}\[\],:/]++|/")
-_EXACT_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?")
-_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|(\\u?[0-9a-fA-F]{0,3})|([\x00-\x1f])')
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_LITERALS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
-_FOREIGN_WORDS = {
-    "True": "true",
-    "False": "false",
-    "None": "null",
-    "undefined": "null",
-    "TRUE": "true",
-    "FALSE": "false",
-    "NULL": "null",
-    "Null": "null",
-}
-_NOT_FINITE = frozenset(("NaN", "nan", "Infinity", "-Infinity", "+Infinity", "inf", "-inf", "-NaN"))
-
-State = Literal["value", "key", "after", "first-key", "first-item"]
 
 
-class _Stop(Exception):  # noqa: N818 (control flow, not a fault)
-    """The cap on errors or depth is reached: the rest of the text stays unread."""
+Known = tuple[Branch, int]
+"""A container that was read before, and how deep it goes at most: one if it holds no others."""
+
+
+_NOTHING = Scalar("null", 0, None)
+"""Stands in a list while its next element is read."""
 
 
 def parse_json(text: str, *, comments: bool = True) -> JsonTree:
@@ -62,80 +42,77 @@ def parse_json(text: str, *, comments: bool = True) -> JsonTree:
     With ``comments``, comments and trailing commas are trivia and reported as hints with a fix; without, they are errors, as
     is a byte order mark. Never raises. Severity ``error`` is in ``diagnostics`` exactly when the text is not JSON.
     """
-    return _Reader(text, comments).read()
+    return JsonTree(text, Reader(text, comments).read())
 
 
-class _Reader:
+class Reader(Tokens):
     """One pass over one text with an explicit stack: depth costs memory, never the interpreter's stack."""
 
-    __slots__ = ("at", "comments", "diags", "errors", "jsonc", "pending", "quiet", "root", "stack", "text", "trailing")
+    __slots__ = ("around", "below", "deepest", "expects", "known", "open_end", "pending", "stopped")
 
-    def __init__(self, text: str, jsonc: bool) -> None:
-        self.text = text
-        self.at: int = 0
+    def __init__(self, text: str, lenient: bool, known: Mapping[int, Known] | None = None) -> None:
+        """``known`` are containers by the place of their opener whose text was read before: they are taken over."""
+        super().__init__(text, lenient)
         self.pending = -1
-        self.jsonc = jsonc
-        self.diags: list[Diag] = []
-        self.errors = 0
-        self.quiet = 0
-        self.comments: list[tuple[int, int]] = []
-        self.trailing: list[int] = []
-        self.root: JsonNode | None = None
-        self.stack: list[JsonNode] = []
-
-    # Findings
-
-    def error(self, code: str, start: int, end: int, reason: str, fix: Fix | None = None) -> None:
-        if self.errors >= MAX_ERRORS:
-            self.diags.append(Diag("MF529", (start, start), {"n": MAX_ERRORS}))
-            raise _Stop
-        self.errors += 1
-        self.diags.append(Diag(code, (start, end), {"reason": reason}, fix=fix))
-
-    def ended(self, what: str, start: int, end: int) -> None:
-        """The text ends inside a string or comment."""
-        self.errors += 1
-        args: dict[str, str | int] = {"open": what, "line": self.text.count("\n", 0, start) + 1}
-        self.diags.append(Diag("MF521", (start, end), args, data={"open": start}))
-
-    def trivia(self, code: str, start: int, end: int, fix: Fix) -> None:
-        """A comment or trailing comma: a hint where they are allowed, an error where not."""
-        if not self.jsonc:
-            self.errors += 1
-            if self.errors > MAX_ERRORS:
-                self.diags.append(Diag("MF529", (start, start), {"n": MAX_ERRORS}))
-                raise _Stop
-        elif self.quiet >= MAX_ERRORS:
-            return
-        else:
-            self.quiet += 1
-        severity: Severity = "hint" if self.jsonc else "error"
-        self.diags.append(Diag(code, (start, end), severity=severity, fix=fix))
+        self.known = known
+        self.stopped = False
+        self.open_end = False
+        self.deepest = 0
+        # Only for a part of a text: the kinds and the number of containers around it, and whether a child was expected at its end.
+        self.around: frozenset[NodeKind] = frozenset()
+        self.below = 0
+        self.expects = False
 
     # The pass
 
-    def read(self) -> JsonTree:
+    def read(self) -> Reading:
+        """The whole text."""
         text = self.text
+        document = self.document
         if text.startswith("\ufeff"):
             self.at = 1
-            severity: Severity = "information" if self.jsonc else "error"
+            severity: Severity = "information" if self.lenient else "error"
             fix = Fix("Remove the byte order mark", (Edit(0, 1, ""),))
-            self.diags.append(Diag("TC015", (0, 1), severity=severity, fix=fix))
-            self.errors += not self.jsonc
+            self.note(Diag("TC015", (0, 1), severity=severity, fix=fix))
+            if not self.lenient:
+                self.count()
         try:
             self.skip()
             if self.at >= len(text):
                 self.error("MF520", self.at, self.at, "the document is empty")
             else:
-                self.root = self.value()
+                document.starts.append(self.at)
+                document.values.append(None)
+                document.values[0] = self.value()
                 if self.stack:
                     self.containers()
                 self.rest()
-        except _Stop:
+        except Stop:
+            self.stopped = True
             self.close_all()
-        _find_duplicates(self.root, self.diags)
-        self.diags.sort(key=lambda diag: diag.span)
-        return JsonTree(text, self.root, self.diags, self.comments, self.trailing)
+        if document.values and document.values[0] is None:
+            document.starts.clear()
+            document.values.clear()
+        own = document.own
+        if own is not None:
+            own.marks += own.speaks
+        return Reading(document, self.lenient, self.errors, self.stopped, self.open_end, self.deepest)
+
+    def read_part(self, branch: Branch, around: frozenset[NodeKind], below: int, *, closes: bool) -> bool:
+        """Reads children of ``branch``, which is empty and stands in ``below`` containers of the kinds ``around``, its own among them.
+
+        The text begins where a child is expected. With ``closes`` it ends with the closer of the branch, else where the next
+        child is expected. False where that is not so, or where what is around would have to be known.
+        """
+        self.part = True
+        self.around = around
+        self.below = below
+        self.stack.append(branch)
+        try:
+            self.containers()
+        except Leaves:
+            return not closes and self.expects and self.at >= len(self.text) and len(self.stack) == 1
+        return closes and branch.closed and self.at == len(self.text)
 
     def rest(self) -> None:
         """Whatever stands behind the document."""
@@ -145,104 +122,202 @@ class _Reader:
             self.error("MF520", self.at, end, "there is text after the end of the document")
 
     def close_all(self) -> None:
-        for node in self.stack:
-            node.end = self.at
-            node.closed = False
-        self.stack.clear()
+        """Everything that is open ends here."""
+        while self.stack:
+            self.finish(self.at, False)
+
+    def finish(self, end: int, closed: bool) -> None:
+        """The innermost container ends."""
+        stack = self.stack
+        branch = stack.pop()
+        branch.length = end - branch.origin
+        branch.closed = closed
+        keys = branch.keys
+        if len(keys) > 1 and len(set(keys)) != len(keys):
+            own = branch.own
+            if own is None:
+                own = branch.own = Own()
+            own.doubled = True
+        own = branch.own
+        if own is not None:
+            own.marks += own.speaks
+            parent = stack[-1] if stack else self.document
+            above = parent.own
+            if above is None:
+                above = parent.own = Own()
+            above.errors += own.errors
+            above.marks += own.marks > 0
 
     def containers(self) -> None:
         """Reads until the stack is empty or the text ends."""
-        text, stack = self.text, self.stack
-        member_match, element_match = _MEMBER.match, _ELEMENT.match
+        stack = self.stack
         while stack:
             node = stack[-1]
-            at = self.at
+            if len(stack) > self.deepest:
+                self.deepest = len(stack)
             if node.kind == "object":
-                found = member_match(text, at)
-                if found is None:
-                    self.slowly(node)
-                    continue
-                key, string, number, literal, separator, opener = found.groups()
-                start = found.start(1) - 1
-                base = 2
+                self.members(node)
             else:
-                found = element_match(text, at)
-                if found is None:
-                    self.slowly(node)
-                    continue
-                key = ""
-                start = 0
-                string, number, literal, separator, opener = found.groups()
-                base = 1
-            if opener is not None:
-                value = self.open(opener, found.end() - 1, push=False)
-            elif string is not None:
-                first, last = found.span(base)
-                value = JsonNode("string", first - 1, last + 1, string)
-            elif number is not None:
-                first, last = found.span(base + 1)
-                value = JsonNode("number", first, last, self.number(number, first, last))
+                self.elements(node)
+
+    def members(self, node: Branch) -> None:
+        """Reads members as long as they are plain."""
+        text, at, match = self.text, self.at, _MEMBER.match
+        origin = node.origin
+        keys, starts, shapes, values = node.keys, node.starts, node.shapes, node.values
+        while True:
+            found = match(text, at)
+            if found is None:
+                self.at = at
+                self.slowly(node)
+                return
+            key, string, number, literal, separator, opener = found.groups()
+            start, key_end = found.span(1)
+            start -= 1
+            key_end += 1
+            end = found.end()
+            if string is not None:
+                offset = found.start(2) - 1 - start
+                value = Scalar("string", len(string) + 2, string)
+            elif opener is not None:
+                offset = end - 1 - start
+                value = None
+            elif literal is not None:
+                offset = found.start(4) - start
+                value = LITERALS[literal]
             else:
-                first, last = found.span(base + 2)
-                value = JsonNode("null" if literal == "null" else "boolean", first, last, _LITERALS[literal])
-            if base == 2:
-                key_end = start + len(key) + 2
-                node.members.append(Member(key, start, key_end, text.find(":", key_end), value))
-            else:
-                node.items.append(value)
-            self.at = found.end()
-            if opener is not None:
-                if len(stack) >= MAX_JSON_DEPTH:
-                    self.too_deep(value)
-                stack.append(value)
-            elif separator == ",":
+                first, last = found.span(3)
+                offset = first - start
+                self.at = at
+                value = Scalar("number", last - first, self.number(number, first, last))
+            starts.append(start - origin)
+            keys.append(key)
+            # Behind a plain key the colon nearly always stands at once.
+            colon = key_end - start
+            shapes.append(offset if text[key_end] == ":" else (colon, text.find(":", key_end) - start, offset))
+            values.append(value)
+            at = end
+            if separator == ",":
                 # What follows a comma is looked at only when it is no plain member.
-                self.pending = found.end() - 1
+                self.pending = at - 1
+                continue
+            self.at = at
+            if value is None:
+                self.enter(node, opener, at - 1)
             else:
                 self.close(separator)
+                self.separator()
+            return
 
-    def too_deep(self, node: JsonNode) -> None:
-        self.error("MF530", node.start, node.start + 1, f"more than {MAX_JSON_DEPTH} levels of nesting")
-        raise _Stop
+    def elements(self, node: Branch) -> None:
+        """Reads elements as long as they are plain."""
+        text, at, match = self.text, self.at, _ELEMENT.match
+        origin = node.origin
+        starts, values = node.starts, node.values
+        while True:
+            found = match(text, at)
+            if found is None:
+                self.at = at
+                self.slowly(node)
+                return
+            string, number, literal, separator, opener = found.groups()
+            end = found.end()
+            if string is not None:
+                start = found.start(1) - 1
+                value = Scalar("string", len(string) + 2, string)
+            elif opener is not None:
+                start = end - 1
+                value = None
+            elif literal is not None:
+                start = found.start(3)
+                value = LITERALS[literal]
+            else:
+                start, last = found.span(2)
+                self.at = at
+                value = Scalar("number", last - start, self.number(number, start, last))
+            starts.append(start - origin)
+            values.append(value)
+            at = end
+            if separator == ",":
+                self.pending = at - 1
+                continue
+            self.at = at
+            if value is None:
+                self.enter(node, opener, at - 1)
+            else:
+                self.close(separator)
+                self.separator()
+            return
 
-    def open(self, opener: str, at: int, *, push: bool = True) -> JsonNode:
-        node = JsonNode("object" if opener == "{" else "array", at, at + 1, None)
-        if push:
-            if len(self.stack) >= MAX_JSON_DEPTH:
-                self.too_deep(node)
-            self.stack.append(node)
-            self.at = at + 1
-            self.first()
-        return node
+    def enter(self, node: Branch, opener: str | None, at: int) -> None:
+        """A container as the last child of ``node``, where its place is kept."""
+        if self.known is not None:
+            taken = self.take(self.known, at)
+            if taken is not None:
+                node.values[-1] = taken
+                self.separator()
+                return
+        branch = empty("object" if opener == "{" else "array", at)
+        node.values[-1] = branch
+        if len(self.stack) + self.below >= MAX_JSON_DEPTH:
+            self.too_deep(at)
+        self.stack.append(branch)
 
-    def first(self) -> None:
-        """Behind an opener: an empty container closes at once."""
-        self.skip()
-        if self.at < len(self.text) and self.text[self.at] in "}]":
-            self.at += 1
-            self.close(self.text[self.at - 1])
+    def too_deep(self, at: int) -> None:
+        """Too many levels; raises."""
+        self.error("MF530", at, at + 1, f"more than {MAX_JSON_DEPTH} levels of nesting")
+        if self.part:
+            raise Leaves
+        raise Stop
+
+    def open(self, opener: str, at: int) -> Branch:
+        """A container whose place comes later. Its content is left to the loop, unless it is known."""
+        taken = self.take(self.known, at) if self.known is not None else None
+        if taken is not None:
+            return taken
+        if len(self.stack) + self.below >= MAX_JSON_DEPTH:
+            self.too_deep(at)
+        branch = empty("object" if opener == "{" else "array", at)
+        self.stack.append(branch)
+        self.at = at + 1
+        return branch
+
+    def take(self, known: Mapping[int, Known], at: int) -> Branch | None:
+        """The container that opens at ``at``, if it is known; it is then passed over."""
+        found = known.get(at)
+        if found is None:
+            return None
+        branch, height = found
+        deepest = len(self.stack) + height
+        if deepest + self.below > MAX_JSON_DEPTH:
+            return None
+        self.deepest = max(self.deepest, deepest)
+        self.at = at + branch.length
+        if branch.is_marked:
+            parent = self.stack[-1] if self.stack else self.document
+            own = parent.own
+            if own is None:
+                own = parent.own = Own()
+            own.marks += 1
+        return branch
 
     def close(self, closer: str) -> None:
         """Closes the innermost container; the closer stands just before ``at``."""
         stack = self.stack
         wanted = "object" if closer == "}" else "array"
         if stack[-1].kind != wanted:
-            if not any(node.kind == wanted for node in stack):
+            if not any(branch.kind == wanted for branch in stack):
+                if wanted in self.around:
+                    raise Leaves
                 self.error("MF520", self.at - 1, self.at, f"'{closer}' closes nothing here")
-                self.separator()
                 return
             # The closer belongs to an outer container: the inner ones end here.
             while stack[-1].kind != wanted:
-                inner = stack.pop()
-                inner.end = self.at - 1
-                inner.closed = False
-                right = "}" if inner.kind == "object" else "]"
+                right = "}" if stack[-1].kind == "object" else "]"
+                self.finish(self.at - 1, False)
                 fix = Fix(f"Insert '{right}'", (Edit(self.at - 1, self.at - 1, right),), "unsafe")
                 self.error("MF520", self.at - 1, self.at, f"'{right}' is missing before '{closer}'", fix)
-        node = stack.pop()
-        node.end = self.at
-        if stack:
-            self.separator()
+        self.finish(self.at, True)
 
     def separator(self) -> None:
         """Behind a value inside a container: a comma, a closer, or a fault."""
@@ -255,12 +330,13 @@ class _Reader:
             char = text[at]
             if char == ",":
                 self.at = at + 1
-                self.comma(at)
-                return
+                if not self.comma(at):
+                    return
+                continue
             if char in "}]":
                 self.at = at + 1
                 self.close(char)
-                return
+                continue
             if char == ":":
                 self.error("MF520", at, at + 1, "':' is not expected here")
                 self.at = at + 1
@@ -272,57 +348,53 @@ class _Reader:
 
     def last_end(self) -> int:
         """Where the last thing of the innermost container ends."""
-        node = self.stack[-1]
-        if node.kind == "object" and node.members:
-            member = node.members[-1]
-            return member.value.end if member.value is not None else member.key_end
-        if node.items:
-            return node.items[-1].end
-        return node.start + 1
+        branch = self.stack[-1]
+        if not branch.starts:
+            return branch.origin + 1
+        value = branch.values[-1]
+        start = branch.origin + branch.starts[-1]
+        if value is None:
+            return start + parts_of(branch.shapes[-1], branch.keys[-1])[0]
+        return branch.origin + branch.value_start(-1) + value.length
 
-    def comma(self, at: int) -> None:
-        """Behind a comma at ``at``: another member, or a trailing comma, or one too many."""
+    def comma(self, at: int) -> bool:
+        """Behind a comma at ``at``: another member, or a trailing comma, or one too many. Whether a closer follows; it is then done."""
         while True:
             self.skip()
             if self.at >= len(self.text):
+                self.expects = True
                 self.unclosed()
-                return
+                return False
             char = self.text[self.at]
             if char in "}]":
-                self.trailing.append(at)
-                self.trivia("MF526", at, at + 1, Fix("Remove the trailing comma", (Edit(at, at + 1, ""),)))
+                self.trivia("MF526", at, at + 1, self.at)
                 self.at += 1
                 self.close(char)
-                return
+                return True
             if char != ",":
-                return
+                return False
             self.error("MF520", self.at, self.at + 1, "a value is missing before ','")
             at = self.at
             self.at += 1
 
     def unclosed(self) -> None:
         """The text ends inside containers."""
-        inner = self.stack[-1]
-        opener = "{" if inner.kind == "object" else "["
-        line = self.text.count("\n", 0, inner.start) + 1
-        end = len(self.text)
-        self.at = end
-        right = "".join("}" if node.kind == "object" else "]" for node in reversed(self.stack[-64:]))
-        fix = Fix(f"Insert '{right}'", (Edit(end, end, right),), "unsafe") if len(self.stack) <= 64 else None
-        shown = len(self.text.rstrip())
-        args: dict[str, str | int] = {"open": f"'{opener}'", "line": line}
+        self.at = len(self.text)
+        if self.part:
+            raise Leaves
         if self.errors < MAX_ERRORS:
             self.errors += 1
-            self.diags.append(Diag("MF521", (max(shown - 1, 0), shown), args, fix=fix, data={"open": inner.start}))
+            self.open_end = True
         self.close_all()
 
     # Unusual members
 
-    def slowly(self, node: JsonNode) -> None:
+    def slowly(self, node: Branch) -> None:
         """What the fast patterns do not match: first the comma before it, then one member or element."""
         comma, self.pending = self.pending, -1
         if comma >= 0 and comma == self.at - 1:
-            self.comma(comma)
+            if self.comma(comma):
+                self.separator()
             if not self.stack or self.stack[-1] is not node or self.pending >= 0:
                 return
         if node.kind == "object":
@@ -330,23 +402,29 @@ class _Reader:
         else:
             self.element_slowly(node)
 
-    def member_slowly(self, node: JsonNode) -> None:
+    def member_slowly(self, node: Branch) -> None:
+        """One member of any spelling, and what follows it."""
         text = self.text
         self.skip()
         at = self.at
         if at >= len(text):
+            self.expects = True
             self.unclosed()
             return
         char = text[at]
         if char in "}]":
             self.at = at + 1
             self.close(char)
+            self.separator()
             return
         if char == '"':
             key, key_end = self.string()
         elif char in "{[":
             self.error("MF520", at, at + 1, "a member of an object needs a name in double quotes")
-            node.members.append(Member("", at, at, -1, self.open(char, at)))
+            depth = len(self.stack)
+            self.add(node, "", at, (0, -1, 0), self.open(char, at))
+            if len(self.stack) == depth:
+                self.separator()
             return
         elif char == ":":
             self.error("MF520", at, at + 1, "the name before ':' is missing")
@@ -354,15 +432,17 @@ class _Reader:
         elif char == ",":
             self.error("MF520", at, at + 1, "a member is missing before ','")
             self.at = at + 1
-            self.comma(at)
+            if self.comma(at):
+                self.separator()
             return
         else:
             key, key_end = self.bare_key()
-        member = Member(key, at, key_end, -1, None)
-        node.members.append(member)
+        self.add(node, key, at, (key_end - at, -1, -1), None)
         self.skip()
+        colon = -1
         if self.at < len(text) and text[self.at] == ":":
-            member.colon = self.at
+            colon = self.at - at
+            node.shapes[-1] = (key_end - at, colon, -1)
             self.at += 1
             self.skip()
         else:
@@ -383,222 +463,50 @@ class _Reader:
             self.separator()
             return
         depth = len(self.stack)
-        member.value = self.value()
-        if len(self.stack) == depth and member.value.kind not in ("object", "array"):
+        start = self.at - at
+        node.values[-1] = self.value()
+        node.shapes[-1] = start if colon == len(key) + 2 == key_end - at else (key_end - at, colon, start)
+        if len(self.stack) == depth:
             self.separator()
 
-    def element_slowly(self, node: JsonNode) -> None:
+    def add(self, node: Branch, key: str, at: int, shape: tuple[int, int, int], value: Green | None) -> None:
+        """One more member."""
+        node.starts.append(at - node.origin)
+        node.keys.append(key)
+        node.shapes.append(shape)
+        node.values.append(value)
+
+    def element_slowly(self, node: Branch) -> None:
+        """One element of any spelling, and what follows it."""
         self.skip()
         if self.at >= len(self.text):
+            self.expects = True
             self.unclosed()
             return
         char = self.text[self.at]
         if char in "}]":
             self.at += 1
             self.close(char)
+            self.separator()
             return
         if char == ",":
             self.error("MF520", self.at, self.at + 1, "a value is missing before ','")
             self.at += 1
-            self.comma(self.at - 1)
+            if self.comma(self.at - 1):
+                self.separator()
             return
         if char == ":":
             self.error("MF520", self.at, self.at + 1, "':' is not expected in a list")
             self.at += 1
             return
         depth = len(self.stack)
-        value = JsonNode("null", self.at, self.at, None)
-        slot = len(node.items)
-        node.items.append(value)
-        node.items[slot] = value = self.value()
-        if len(self.stack) == depth and value.kind not in ("object", "array"):
+        node.starts.append(self.at - node.origin)
+        node.values.append(_NOTHING)
+        node.values[-1] = self.value()
+        if len(self.stack) == depth:
             self.separator()
 
-    def bare_key(self) -> tuple[str, int]:
-        """A name without double quotes: single quotes or a bare word."""
-        text, at = self.text, self.at
-        if text[at] == "'":
-            key, end = self.single()
-        else:
-            end = _word_end(text, at)
-            key = text[at:end]
-            self.at = end
-        fix = Fix("Put the name in double quotes", (Edit(at, end, quoted(key)),))
-        self.error("MF520", at, end, "names need double quotes", fix)
-        return key, end
-
-    # Values
-
-    def value(self) -> JsonNode:
+    def value(self) -> Green:
         """One value at ``at``, which is not the end, a comma or a closer; containers are opened and left to the loop."""
-        text, at = self.text, self.at
-        char = text[at]
-        if char in "{[":
-            return self.open(char, at)
-        if char == '"':
-            string, end = self.string()
-            return JsonNode("string", at, end, string)
-        if char == "'":
-            string, end = self.single()
-            fix = Fix("Use double quotes", (Edit(at, end, quoted(string)),))
-            self.error("MF522", at, end, "strings need double quotes", fix)
-            return JsonNode("string", at, end, string)
-        if char in "}],:":
-            self.error("MF520", at, at + 1, f"a value is expected, not '{char}'")
-            self.at = at + 1
-            return JsonNode("error", at, at + 1, None)
-        number = _EXACT_NUMBER.match(text, at)
-        end = _word_end(text, at)
-        self.at = end
-        if number is not None and number.end() == end:
-            return JsonNode("number", at, end, self.number(text[at:end], at, end))
-        return self.word(text[at:end], at, end)
-
-    def word(self, word: str, at: int, end: int) -> JsonNode:
-        if word in _LITERALS:
-            return JsonNode("null" if word == "null" else "boolean", at, end, _LITERALS[word])
-        if word in _NOT_FINITE:
-            self.error("MF523", at, end, f"{word} is not a JSON number: numbers are finite")
-            return JsonNode("error", at, end, None)
-        if word in _FOREIGN_WORDS:
-            right = _FOREIGN_WORDS[word]
-            fix = Fix(f"Replace by {right}", (Edit(at, end, right),))
-            self.error("MF520", at, end, f"{word} is written {right} in JSON", fix)
-            return JsonNode("null" if right == "null" else "boolean", at, end, _LITERALS[right])
-        if word[0] in "0123456789+-.":
-            self.error("MF523", at, end, f"{_shown(word)} is not a JSON number")
-            return JsonNode("error", at, end, None)
-        fix = Fix("Put it in double quotes", (Edit(at, end, quoted(word)),), "unsafe")
-        self.error("MF520", at, end, f"a value is expected, not {_shown(word)}; texts need double quotes", fix)
-        return JsonNode("error", at, end, None)
-
-    def number(self, text: str, start: int, end: int) -> int | float | None:
-        if "." not in text and "e" not in text and "E" not in text:
-            if len(text) > MAX_INT_DIGITS and len(text.lstrip("-")) > MAX_INT_DIGITS:
-                self.error("MF523", start, end, f"the number has more than {MAX_INT_DIGITS} digits")
-                return None
-            return int(text)
-        value = float(text)
-        if value in (float("inf"), float("-inf")):
-            self.error("MF523", start, end, "the number is out of range")
-            return None
-        return value
-
-    def string(self) -> tuple[str, int]:
-        """The string at ``at``: its text, decoded as far as it can be, and its end."""
-        text, at = self.text, self.at
-        found = _STRING.match(text, at)
-        end = found.end() if found else at + 1
-        self.at = end
-        raw = text[at:end]
-        closed = found is not None and found.group(1) is not None
-        if not closed:
-            if end >= len(text):
-                self.ended("a string", at, end)
-            else:
-                self.error("MF522", at, end, "the string is not closed on its line")
-        if closed and "\\" in raw:
-            # The C decoder takes exactly what has no fault; only then is a look at every escape due.
-            try:
-                return self.decoded(json.loads(raw), at, end), end
-            except ValueError:
-                pass
-        faults = [m for m in _ESCAPE.finditer(raw) if m.lastindex] if "\\" in raw or not raw.isprintable() else ()
-        for fault in faults:
-            first, last = at + fault.start(), at + fault.end()
-            if fault.group(2):
-                control = fault.group(2)
-                escaped = quoted(control)[1:-1]
-                fix = Fix(f"Write {escaped}", (Edit(first, last, escaped),))
-                self.error("MF522", first, last, f"control character U+{ord(control):04X} in a string", fix)
-            elif closed or last < end:
-                fix = Fix("Double the backslash", (Edit(first, first, "\\"),), "unsafe")
-                self.error("MF522", first, max(last, first + 1), f"{_shown(fault.group())} is not a JSON escape", fix)
-        if not closed or faults:
-            return raw[1:-1] if closed else raw[1:], end
-        if "\\" not in raw:
-            return raw[1:-1], end
-        return self.decoded(json.loads(raw), at, end), end
-
-    def decoded(self, value: str, at: int, end: int) -> str:
-        """The decoded text of the string at ``at``: a lone surrogate escape is legal and becomes U+FFFD, with a warning."""
-        if _SURROGATE.search(value):
-            value = _SURROGATE.sub("\ufffd", value)
-            self.diags.append(Diag("MF527", (at, end)))
-        return value
-
-    def single(self) -> tuple[str, int]:
-        found = _SINGLE.match(self.text, self.at)
-        end = found.end() if found else self.at + 1
-        raw = self.text[self.at : end]
-        self.at = end
-        inner = raw[1:-1] if found is not None and found.group(1) else raw[1:]
-        return inner.replace("\\'", "'"), end
-
-    def skip(self) -> None:
-        """Moves past blanks and comments."""
-        text = self.text
-        while True:
-            found = _SKIP.match(text, self.at)
-            at = self.at = found.end() if found else self.at
-            if at + 1 >= len(text) or text[at] not in "/#":
-                return
-            if text.startswith("//", at) or text[at] == "#":
-                end = _line_end(text, at)
-            elif text.startswith("/*", at):
-                close = text.find("*/", at + 2)
-                end = len(text) if close < 0 else close + 2
-                if close < 0:
-                    self.at = end
-                    self.ended("a comment", at, end)
-                    return
-            else:
-                return
-            self.at = end
-            if text[at] == "#":
-                fix = Fix("Use //", (Edit(at, at + 1, "//"),))
-                self.error("MF520", at, end, "comments start with // or /*", fix)
-            else:
-                self.comments.append((at, end))
-                self.trivia("MF525", at, end, Fix("Remove the comment", (Edit(at, end, ""),)))
-
-
-def _line_end(text: str, at: int) -> int:
-    found = _LINE_END.search(text, at)
-    return found.start() if found else len(text)
-
-
-def _word_end(text: str, at: int) -> int:
-    """The end of the run of characters that can belong to no other token; at least one character."""
-    found = _WORD.match(text, at)
-    return found.end() if found else at + 1
-
-
-def _shown(word: str) -> str:
-    return word if len(word) <= 40 else word[:39] + "…"
-
-
-def _find_duplicates(root: JsonNode | None, diags: list[Diag]) -> None:
-    """A key that an object has twice: the last one counts; each earlier one is reported."""
-    if root is None:
-        return
-    left = MAX_ERRORS
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if node.kind == "array":
-            stack.extend(item for item in node.items if item.kind in ("object", "array"))
-            continue
-        seen: dict[str, Member] = {}
-        for member in node.members:
-            value = member.value
-            if value is not None and value.kind in ("object", "array"):
-                stack.append(value)
-        if len({member.key for member in node.members}) == len(node.members):
-            continue
-        for member in node.members:
-            earlier = seen.get(member.key)
-            if earlier is not None and left > 0 and member.colon >= 0:
-                left -= 1
-                diags.append(Diag("MF524", (member.key_start, member.key_end), {"k": member.key}))
-            seen[member.key] = member
+        char = self.text[self.at]
+        return self.open(char, self.at) if char in "{[" else self.scalar()

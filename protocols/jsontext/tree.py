@@ -1,19 +1,39 @@
-"""The tree that JSON text is read into: nodes with places, look-up by pointer and by offset.
+"""The tree that JSON text is read into: nodes with places, look-up by pointer and by offset, edits.
 
-Nodes are plain data with absolute code-point offsets. Must not know how the text was read or what it means.
+A ``JsonNode`` is a view with absolute code-point offsets, made when it is asked for, of a branch that knows none
+(``green.py``). What an edit leaves alone is the same branch in the next version, wherever it moved to. So, for work that should
+be done once for each text and not once for each keystroke:
+
+- ``to_python()`` gives the very same list or dict for an unchanged container (nobody may change it);
+- ``memo_of(node)`` is a dict that belongs to the container's text: the same dict in every later version in which that container
+  was not touched. It holds whatever the caller puts into it, but no nodes and no absolute offsets;
+- ``node.greens`` are a container's children without a view of each (None for a member without a value), ``node.keys`` the
+  keys beside them, ``node.child(i)`` the view of one. ``memo_of`` takes either::
+
+      for i, green in enumerate(node.greens):
+          memo = memo_of(green)
+          found = memo.get(question)
+          if found is None:
+              found = memo[question] = look_at(node.child(i))
+
+Must not know how the text was read or what it means.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 import msgspec
 
+from tamis.protocols.jsontext.green import Branch, Green, NodeKind, Scalar, parts_of, python_of
 from tamis.protocols.model import Diag, Json, escape_pointer
 from tamis.protocols.positions import Span
 
-NodeKind = Literal["object", "array", "string", "number", "boolean", "null", "error"]
+if TYPE_CHECKING:
+    from tamis.protocols.jsontext.findings import Found
+
 Path = tuple[str | int, ...]
 
 
@@ -38,31 +58,105 @@ class Member(msgspec.Struct, gc=False):
         return self.key_start, end
 
 
-class JsonNode(msgspec.Struct, gc=False):
+class JsonNode(msgspec.Struct, gc=False, eq=False):
     """One value. ``value`` holds a scalar, ``members`` an object's members in order, ``items`` a list's items.
 
-    Kind ``error`` marks something that is no JSON value; ``closed`` is false for a container that the text left open.
+    Kind ``error`` marks something that is no JSON value; ``closed`` is false for a container that the text left open. The views
+    below a node are made once: asked again, the same objects come.
     """
 
     kind: NodeKind
     start: int
     end: int
     value: str | int | float | bool | None
-    members: list[Member] = []
-    items: list[JsonNode] = []
-    closed: bool = True
+    closed: bool
+    green: Green
+    views: list[Member | JsonNode | None] | None = None
+    whole: bool = False
 
     @property
     def span(self) -> Span:
         """Where the value stands, with quotes or brackets."""
         return self.start, self.end
 
+    @property
+    def members(self) -> list[Member]:
+        """An object's members in order; empty for everything else."""
+        return self._all() if self.kind == "object" else []  # type: ignore[return-value] # an object's views are members
+
+    @property
+    def items(self) -> list[JsonNode]:
+        """A list's items; empty for everything else."""
+        return self._all() if self.kind == "array" else []  # type: ignore[return-value] # a list's views are nodes
+
+    @property
+    def greens(self) -> Sequence[Green | None]:
+        """The children without views, in order: None for a member without a value. Not to be changed."""
+        return self.green.values if isinstance(self.green, Branch) else ()
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The keys of an object, in the order of ``greens``. Not to be changed."""
+        return self.green.keys if isinstance(self.green, Branch) else ()
+
+    def child(self, index: int) -> JsonNode | None:
+        """The value of the member or item at an index of ``greens``."""
+        view = self.view(index)
+        return view.value if isinstance(view, Member) else view
+
+    def view(self, index: int) -> Member | JsonNode:
+        """The member or item at an index of ``greens``; raises IndexError outside."""
+        views = self.views
+        if views is None:
+            nothing: list[Member | JsonNode | None] = [None]
+            nothing *= len(self.greens)
+            # Of two threads that ask at once both get the views of the first.
+            if self.views is None:
+                self.views = nothing
+            views = self.views
+        found = views[index]
+        if found is None:
+            made = self._made(index)
+            found = views[index]
+            if found is None:
+                found = views[index] = made
+        return found
+
+    def _all(self) -> list[Member | JsonNode | None]:
+        if not self.whole or self.views is None:
+            for index in range(len(self.greens)):
+                self.view(index)
+            self.whole = True
+            self.views = self.views or []
+        return self.views
+
+    def _made(self, index: int) -> Member | JsonNode:
+        branch = self.green
+        assert isinstance(branch, Branch)
+        start = self.start + branch.starts[index]
+        green = branch.values[index]
+        if self.kind == "array":
+            assert green is not None
+            return node_of(green, start)
+        key = branch.keys[index]
+        width, colon, offset = parts_of(branch.shapes[index], key)
+        value = None if green is None else node_of(green, start + offset)
+        return Member(key, start, start + width, -1 if colon < 0 else start + colon, value)
+
     def member(self, name: str) -> Member | None:
         """The member of that name; of several the last, which is the one that counts."""
-        for member in reversed(self.members):
-            if member.key == name:
-                return member
-        return None
+        branch = self.green
+        if not isinstance(branch, Branch):
+            return None
+        keys = branch.keys
+        try:
+            index = keys.index(name)
+        except ValueError:
+            return None
+        if branch.own is not None and branch.own.doubled:
+            index = max(i for i, key in enumerate(keys) if key == name)
+        found = self.view(index)
+        return found if isinstance(found, Member) else None
 
     def get(self, name: str) -> JsonNode | None:
         """The value of the member of that name, or None."""
@@ -79,39 +173,79 @@ class JsonNode(msgspec.Struct, gc=False):
                 node = node.get(str(token))
             elif node.kind == "array":
                 index = token if isinstance(token, int) else int(token) if _is_index(token) else -1
-                node = node.items[index] if 0 <= index < len(node.items) else None
+                node = node.child(index) if 0 <= index < len(node.greens) else None
             else:
                 return None
         return node
 
     def to_python(self) -> Json:
-        """The value as Python data; members without a value are left out, kind ``error`` becomes None."""
-        if self.kind not in ("object", "array"):
-            return self.value
-        root: list[Json] | dict[str, Json] = {} if self.kind == "object" else []
-        stack: list[tuple[JsonNode, list[Json] | dict[str, Json]]] = [(self, root)]
-        while stack:
-            node, into = stack.pop()
-            parts: list[tuple[str, JsonNode]]
-            if isinstance(into, dict):
-                parts = [(member.key, member.value) for member in node.members if member.value is not None]
-            else:
-                parts = [("", item) for item in node.items]
-            for key, part in parts:
-                made: Json
-                if part.kind == "object":
-                    made = {}
-                    stack.append((part, made))
-                elif part.kind == "array":
-                    made = []
-                    stack.append((part, made))
-                else:
-                    made = part.value
-                if isinstance(into, dict):
-                    into[key] = made
-                else:
-                    into.append(made)
-        return root
+        """The value as Python data; members without a value are left out, kind ``error`` becomes None.
+
+        Shared: the same container gives the same object, in later versions of the text too. Copy it before you change it.
+        """
+        return python_of(self.green)
+
+
+def node_of(green: Green, start: int) -> JsonNode:
+    """A view of a value that starts at ``start``."""
+    if isinstance(green, Scalar):
+        return JsonNode(green.kind, start, start + green.length, green.value, True, green)
+    return JsonNode(green.kind, start, start + green.length, None, green.closed, green)
+
+
+@overload
+def memo_of(of: Branch | JsonNode) -> dict[object, object]: ...
+@overload
+def memo_of(of: Green | JsonNode | None) -> dict[object, object]: ...
+def memo_of(of: Green | JsonNode | None) -> dict[object, object]:
+    """What is remembered about a container as long as its text stays as it is.
+
+    The same dict in every later version of the document, wherever the container moved to. It must hold no nodes and no offsets
+    that count from anywhere but the container's start. Values that are no containers have nothing to remember: a new dict.
+    """
+    green = of.green if isinstance(of, JsonNode) else of
+    if not isinstance(green, Branch):
+        return {}
+    memo = green.memo
+    if memo is None:
+        fresh: dict[object, object] = {}
+        if green.memo is None:
+            green.memo = fresh
+        memo = green.memo
+    return memo
+
+
+class Reading(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """What a reader found, without the text: ``document`` holds the root value and what stands around it.
+
+    ``lenient``: comments and trailing commas were allowed. ``errors`` count towards the cap; ``stopped``: a cap ended the reading.
+    ``open_end``: the text ended inside a container, and that is reported. ``deepest``: no container is nested deeper.
+    """
+
+    document: Branch
+    lenient: bool
+    errors: int
+    stopped: bool
+    open_end: bool
+    deepest: int
+
+
+class Change(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """``[start, end)`` of the old text was replaced: ``text`` is the result, longer by ``delta``."""
+
+    text: str
+    start: int
+    end: int
+    delta: int
+
+
+class Before(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """An earlier version of ``length`` characters, of which the first ``head`` and the last ``tail`` are still as they were."""
+
+    reading: Reading
+    head: int
+    tail: int
+    length: int
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -134,14 +268,61 @@ class Place(msgspec.Struct, frozen=True):
         return to_pointer(self.path)
 
 
-class JsonTree(msgspec.Struct):
-    """A JSON text as it was read."""
+class JsonTree:
+    """A JSON text as it was read. Never changed: an edit makes the next one."""
 
-    text: str
-    root: JsonNode | None
-    diagnostics: list[Diag]
-    comments: list[Span]
-    trailing_commas: list[int]
+    __slots__ = ("_found", "_root", "before", "reading", "text")
+
+    def __init__(self, text: str, reading: Reading, before: Before | None = None) -> None:
+        """``before``: what was read of an earlier version that was read to its end, where this one was not."""
+        self.text = text
+        self.reading = reading
+        self.before = before
+        self._root: JsonNode | None = None
+        self._found: Found | None = None
+
+    @property
+    def root(self) -> JsonNode | None:
+        """The document's value; None where nothing could be read."""
+        document = self.reading.document
+        if self._root is None and document.values:
+            green = document.values[0]
+            assert green is not None
+            root = node_of(green, document.starts[0])
+            if self._root is None:
+                self._root = root
+        return self._root
+
+    def _findings(self) -> Found:
+        if self._found is None:
+            from tamis.protocols.jsontext.findings import collect
+
+            self._found = collect(self.text, self.reading)
+        return self._found
+
+    @property
+    def diagnostics(self) -> list[Diag]:
+        """What is wrong with the text, in the order of the text."""
+        return self._findings().diagnostics
+
+    @property
+    def comments(self) -> list[Span]:
+        """Every comment, also those that no hint tells of."""
+        return self._findings().comments
+
+    @property
+    def trailing_commas(self) -> list[int]:
+        """The places of the commas before a closing bracket."""
+        return self._findings().trailing_commas
+
+    def edited(self, start: int, end: int, new: str, text: str | None = None) -> JsonTree:
+        """The tree of the text with ``new`` in place of ``text[start:end]``: equal to reading that text, but only what the edit
+        touched is read, and everything else is shared. Several edits: one after the other. ``text`` is the new text, if it is there."""
+        from tamis.protocols.jsontext.edit import edited
+
+        if text is None:
+            text = "".join((self.text[:start], new, self.text[end:]))
+        return edited(self, Change(text, start, end, len(new) - (end - start)))
 
     @property
     def ok(self) -> bool:
@@ -207,12 +388,9 @@ def _inside(node: JsonNode, offset: int) -> bool:
 
 
 def _in_object(node: JsonNode, path: list[str | int], offset: int) -> Place | tuple[JsonNode, str, Member | None]:
-    last: Member | None = None
-    for member in node.members:
-        if member.key_start > offset:
-            break
-        last = member
-    if last is None:
+    index = _last(node, offset)
+    last = node.view(index) if index >= 0 else None
+    if not isinstance(last, Member):
         return Place(tuple(path), "key", node, node)
     here = (*path, last.key)
     if offset <= last.key_end:
@@ -228,14 +406,16 @@ def _in_object(node: JsonNode, path: list[str | int], offset: int) -> Place | tu
 
 
 def _in_array(node: JsonNode, path: list[str | int], offset: int) -> Place | tuple[JsonNode, int, None]:
-    index = -1
-    for i, item in enumerate(node.items):
-        if item.start > offset:
-            break
-        index = i
-    if index >= 0 and _inside(node.items[index], offset):
-        return node.items[index], index, None
+    index = _last(node, offset)
+    item = node.child(index) if index >= 0 else None
+    if item is not None and _inside(item, offset):
+        return item, index, None
     return Place((*path, index + 1), "value", None, node)
+
+
+def _last(node: JsonNode, offset: int) -> int:
+    """The index of the last child that starts at ``offset`` or before, or -1."""
+    return bisect_right(node.green.starts, offset - node.start) - 1 if isinstance(node.green, Branch) else -1
 
 
 def to_pointer(path: Sequence[str | int]) -> str:

@@ -35,6 +35,11 @@ class Findings:
         self._family: Family = family
         self.diags: list[Diag] = []
 
+    @property
+    def full(self) -> bool:
+        """Whether nothing more is added."""
+        return len(self.diags) >= MAX_FINDINGS
+
     def add(
         self,
         code: str,

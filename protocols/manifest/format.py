@@ -53,9 +53,12 @@ def format_manifest(text: str) -> Formatted:
 
 
 def format_json(
-    text: str, order: tuple[str, ...] = (), inner: Mapping[str, tuple[str, ...]] | None = None
+    text: str, order: tuple[str, ...] = (), inner: Mapping[str, tuple[str, ...]] | None = None, *, indent: str = "  "
 ) -> Formatted:
-    """As ``format_manifest``, with any order of the root's members, and of the members of those by name in ``inner``."""
+    """As ``format_manifest``, with any order of the root's members, and of the members of those by name in ``inner``.
+
+    Without an order every member stays where it is. ``indent`` is one level of indentation, blanks or tabs.
+    """
     body = text.removeprefix("\ufeff")
     tree = parse_json(body)
     lines = LineIndex(body)
@@ -69,7 +72,7 @@ def format_json(
     if tree.root is None:
         return Formatted(None, "it is empty")
     try:
-        out = _Writer(body, tree, order, inner or {}).write()
+        out = _Writer(body, tree, order, inner or {}, indent).write()
     except _OddCommentError as error:
         return refused(error.at, "a comment stands where no line of its own begins or ends; move it")
     except RecursionError:
@@ -88,8 +91,11 @@ class _OddCommentError(Exception):
 
 
 class _Writer:
-    def __init__(self, text: str, tree: JsonTree, order: tuple[str, ...], inner: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(
+        self, text: str, tree: JsonTree, order: tuple[str, ...], inner: Mapping[str, tuple[str, ...]], indent: str
+    ) -> None:
         self.text = text
+        self.indent = indent
         self.tree = tree
         self.ranks: dict[int, tuple[str, ...]] = {}
         """The order of an object's members, by the place where it begins."""
@@ -151,7 +157,7 @@ class _Writer:
         self, node: JsonNode, brackets: str, parts: list[tuple[Member | JsonNode, Span]], margin: str, depth: int
     ) -> None:
         """Each part on its own line, with the comments above it and behind it."""
-        inner = margin + "  "
+        inner = margin + self.indent
         above: dict[int, list[Span]] = {}
         behind: dict[int, list[Span]] = {}
         at = node.start + 1

@@ -73,9 +73,12 @@ class ProfileReading(msgspec.Struct):
     entries: list[tuple[str, JsonNode]] = []
 
 
-def read_profile(text: str, known_ids: Iterable[str] | None = None, *, strict: bool = False) -> ProfileReading:
-    """Reads a profile. With ``known_ids``, ids that are not among them are reported. Never raises."""
-    tree = parse_json(text, comments=not strict)
+def read_profile(
+    text: str, known_ids: Iterable[str] | None = None, *, strict: bool = False, tree: JsonTree | None = None
+) -> ProfileReading:
+    """Reads a profile. With ``known_ids``, ids that are not among them are reported; ``tree`` is the text as it was read already, in
+    the same strictness. Never raises."""
+    tree = tree or parse_json(text, comments=not strict)
     found = Findings("PF")
     known = None if known_ids is None else list(known_ids)
     profile = None

@@ -7,21 +7,24 @@ script exist), other manifests (is the id taken) and the operator's policy are n
 from __future__ import annotations
 
 import re
-from collections.abc import Container
-from typing import Literal
+from collections.abc import Callable, Container
+from typing import Literal, TypeVar, cast
 
 import msgspec
 
 from tamis.protocols.catalogue import severity
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member
-from tamis.protocols.manifest.embedded import check_examples, check_schema_field
+from tamis.protocols.manifest.embedded import check_schema_field
 from tamis.protocols.manifest.fields import Findings, value_of
 from tamis.protocols.manifest.foreign import SHAPES, foreign_shape
+from tamis.protocols.manifest.memory import Memory, read_once
 from tamis.protocols.manifest.security import CAPABILITIES, host_pattern_fault, path_pattern_fault
+from tamis.protocols.manifest.worked import Example, check_examples
 from tamis.protocols.model import MAX_NAME_CHARS, Diag, Edit, Fix, Json
 from tamis.protocols.suggest import best, hint
 
+T = TypeVar("T")
 LANGUAGES = ("python", "nodejs", "bun")
 LANGUAGE_NAME = "[a-z][a-z0-9+_-]{0,31}"
 """What an operator's own runtime may be called: ``handler.language`` names it."""
@@ -32,6 +35,8 @@ FIELDS = (
     *("parameters", "output", "securityContext", "examples", "tags"),
     *("aliases", "agentCallable", "protocolConfig", "execution", "dependencies"),
 )
+_REQUIRED = frozenset(REQUIRED)
+_KNOWN = frozenset((*FIELDS, "$schema"))
 LIMITS = (
     *("wallMs", "cpuSeconds", "memoryBytes", "processes", "openFiles"),
     *("fileBytes", "tmpBytes", "stdinBytes", "stdoutBytes", "stderrBytes"),
@@ -83,14 +88,6 @@ class SecurityContext(msgspec.Struct, frozen=True):
         return tuple(name for name in self.required_capabilities if name not in CAPABILITIES)
 
 
-class Example(msgspec.Struct, frozen=True):
-    """A worked call; ``expected_output`` is UNSET where none is given (null is a value)."""
-
-    input: dict[str, Json]
-    description: str = ""
-    expected_output: Json | msgspec.UnsetType = msgspec.UNSET
-
-
 class Execution(msgspec.Struct, frozen=True):
     """How a tool wants to be run; ``limits`` only lower the operator's. Times in milliseconds."""
 
@@ -138,18 +135,32 @@ class Manifest(msgspec.Struct, frozen=True):
         return self.protocol_config.get("vcpCommand")
 
 
-class ManifestReading(msgspec.Struct):
+class ManifestReading(msgspec.Struct, eq=False):
     """A manifest file as it was read; ``manifest`` is None exactly when a diagnostic has error level."""
 
     manifest: Manifest | None
     tree: JsonTree
     diagnostics: list[Diag]
+    memory: Memory
 
 
-def read_manifest(text: str, *, strict: bool = False, runtimes: Container[str] = ()) -> ManifestReading:
+def read_manifest(
+    text: str,
+    *,
+    strict: bool = False,
+    runtimes: Container[str] = (),
+    tree: JsonTree | None = None,
+    memory: Memory | None = None,
+) -> ManifestReading:
     """Reads a manifest. ``strict`` refuses comments and trailing commas (``strictJson``); ``runtimes`` are known beside the built-in
-    languages. Never raises."""
-    tree = parse_json(text, comments=not strict)
+    languages. Never raises.
+
+    ``tree`` is the text as it was read already, in the same strictness. ``memory`` is that of the reading of a version before: parts
+    that are the same Python objects in both trees are not looked at again; the result is that of a reading from scratch.
+    """
+    if tree is None:
+        tree = parse_json(text, comments=not strict)
+    memory = Memory(memory)
     found = Findings("MF")
     manifest = None
     root = tree.root
@@ -162,56 +173,90 @@ def read_manifest(text: str, *, strict: bool = False, runtimes: Container[str] =
         elif root.kind != "object":
             found.wrong_type(root, "the manifest", "an object")
         else:
-            manifest = _read(tree, root, found)
+            manifest = _read(tree, root, found, memory)
     diagnostics = sorted([*tree.diagnostics, *found.diags], key=lambda diag: diag.span)
     diagnostics = [diag for diag in diagnostics if diag.code != "MF536" or str(diag.args["v"]) not in runtimes]
     if any(severity(diag) == "error" for diag in diagnostics):
         manifest = None
-    return ManifestReading(manifest, tree, diagnostics)
+    return ManifestReading(manifest, tree, diagnostics, memory)
 
 
-def _read(tree: JsonTree, root: JsonNode, found: Findings) -> Manifest | None:
+def _read(tree: JsonTree, root: JsonNode, found: Findings, memory: Memory) -> Manifest | None:
+    outer = _outer(root, found, memory)
+    leaves = memory.leaves
+    schema = check_schema_field(tree, _field(root, "parameters"), "parameters", found, memory.parameters, leaves)
+    output = check_schema_field(tree, _field(root, "output"), "output", found, memory.output, leaves)
+    memory.parameters, memory.output = schema.memory, output.memory
+    raw = root.to_python()
+    examples, memory.examples = check_examples(tree, _field(root, "examples"), schema, output, found, memory.examples)
+    if outer is None or not isinstance(raw, dict):
+        return None
+    parameters = raw.get("parameters")
+    return msgspec.structs.replace(
+        outer,
+        parameters=parameters if isinstance(parameters, dict) else None,
+        output=raw.get("output"),
+        examples=examples,
+        raw=raw,
+    )
+
+
+_INNER = frozenset(("parameters", "output", "examples"))
+
+
+def _outer(root: JsonNode, found: Findings, memory: Memory) -> Manifest | None:
+    """The manifest without its schemas, its examples and ``raw``; where no fault was found the last time and nothing of it
+    changed, what was read then."""
+    keys, greens = root.keys, root.greens
+    seen = (keys, [None if key in _INNER else green for key, green in zip(keys, greens, strict=True)], root.closed)
+    if memory.outer is not None and memory.outer[0] == seen:
+        return cast("Manifest", memory.outer[1])
+    before = len(found.diags)
+    made = _read_outer(root, found, memory)
+    if made is not None and len(found.diags) == before and not found.full:
+        memory.outer = (seen, made)
+    return made
+
+
+def _read_outer(root: JsonNode, found: Findings, memory: Memory) -> Manifest | None:
+    _check_names(root, found)
+
+    def once(name: str, read: Callable[[JsonNode | None, Findings], T]) -> T:
+        return read_once(name, root, found, memory, read)
+
+    tool_id = once("toolId", _tool_id)
+    display_name = once("displayName", lambda node, into: into.text(node, "displayName", empty=False))
+    description = once("description", _description)
+    version = once("version", _version)
+    handler = once("handler", _handler)
+    made = {
+        "security_context": once("securityContext", _security_context),
+        "tags": once("tags", lambda node, into: _words(node, "tags", into)),
+        "aliases": once("aliases", _aliases),
+        "agent_callable": once("agentCallable", lambda node, into: into.flag(node, "agentCallable")),
+        "protocol_config": once("protocolConfig", _protocol_config),
+        "execution": once("execution", _execution),
+        "dependencies": once("dependencies", _dependencies),
+    }
+    if tool_id is None or display_name is None or description is None or version is None or handler is None:
+        return None
+    return msgspec.structs.replace(Manifest(tool_id, display_name, description, version, handler), **made)
+
+
+def _check_names(root: JsonNode, found: Findings) -> None:
+    """Fields that are none, and required ones that are not there."""
+    keys = root.keys
+    if all(key in _KNOWN or key.startswith("x-") for key in keys) and _REQUIRED.issubset(keys):
+        return
     fields = found.object(root, "the manifest", FIELDS, REQUIRED)
     for name in REQUIRED:
         if name not in fields:
             found.missing(root, name)
-    tool_id = _tool_id(value_of(fields, "toolId"), found)
-    display_name = found.text(value_of(fields, "displayName"), "displayName", empty=False)
-    description = _description(value_of(fields, "description"), found)
-    version = _version(value_of(fields, "version"), found)
-    handler = _handler(value_of(fields, "handler"), found)
-    plan = check_schema_field(tree, value_of(fields, "parameters"), "parameters", found)
-    output_plan = check_schema_field(tree, value_of(fields, "output"), "output", found)
-    raw = root.to_python()
-    examples = check_examples(tree, value_of(fields, "examples"), plan, output_plan, found)
-    made = {
-        "security_context": _security_context(value_of(fields, "securityContext"), found),
-        "tags": _words(value_of(fields, "tags"), "tags", found),
-        "aliases": _aliases(value_of(fields, "aliases"), found),
-        "agent_callable": found.flag(value_of(fields, "agentCallable"), "agentCallable"),
-        "protocol_config": _protocol_config(value_of(fields, "protocolConfig"), found),
-        "execution": _execution(value_of(fields, "execution"), found),
-        "dependencies": _dependencies(value_of(fields, "dependencies"), found),
-    }
-    if tool_id is None or display_name is None or description is None or version is None or handler is None:
-        return None
-    if not isinstance(raw, dict):
-        return None
-    parameters = raw.get("parameters")
-    return msgspec.structs.replace(
-        Manifest(
-            tool_id,
-            display_name,
-            description,
-            version,
-            handler,
-            parameters if isinstance(parameters, dict) else None,
-            raw.get("output"),
-            examples=tuple(Example(*example) for example in examples),
-            raw=raw,
-        ),
-        **made,
-    )
+
+
+def _field(root: JsonNode, name: str) -> JsonNode | None:
+    node = root.get(name)
+    return None if node is None or node.kind == "error" else node
 
 
 # The shape of ids and versions
@@ -284,7 +329,7 @@ def _version(node: JsonNode | None, found: Findings) -> str | None:
 def _description(node: JsonNode | None, found: Findings) -> str | None:
     description = found.text(node, "description", empty=False)
     # A Chinese sentence says in ten characters what an English one says in thirty.
-    if description is not None and node is not None and len(description.encode()) < 30:
+    if description is not None and node is not None and len(description) < 30 and len(description.encode()) < 30:
         found.add("MF509", node.span)
     return description
 

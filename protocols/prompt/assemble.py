@@ -133,8 +133,17 @@ def _per_tool(
 ) -> dict[str, int]:
     found: dict[str, int] = {}
     for tool in tools:
-        text = define(protocol, (tool,), style, shape)
-        for heading in (listing.HEAD, listing.TOOLS, listing.SKILLS):
-            text = text.replace(heading, "", 1)
-        found[tool.tool_id or tool.name] = count(text.strip())
+        found[tool.tool_id or tool.name] = count(_alone(define(protocol, (tool,), style, shape)))
     return found
+
+
+def tool_text(protocol: CallProtocol, tool: PromptTool, style: Style = "full", shape: Shape = "tag") -> str:
+    """What a prompt says about one tool, without the headings that it shares with others: what ``per_tool`` counts."""
+    shown = msgspec.structs.replace(tool, parameters=without_secret_values(tool.parameters))
+    return _alone(define(protocol, (shown,), style, shape))
+
+
+def _alone(definitions: str) -> str:
+    for heading in (listing.HEAD, listing.TOOLS, listing.SKILLS):
+        definitions = definitions.replace(heading, "", 1)
+    return definitions.strip()

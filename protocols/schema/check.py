@@ -103,31 +103,39 @@ def is_known_metaschema(ref: str) -> bool:
 
 def check_schema(schema: Json) -> list[SchemaIssue]:
     """All faults of a schema, in document order; no error among them means that it can be compiled."""
-    return list(_Walk(schema).walk())
+    return list(Walk(schema).walk())
 
 
-class _Walk:
-    def __init__(self, root: Json) -> None:
+class Walk:
+    """One pass over a schema; ``facts.py`` overrides the steps down to look at one subschema alone."""
+
+    def __init__(self, root: Json, draft: Draft | None = None) -> None:
         self.root = root
-        self.draft = draft_of(root)
+        self.draft: Draft = draft or draft_of(root)
         self.nodes = 0
 
     def walk(self) -> Iterator[SchemaIssue]:
+        """All faults of the root."""
         yield from self.schema(self.root, None, 0)
         if self.nodes > MAX_SCHEMA_NODES:
             return
-        if _is_endless(self.root):
+        if is_endless(self.root):
             yield _bad(None, "a $ref leads back to itself without going into a part of the value")
         if has_ids(self.root):
             for where, ref in _outside_references(self.root):
                 yield SchemaIssue("VA451", pointer(where), {"ref": ref}, "error")
 
     def schema(self, schema: Json, where: Where, depth: int) -> Iterator[SchemaIssue]:
+        """Faults of a subschema and of all below it."""
         self.nodes += 1
         if depth > MAX_SCHEMA_DEPTH or self.nodes > MAX_SCHEMA_NODES:
             if self.nodes <= MAX_SCHEMA_NODES + 1:
                 yield _bad(where, f"more than {MAX_SCHEMA_DEPTH} levels or {MAX_SCHEMA_NODES} subschemas")
             return
+        yield from self.node(schema, where, depth)
+
+    def node(self, schema: Json, where: Where, depth: int) -> Iterator[SchemaIssue]:
+        """Faults of a subschema, keyword by keyword."""
         if isinstance(schema, bool):
             return
         if not is_object(schema):
@@ -138,7 +146,7 @@ class _Walk:
         if self.draft == "draft-04":
             return
         required, properties = schema.get("required"), schema.get("properties")
-        if is_list(required) and is_object(properties) and not _more_properties(schema):
+        if is_list(required) and required and is_object(properties) and not _more_properties(schema):
             for i, name in enumerate(required):
                 if isinstance(name, str) and name not in properties:
                     found = best(name, properties)
@@ -147,6 +155,7 @@ class _Walk:
                     yield SchemaIssue("MF515", at, args, "warning", suggestion=found)
 
     def keyword(self, schema: dict[str, Json], key: str, value: Json, here: Where, depth: int) -> Iterator[SchemaIssue]:
+        """Faults of one keyword's value."""
         shape = _SHAPES.get(key)
         if shape == "schema":
             yield from self.schema(value, here, depth + 1)
@@ -177,6 +186,7 @@ class _Walk:
                 yield SchemaIssue("VA452", pointer(here), args, "warning", on_key=True, suggestion=found)
 
     def named(self, key: str, value: Json, here: Where, depth: int) -> Iterator[SchemaIssue]:
+        """Faults of an object of schemas."""
         if not is_object(value):
             yield _bad(here, f"{key} is an object of schemas, not {excerpt(value)}")
             return
@@ -186,6 +196,7 @@ class _Walk:
             yield from self.schema(part, (here, name), depth + 1)
 
     def scalar(self, key: str, shape: _Shape, value: Json, here: Where) -> Iterator[SchemaIssue]:
+        """Faults of a value that is no schema."""
         number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
         if shape == "count":
             if number is None or number < 0 or not has_type(number, "integer"):
@@ -213,6 +224,7 @@ class _Walk:
             yield from self.reference(value, here)
 
     def reference(self, ref: str, here: Where) -> Iterator[SchemaIssue]:
+        """Faults of a reference."""
         if not ref.startswith("#"):
             # An absolute reference may name a part of the schema itself.
             if not is_known_metaschema(ref) and not has_ids(self.root):
@@ -221,6 +233,7 @@ class _Walk:
             yield _bad(here, f"$ref {ref} leads nowhere")
 
     def free(self, key: str, value: Json, here: Where, depth: int) -> Iterator[SchemaIssue]:
+        """Faults of a value of many shapes."""
         if key == "type":
             names = value if is_list(value) else [value]
             if not names or len({str(name) for name in names}) != len(names):
@@ -297,7 +310,7 @@ def has_ids(schema: Json) -> bool:
 _IN_PLACE = ("$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
 
 
-def _is_endless(root: Json) -> bool:
+def is_endless(root: Json) -> bool:
     """Whether judging one value would lead back to judging the same value: no validator comes back from that."""
     state: dict[int, bool] = {}
     stack: list[tuple[Json, bool]] = [(node, False) for node in _subschemas(root)]

@@ -27,7 +27,7 @@ from tamis.protocols.schema.regex import PatternError, compile_pattern
 from tamis.protocols.schema.valid import Check, compile_valid, compile_valid_at
 from tamis.protocols.schema.words import Finding, Outcome, excerpt, is_list, is_object, type_of
 
-__all__ = ["Finding", "Outcome", "Plan", "Reading", "SchemaIssue", "compile_plan"]
+__all__ = ["Finding", "Outcome", "Plan", "Reading", "SchemaIssue", "compile_plan", "is_too_deep"]
 
 MAX_VALUE_DEPTH = 100
 
@@ -53,9 +53,12 @@ class Plan:
         "schema",
     )
 
-    def __init__(self, schema: Json) -> None:
+    def __init__(
+        self, schema: Json, *, issues: list[SchemaIssue] | None = None, names: dict[str, None] | None = None
+    ) -> None:
+        """``issues`` and ``names`` spare the looks at the whole schema where they are known."""
         self.schema = schema
-        self.issues: list[SchemaIssue] = check_schema(schema)
+        self.issues: list[SchemaIssue] = check_schema(schema) if issues is None else issues
         self.names: dict[str, None] = {}
         self._validator = None
         self._valid: Check | None = None
@@ -64,7 +67,7 @@ class Plan:
         self._known_patterns: list[str] = []
         if not self.usable:
             return
-        self.names = declared_names(schema, schema)
+        self.names = declared_names(schema, schema) if names is None else names
         self._valid = compile_valid(schema)
         self._root = compile_nodes(schema, self._valid_of)
         if is_object(schema):
@@ -131,7 +134,7 @@ class Plan:
             issues = [issue for issue in self.issues if issue.severity == "error"]
             return Outcome(False, None, [Finding(issue.code, "", "error", issue.args) for issue in issues])
         flat = type(args) is dict and _FLAT.issuperset(map(type, args.values()))
-        if not flat and _too_deep(args):
+        if not flat and is_too_deep(args):
             what: dict[str, str | int] = {"p": "arguments", "what": f"more than {MAX_VALUE_DEPTH} levels of nesting"}
             limit = f"at most {MAX_VALUE_DEPTH} levels"
             return Outcome(False, None, [Finding("VA424", "", "error", what, limit, "more")])
@@ -192,7 +195,7 @@ def _in_order(findings: list[Finding], args: Json) -> list[Finding]:
     return sorted(findings, key=place)
 
 
-def _too_deep(value: Json) -> bool:
+def is_too_deep(value: Json) -> bool:
     """Whether a value is nested deeper than the limit; costs nothing for flat arguments."""
     level: list[Json] = [value]
     for _ in range(MAX_VALUE_DEPTH):

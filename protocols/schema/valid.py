@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from tamis.protocols.model import Json
-from tamis.protocols.schema.check import draft_of, has_ids, resolve
+from tamis.protocols.schema.check import Draft, draft_of, has_ids, resolve
 from tamis.protocols.schema.regex import PatternError, compile_pattern
 from tamis.protocols.schema.words import enum_has, has_type, is_list, is_object, json_equal
 
@@ -40,8 +40,14 @@ def compile_valid(schema: Json) -> Check | None:
 
 def compile_valid_at(root: Json, schema: Json) -> Check | None:
     """A predicate of one part of a schema, whose local references lead into the whole; None as in ``compile_valid``."""
-    draft = draft_of(root)
-    if draft not in ("2020-12", "2019-09", "draft-07") or has_ids(root):
+    if has_ids(root):
+        return None
+    return compile_part(root, schema, draft_of(root))
+
+
+def compile_part(root: Json, schema: Json, draft: Draft) -> Check | None:
+    """As ``compile_valid_at`` for a root that names no part of itself by ``$id`` or anchors, in the draft of the root."""
+    if draft not in ("2020-12", "2019-09", "draft-07"):
         return None
     try:
         return _Compiler(root, draft == "draft-07").compile_root(schema)

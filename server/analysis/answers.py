@@ -10,7 +10,7 @@ from tamis.protocols.model import Fix, Severity
 from tamis.protocols.positions import Span
 
 Tag = Literal["unnecessary", "deprecated"]
-ItemKind = Literal["block", "tool", "parameter", "value", "property", "file", "keyword"]
+ItemKind = Literal["block", "tool", "parameter", "value", "property", "file", "folder", "namespace", "keyword"]
 
 
 class Related(msgspec.Struct, frozen=True):
@@ -52,6 +52,11 @@ class Proposal(msgspec.Struct, frozen=True):
     deprecated: bool = False
     extra: tuple[tuple[int, int, str], ...] = ()
     """More edits away from ``span``: (start, end, new text)."""
+    subject: object = None
+    """The tool or schema that is described where ``documentation`` is empty; worded only when somebody asks."""
+    preselect: bool = False
+    aside: str = ""
+    """A few words beside the label: the tool's namespace, the type of a parameter."""
 
 
 class Proposals(msgspec.Struct, frozen=True):

@@ -10,10 +10,13 @@ from tamis.protocols.catalogue import CATALOGUE, message, severity
 from tamis.protocols.model import Block, Call, Diag, Edit, Fix
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.answers import Finding, Related, Tag
-from tamis.server.analysis.manifests import manifest_findings, profile_findings
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
+from tamis.server.analysis.lints.lint import lint_manifest, lint_text
+from tamis.server.analysis.lints.silence import levels_of, silenced, with_levels
+from tamis.server.analysis.manifests import manifest_findings, plugin_findings, profile_findings
+from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot, is_settings
 
 MAX_FINDINGS = 200
+MAX_SETTINGS_CHARS = 1024 * 1024
 SET_ASIDE = frozenset({"TC009", "TC017"})
 """The finding that opens a block which is no request: quoted as an example, or in reasoning (rulings 5 and 7)."""
 _TAGS: dict[str, tuple[Tag, ...]] = {
@@ -23,6 +26,8 @@ _TAGS: dict[str, tuple[Tag, ...]] = {
     "AX136": ("unnecessary",),
     "MF510": ("unnecessary",),
     "TM226": ("unnecessary",),
+    **dict.fromkeys(("LN704", "LN706", "LN708", "LN714", "LN736", "LN764", "LN790"), ("unnecessary",)),
+    **dict.fromkeys(("LN771", "LN772"), ("deprecated",)),
 }
 _ORDER = {"error": 0, "warning": 1, "information": 2, "hint": 3}
 
@@ -30,22 +35,37 @@ _ORDER = {"error": 0, "warning": 1, "information": 2, "hint": 3}
 def diagnose(snapshot: Snapshot) -> list[Finding]:
     """All findings of a document by place, at most 200: the gravest stay, and a last one says how many were left out."""
     if snapshot.kind == "other":
-        return []
+        return _of_settings(snapshot) if is_settings(snapshot.path) else []
     if len(snapshot.text) > MAX_ANALYSED_CHARS:
         return [to_finding(Diag("TC024", (0, 0), {"limit": MAX_ANALYSED_CHARS}))]
+    levels = levels_of(snapshot)
     if snapshot.kind == "manifest":
-        found = manifest_findings(snapshot)
+        found = [*manifest_findings(snapshot), *lint_manifest(snapshot, levels)]
     elif snapshot.kind == "profile":
         found = profile_findings(snapshot)
+    elif snapshot.kind == "plugin":
+        found = plugin_findings(snapshot)
     else:
         found = [(diag, ()) for diag in text_findings(snapshot)]
-    findings = [to_finding(diag, related) for diag, related in found]
+        found += [(diag, ()) for diag in lint_text(snapshot, _requests(snapshot), levels)]
+    findings = with_levels([to_finding(diag, related) for diag, related in found], levels)
+    findings, said = silenced(snapshot, findings, levels)
+    findings += with_levels([to_finding(diag) for diag in said], levels)
     if len(findings) > MAX_FINDINGS:
         left_out = len(findings) - MAX_FINDINGS
         findings = sorted(findings, key=lambda finding: (_ORDER[finding.severity], finding.span))[:MAX_FINDINGS]
         findings.append(to_finding(Diag("TC025", (0, 0), {"limit": MAX_FINDINGS, "n": left_out})))
     findings.sort(key=lambda finding: (finding.span, finding.code))
     return findings
+
+
+def _of_settings(snapshot: Snapshot) -> list[Finding]:
+    from tamis.server.analysis.settings import settings_findings
+
+    if len(snapshot.text) > MAX_SETTINGS_CHARS:
+        return [to_finding(Diag("TC024", (0, 0), {"limit": MAX_SETTINGS_CHARS}))]
+    findings = [to_finding(diag) for diag in settings_findings(snapshot.text)[:MAX_FINDINGS]]
+    return sorted(findings, key=lambda finding: (finding.span, finding.code))
 
 
 def to_finding(diag: Diag, related: tuple[Related, ...] = ()) -> Finding:
@@ -83,6 +103,10 @@ def text_findings(snapshot: Snapshot) -> list[Diag]:
     return found
 
 
+def _requests(snapshot: Snapshot) -> list[Block]:
+    return [block for block in snapshot.document.blocks if block.state != "mention" and not is_set_aside(block)]
+
+
 def is_set_aside(block: Block) -> bool:
     """Whether a block stands in reasoning or is an example."""
     first = block.diagnostics[0] if block.diagnostics else None
@@ -103,7 +127,13 @@ def _check(snapshot: Snapshot, call: Call) -> list[Diag]:
         if suggestion is not None:
             fix = Fix(f"Change to '{suggestion}'", (Edit(*call.tool_span, suggestion),), "unsafe")
         return [Diag("VA401", call.tool_span, {"id": call.tool_id, "hint": hint(suggestion)}, fix=fix)]
-    problems = [problem.diag for problem in check_call(call, snapshot.text, tool.plan).problems]
+    checked = check_call(call, snapshot.text, tool.plan).problems
+    if checked:
+        from tamis.server.analysis.embedded_schema import refined
+
+        problems = refined(call, snapshot.text, checked)
+    else:
+        problems = []
     if not call.complete:
         # What a cut-off call lacks, or has begun, may simply not have been typed yet.
         return [diag for diag in problems if diag.code == "VA403"]

@@ -56,12 +56,17 @@ def _value_span(snapshot: Snapshot, pointer: str) -> Span | None:
 
 
 def _text(snapshot: Snapshot, pointer: str) -> str:
-    node = snapshot.manifest.tree.node_at(pointer)
+    node = snapshot.manifest.tree.root
+    for name in pointer[1:].split("/"):
+        node = None if node is None else node.get(name)
     return node.value if node is not None and isinstance(node.value, str) else ""
 
 
 def _paths(snapshot: Snapshot) -> Findings:
     """Path patterns that no policy can grant: the tool is registered, and runs without them."""
+    root = snapshot.manifest.tree.root
+    if root is None or "securityContext" not in root.keys:
+        return []
     said = {diag.span for diag in snapshot.manifest.diagnostics if diag.code == "MF512"}
     folder = posixpath.dirname(snapshot.path)
     found: Findings = []
@@ -133,6 +138,8 @@ def _twins(snapshot: Snapshot) -> Findings:
             related.append(_place(snapshot, tool.path, tool_id))
             kept = "that one is used"
     for conflict in snapshot.registry.conflicts:
+        if conflict.dropped == conflict.kept:
+            continue  # a manifest whose own names clash
         if conflict.tool_id == tool_id and conflict.version == version and snapshot.path == conflict.kept:
             related.append(_place(snapshot, conflict.dropped, tool_id))
             kept = "this one is used"
@@ -163,3 +170,16 @@ def _place(snapshot: Snapshot, path: str, tool_id: str) -> Related:
 def profile_findings(snapshot: Snapshot) -> Findings:
     """Findings of an agent profile; ids are checked against the tools where there are any (W01)."""
     return [(diag, ()) for diag in snapshot.profile.diagnostics]
+
+
+def plugin_findings(snapshot: Snapshot) -> Findings:
+    """That a plug-in manifest of VCP can be converted; what is wrong in it is another project's matter (ruling 32)."""
+    from tamis.protocols.jsontext.parse import parse_json
+    from tamis.protocols.manifest.foreign import SHAPES, foreign_shape
+
+    root = parse_json(snapshot.text).root
+    shape = foreign_shape(root) if root is not None else None
+    if shape is None or shape[0] != "vcp":
+        return []
+    span = (shape[1].start, min(shape[1].end, shape[1].start + 1)) if shape[1].kind == "object" else shape[1].span
+    return [(Diag("MF516", span, {"shape": SHAPES["vcp"]}, severity="information", data={"shape": "vcp"}), ())]

@@ -6,7 +6,7 @@ it; nothing here reads a file. What is read from the text is read once and kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 from typing import Protocol as TypingProtocol
@@ -17,13 +17,17 @@ from tamis.protocols.model import Json, ReadOptions, ToolHint
 from tamis.protocols.schema.words import is_list, is_object
 
 if TYPE_CHECKING:
+    from tamis.protocols.jsontext.tree import JsonTree
     from tamis.protocols.manifest.profile import ProfileReading
-    from tamis.protocols.manifest.reading import Manifest, ManifestReading
+    from tamis.protocols.manifest.reading import Manifest, ManifestReading, Memory
     from tamis.protocols.model import Document
     from tamis.protocols.schema.plan import Plan
+    from tamis.server.analysis.index import WorkspaceIndex
+    from tamis.server.runtime.config import Settings as RootSettings
 
 Protocol = Literal["auto", "action", "tam", "vcp"]
-DocumentKind = Literal["manifest", "profile", "text", "other"]
+DocumentKind = Literal["manifest", "profile", "plugin", "text", "other"]
+"""``plugin`` is a ``plugin-manifest.json`` of VCP: another project's file, which can be converted (ruling 32)."""
 
 MAX_ANALYSED_CHARS = 32 * 1024 * 1024
 """Larger documents get one finding that says so, and nothing else."""
@@ -39,9 +43,16 @@ def kind_of(path: str, language_id: str) -> DocumentKind:
         return "manifest"
     if name == "agent_profile.json" or name.endswith(".agent_profile.json"):
         return "profile"
+    if name == "plugin-manifest.json":
+        return "plugin"
     if language_id in _JSON_LANGUAGES or name.endswith((".json", ".jsonc", ".toml", ".yaml", ".yml")):
         return "other"
     return "text"
+
+
+def is_settings(path: str | None) -> bool:
+    """Whether a document is a ``tamis.toml``: of kind ``other``, and findings are said of it all the same."""
+    return path is not None and path.rsplit("/", 1)[-1] == "tamis.toml"
 
 
 class ToolView(TypingProtocol):
@@ -134,6 +145,16 @@ class FolderFacts(msgspec.Struct, frozen=True):
     others: Mapping[str, str] = {}
 
 
+class ScriptFile(msgspec.Struct, frozen=True):
+    """The script that a manifest names: its path relative to the manifest, its text, and whether all of it was read."""
+
+    path: str
+    text: str
+    complete: bool = True
+    sha256: str = ""
+    """The hash of its bytes as ``execution.integrity`` has it, where all of them were read."""
+
+
 class Settings(msgspec.Struct, frozen=True):
     """Settings that change what an analysis says."""
 
@@ -149,6 +170,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Runtimes of the operator's own, which a manifest's ``handler.language`` may name."""
     also: tuple[str, ...] = ()
     """Registered protocols that ``auto`` reads besides the built-in ones."""
+    config: RootSettings | None = None
+    """The settings of the document's root, for lints: levels, what the policy grants, the limits of runs. None: not known."""
 
 
 class Snapshot:
@@ -164,10 +187,16 @@ class Snapshot:
         folder: FolderFacts | None = None,
         settings: Settings | None = None,
         neighbours: Mapping[str, str] | None = None,
+        index: WorkspaceIndex | Callable[[], WorkspaceIndex] | None = None,
+        script: ScriptFile | None = None,
+        memory: Memory | None = None,
+        tree: Callable[[bool], JsonTree] | None = None,
     ) -> None:
         """``path`` names the document in messages; ``registry`` is None while it is not known, which turns checks against tools off.
 
-        ``neighbours`` holds the texts of other manifests by path, so that a finding can point into them.
+        ``neighbours`` holds the texts of other manifests by path, so that a finding can point into them; ``index`` knows what the
+        files of the workspace say about tools; ``script`` is the script that a manifest names. ``memory`` is what an earlier version's manifest was known
+        by (``known``): it saves work and changes no answer. ``tree`` gives the text as JSON, strict or not, from whoever keeps its tree.
         """
         self.path = path
         self.kind: DocumentKind = kind
@@ -176,6 +205,10 @@ class Snapshot:
         self.folder = folder
         self.settings = settings or Settings()
         self.neighbours: Mapping[str, str] = neighbours or {}
+        self._index = index
+        self.script = script
+        self._memory = memory
+        self._tree = tree
 
     @property
     def protocol(self) -> Protocol:
@@ -194,8 +227,13 @@ class Snapshot:
         """Another text, read as this document is."""
         from tamis.protocols.reader import read_text
 
+        return read_text(text, self.protocol, self.reading)
+
+    @property
+    def reading(self) -> ReadOptions:
+        """How the texts of this folder are read."""
         settings = self.settings
-        options = ReadOptions(
+        return ReadOptions(
             reasoning_calls=settings.reasoning_calls,
             fenced_calls=settings.fenced_calls,
             allow_multiple_blocks=settings.allow_multiple_blocks,
@@ -203,14 +241,38 @@ class Snapshot:
             tools=self.registry.hints() if self.registry is not None else {},
             also=settings.also,
         )
-        return read_text(text, self.protocol, options)
+
+    @cached_property
+    def tree(self) -> JsonTree:
+        """The text as JSON, as strictly as the settings say."""
+        from tamis.protocols.jsontext.parse import parse_json
+
+        strict = self.settings.strict_json
+        return parse_json(self.text, comments=not strict) if self._tree is None else self._tree(strict)
 
     @cached_property
     def manifest(self) -> ManifestReading:
         """The text as a manifest."""
         from tamis.protocols.manifest.reading import read_manifest
 
-        return read_manifest(self.text, strict=self.settings.strict_json, runtimes=self.settings.runtimes)
+        return read_manifest(
+            self.text,
+            strict=self.settings.strict_json,
+            runtimes=self.settings.runtimes,
+            tree=self.tree,
+            memory=self._memory,
+        )
+
+    @property
+    def index(self) -> WorkspaceIndex | None:
+        """What the files of the workspace say about tools; made when it is asked for, since a manifest's own findings need none."""
+        return self._index() if callable(self._index) else self._index
+
+    @property
+    def known(self) -> Memory | None:
+        """What the next version of the document starts from."""
+        reading = self.__dict__.get("manifest")
+        return self._memory if reading is None else reading.memory
 
     @cached_property
     def profile(self) -> ProfileReading:
@@ -219,7 +281,7 @@ class Snapshot:
 
         known = self.registry.names() if self.registry is not None else ()
         # Without a single registered tool every id would be unknown.
-        return read_profile(self.text, known or None, strict=self.settings.strict_json)
+        return read_profile(self.text, known or None, strict=self.settings.strict_json, tree=self.tree)
 
     def tool(self, name: str) -> ToolView | None:
         """The registered tool of that name, if the registry is known."""

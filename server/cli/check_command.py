@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,8 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
         return runtimes[own]
 
     files, problems = find_checkables(paths)
+    manifests = {file.path: file.text for file in files if file.path.endswith(SUFFIX)}
     report = [
-        (file.path, file.text, _findings(file.path, file.text, runtime_of(file.path), arguments.strict))
+        (file.path, file.text, _findings(file.path, file.text, runtime_of(file.path), arguments.strict, manifests))
         for file in files
     ]
     for own in {id(runtime): runtime for runtime in map(runtime_of, (file.path for file in files))}.values():
@@ -65,10 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if errors or (arguments.strict and warnings) else 0
 
 
-def _findings(path: str, text: str, runtime: Runtime, strict: bool) -> list[Finding]:
+def _findings(path: str, text: str, runtime: Runtime, strict: bool, texts: Mapping[str, str]) -> list[Finding]:
     from tamis.server.analysis.diagnostics import diagnose
-    from tamis.server.analysis.snapshot import FolderFacts, Settings, Snapshot, kind_of
-    from tamis.server.runtime.checkables import files_beside
+    from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot, kind_of
+    from tamis.server.runtime.checkables import files_beside, script_beside
 
     kind = kind_of(path, "")
     folder = FolderFacts(*files_beside(os.path.dirname(path))) if kind == "manifest" else None
@@ -81,8 +83,14 @@ def _findings(path: str, text: str, runtime: Runtime, strict: bool) -> list[Find
         allow_multiple_blocks=own.protocol.allow_multiple_blocks,
         also=runtime.also,
         strict=strict,
+        config=own,
     )
-    return diagnose(Snapshot(path, kind, text, runtime.registry, folder=folder, settings=settings))
+    script = None
+    if kind == "manifest" and (read := script_beside(path, text)) is not None:
+        script = ScriptFile(*read)
+    return diagnose(
+        Snapshot(path, kind, text, runtime.registry, folder=folder, settings=settings, neighbours=texts, script=script)
+    )
 
 
 def _packages(manifests: set[str], runtime: Runtime) -> Report:
@@ -153,6 +161,7 @@ def _write_json(report: Report, errors: int, warnings: int) -> None:
     from tamis.protocols.contract import CheckResult, Diagnostic, FileDiagnostics, TextEdit
     from tamis.protocols.positions import LineIndex
     from tamis.protocols.wire import to_range
+    from tamis.server.runtime.rule_pages import page_uri
 
     files: list[FileDiagnostics] = []
     for path, text, findings in report:
@@ -173,6 +182,7 @@ def _write_json(report: Report, errors: int, warnings: int) -> None:
                         ]
                         if finding.fix is not None
                         else UNSET,
+                        data={"href": uri} if (uri := page_uri(finding.code)) else UNSET,
                     )
                     for finding in findings
                 ],
@@ -197,7 +207,8 @@ def _write_sarif(report: Report, errors: int, warnings: int) -> None:
     results: list[dict[str, Any]] = []
     rules: dict[str, dict[str, Any]] = {}
     for path, finding, level, line, column, end_line, end_column in _places(report):
-        rules.setdefault(finding.code, {"id": finding.code, "name": finding.slug})
+        if finding.code not in rules:
+            rules[finding.code] = _rule(finding)
         results.append(
             {
                 "ruleId": finding.code,
@@ -226,6 +237,18 @@ def _write_sarif(report: Report, errors: int, warnings: int) -> None:
             "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}],
         }
     )
+
+
+def _rule(finding: Finding) -> dict[str, Any]:
+    """A rule as SARIF describes it, with its page."""
+    from tamis.server.runtime.rule_pages import page_text, page_uri
+
+    rule: dict[str, Any] = {"id": finding.code, "name": finding.slug}
+    if uri := page_uri(finding.code):
+        rule["helpUri"] = uri
+    if text := page_text(finding.code):
+        rule["help"] = {"text": text, "markdown": text}
+    return rule
 
 
 _WRITERS = {"text": _write_text, "json": _write_json, "sarif": _write_sarif, "github": _write_github}

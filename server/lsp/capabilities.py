@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tamis.server.lsp import completion
+from tamis.server.lsp import command_names, completion, moving, shown
 
 if TYPE_CHECKING:
     from tamis.server.lsp.session import Session
@@ -16,6 +16,9 @@ FRAMEWORK_METHODS = frozenset(
     {
         "textDocument/hover",
         "textDocument/codeAction",
+        *shown.METHODS,
+        *command_names.METHODS,
+        *moving.METHODS,
     }
 )
 """Requests of the framework lane; a test holds this against what the features register."""
@@ -26,16 +29,42 @@ def server_capabilities(session: Session) -> dict[str, Any]:
     capabilities: dict[str, Any] = {
         "positionEncoding": session.encoding,
         "textDocumentSync": {"openClose": True, "change": 2, "save": {"includeText": False}},
-        "completionProvider": {"triggerCharacters": list(completion.TRIGGERS)},
+        "completionProvider": {
+            "triggerCharacters": list(completion.TRIGGERS),
+            "resolveProvider": True,
+            "completionItem": {"labelDetailsSupport": True},
+        },
         "hoverProvider": True,
-        "codeActionProvider": {"codeActionKinds": ["quickfix", "source.fixAll.tamis"]},
-        "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
+        "codeActionProvider": {
+            "codeActionKinds": [
+                "quickfix",
+                "refactor.rewrite",
+                "refactor.extract",
+                "source.fixAll.tamis",
+                "source.sortKeys.tamis",
+                *command_names.KINDS,
+            ]
+        },
+        "workspace": {
+            "workspaceFolders": {"supported": True, "changeNotifications": True},
+        },
         "experimental": {"tamis": {"rpc": 1}},
     }
+    capabilities |= shown.shown_capabilities(session)
+    capabilities |= command_names.run_capabilities(session)
+    capabilities["workspace"] |= command_names.run_workspace_capabilities(session)
+    capabilities |= moving.moving_capabilities(session)
+    if operations := moving.file_operations(session):
+        capabilities["workspace"].setdefault("fileOperations", {}).update(operations)
+    for name in ("didCreate", "didRename", "didDelete"):
+        if session.can(f"workspace.fileOperations.{name}"):
+            capabilities["workspace"].setdefault("fileOperations", {})[name] = {
+                "filters": [{"scheme": "file", "pattern": {"glob": "**/*"}}]
+            }
     if session.can("textDocument.diagnostic"):
         capabilities["diagnosticProvider"] = {
             "identifier": "tamis",
             "interFileDependencies": True,
-            "workspaceDiagnostics": False,
+            "workspaceDiagnostics": True,
         }
     return capabilities

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lsprotocol import types
 
 from tamis.protocols.model import Edit, Fix
-from tamis.server.analysis.answers import HoverText
-from tamis.server.lsp.documents import Document
+from tamis.protocols.positions import LineIndex, PositionEncoding
+from tamis.server.lsp.documents import Document, uri_of
 from tamis.server.lsp.structs import Diagnostic
+
+if TYPE_CHECKING:
+    from tamis.server.analysis.refactorings import Refactoring
+    from tamis.server.analysis.snapshot import Snapshot
+    from tamis.server.lsp.session import Session
 
 
 def to_range(document: Document, span: tuple[int, int]) -> types.Range:
@@ -27,12 +34,6 @@ def to_span(document: Document, found: types.Range) -> tuple[int, int]:
     )
 
 
-def to_hover(document: Document, hover: HoverText) -> types.Hover:
-    """A hover."""
-    content = types.MarkupContent(types.MarkupKind.Markdown, hover.markdown)
-    return types.Hover(content, to_range(document, hover.span))
-
-
 def to_edits(document: Document, edits: tuple[Edit, ...]) -> list[types.TextEdit | types.AnnotatedTextEdit]:
     """Edits of one document."""
     return [types.TextEdit(to_range(document, (edit.start, edit.end)), edit.new_text) for edit in edits]
@@ -45,6 +46,51 @@ def to_workspace_edit(document: Document, edits: tuple[Edit, ...], *, versioned:
         identifier = types.OptionalVersionedTextDocumentIdentifier(document.uri, document.version)
         return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier, [*changes])])
     return types.WorkspaceEdit(changes={document.uri: [edit for edit in changes if isinstance(edit, types.TextEdit)]})
+
+
+def to_changes(
+    session: Session, document: Document, snapshot: Snapshot, item: Refactoring
+) -> types.WorkspaceEdit | None:
+    """A refactoring as a workspace edit; None where this client cannot carry it out, or a file's text is not known."""
+    versioned = session.can("workspace.workspaceEdit.documentChanges")
+    creates = "create" in (session.capability("workspace.workspaceEdit.resourceOperations") or ())
+    if any(change.create for change in item.changes):
+        if not creates:
+            return None
+        # Operations have no other place; Neovim 0.11 offers them without a word on ``documentChanges``.
+        versioned = True
+    changes: dict[str, list[types.TextEdit]] = {}
+    operations: list[types.TextDocumentEdit | types.CreateFile | types.RenameFile | types.DeleteFile] = []
+    for change in item.changes:
+        uri = uri_of(change.path) if change.path and change.path != document.path else document.uri
+        if change.create:
+            operations.append(types.CreateFile(uri, options=types.CreateFileOptions(ignore_if_exists=False)))
+            start = types.Range(types.Position(0, 0), types.Position(0, 0))
+            edits = [types.TextEdit(start, change.text)]
+            version = None
+        else:
+            other = session.documents.get(uri)
+            text = other.text if other is not None else None
+            if other is None and snapshot.index is not None and snapshot.index.knows(change.path):
+                text = snapshot.index.text(change.path)
+            if text is None:
+                return None
+            edits = [
+                types.TextEdit(_range(LineIndex(text), (edit.start, edit.end), document.encoding), edit.new_text)
+                for edit in change.edits
+            ]
+            version = other.version if other is not None else None
+        changes.setdefault(uri, []).extend(edits)
+        identifier = types.OptionalVersionedTextDocumentIdentifier(uri, version)
+        operations.append(types.TextDocumentEdit(identifier, [*edits]))
+    if versioned:
+        return types.WorkspaceEdit(document_changes=operations)
+    return types.WorkspaceEdit(changes=changes)
+
+
+def _range(lines: LineIndex, span: tuple[int, int], encoding: PositionEncoding) -> types.Range:
+    start, end = (lines.position(offset, encoding) for offset in span)
+    return types.Range(types.Position(*start), types.Position(*end))
 
 
 def to_diagnostic(found: Diagnostic) -> types.Diagnostic:

@@ -6,31 +6,31 @@ a fixed delay.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.positions import LineIndex
-from tamis.server.analysis.diagnostics import diagnose
+from tamis.server.analysis.snapshot import is_settings
 from tamis.server.lsp.documents import Document, uri_of
 from tamis.server.lsp.structs import (
     CodeDescription,
     Diagnostic,
-    DocumentDiagnosticParams,
-    FullReport,
     Location,
     Position,
     PublishDiagnosticsParams,
     Range,
     RelatedInformation,
-    UnchangedReport,
 )
+from tamis.server.runtime.rule_pages import page_uri
 
 if TYPE_CHECKING:
     from tamis.server.analysis.answers import Finding, Related
     from tamis.server.analysis.snapshot import Snapshot
+    from tamis.server.lsp.roots import Root
     from tamis.server.lsp.session import Session
 
 SOURCE = "tamis"
@@ -42,50 +42,100 @@ _TAGS = {"unnecessary": 1, "deprecated": 2}
 
 
 class Publisher:
-    """Which documents are owed findings, and what was last said about each."""
+    """What the client is owed when the input is idle, and what was last said about each document."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._owed: dict[str, None] = {}
         self._said: dict[str, tuple[int | None, bytes]] = {}
-        self._refresh = False
+        self._asks: dict[str, None] = {}
+        self._edited: dict[Root, None] = {}
+        self._later: dict[str, float] = {}
+        self.arrived: Callable[[], bool] = lambda: False
+        self.overtaken = False
+        """Whether more input had arrived before the last answer was written; what comes after it may be an answer to it."""
 
     @property
-    def _pulled(self) -> bool:
+    def pulled(self) -> bool:
+        """Whether the client asks for diagnostics instead of getting them."""
         return self._session.can("textDocument.diagnostic")
 
     @property
     def waiting(self) -> bool:
         """Whether something is to be sent when the input is idle."""
-        return bool(self._owed) or self._refresh
+        return bool(self._owed or self._asks or self._edited)
+
+    @property
+    def urgent(self) -> bool:
+        """Whether some of it is about a document itself, and not only about what an edit changed elsewhere."""
+        return bool(self._owed or self._asks)
+
+    def owes_first(self, documents: Iterable[Document]) -> bool:
+        """Whether a manifest is open about which nothing was said yet; any thread."""
+        return not self.pulled and any(one.kind == "manifest" and one.uri not in self._said for one in documents)
+
+    @property
+    def due(self) -> float | None:
+        """When something is to be sent that waits for tools (monotonic seconds)."""
+        return min(self._later.values(), default=None)
+
+    def wake(self) -> None:
+        """Waits no longer than was meant for tools."""
+        now = time.monotonic()
+        for uri in [uri for uri, until in self._later.items() if until <= now]:
+            del self._later[uri]
+            self._owed[uri] = None
+            if (document := self._session.documents.get(uri)) is not None:
+                self._session.workspace.waited(document)
 
     def changed(self, document: Document) -> None:
         """A document was opened or edited."""
-        if not self._pulled and document.kind != "other":
+        if self.pulled or not speaks(document) or document.uri in self._later:
+            return
+        if self._session.workspace.waits(document) and (wait := tools_wait(self._session, document)):
+            self._later[document.uri] = time.monotonic() + wait
+        else:
             self._owed[document.uri] = None
+
+    def edited(self, root: Root) -> None:
+        """A manifest of a folder was edited: its tools may be others."""
+        self._edited[root] = None
 
     def refresh(self, documents: Iterable[Document]) -> None:
         """What documents mean may have changed without an edit to them (tools, settings, files)."""
-        if self._pulled:
-            self._refresh = self._session.can("workspace.diagnostics.refreshSupport")
-        else:
-            self._owed.update((document.uri, None) for document in documents if document.kind != "other")
+        if not self.pulled:
+            documents = list(documents)
+            for document in documents:
+                self._later.pop(document.uri, None)
+            self._owed.update((document.uri, None) for document in documents if speaks(document))
+        elif self._session.can("workspace.diagnostics.refreshSupport"):
+            self.owe("workspace/diagnostic/refresh")
+
+    def owe(self, method: str) -> None:
+        """A refresh to ask the client for; many become one."""
+        self._asks[method] = None
 
     def closed(self, document: Document) -> None:
         """Withdraws what was pushed about a document."""
         self._owed.pop(document.uri, None)
+        self._later.pop(document.uri, None)
         if self._said.pop(document.uri, None) is not None:
-            self._session.notify("textDocument/publishDiagnostics", PublishDiagnosticsParams(document.uri, []))
+            self._publish(PublishDiagnosticsParams(document.uri, []))
 
     def publish_next(self) -> None:
-        """Sends what is owed to one document."""
+        """Does one thing that is owed."""
+        self.overtaken = False
         session = self._session
-        if self._refresh:
-            self._refresh = False
-            session.ask("workspace/diagnostic/refresh", None)
-            return
         uri = next(iter(self._owed), None)
         if uri is None:
+            if self._edited:
+                root = next(iter(self._edited))
+                del self._edited[root]
+                session.manifest_edited(root)
+            elif self._asks:
+                method = next(iter(self._asks))
+                del self._asks[method]
+                session.ask(method, None)
             return
         del self._owed[uri]
         document = session.documents.get(uri)
@@ -93,34 +143,50 @@ class Publisher:
             return
         items = collect(session, document)
         encoded = msgspec.json.encode(items)
+        self.overtaken = self.arrived()
         if self._said.get(uri) == (document.version, encoded):
             return
         self._said[uri] = (document.version, encoded)
         version = UNSET if document.version is None else document.version
-        session.notify("textDocument/publishDiagnostics", PublishDiagnosticsParams(uri, items, version))
+        self._publish(PublishDiagnosticsParams(uri, items, version))
+
+    def _publish(self, params: PublishDiagnosticsParams) -> None:
+        # Only the last word about a document matters to a client that does not keep up.
+        self._session.notify("textDocument/publishDiagnostics", params, key=("diagnostics", params.uri))
 
 
-def pull(session: Session, params: DocumentDiagnosticParams) -> FullReport | UnchangedReport:
-    """``textDocument/diagnostic``; the result id is a digest of the findings, so equal findings are never sent twice."""
-    document = session.documents.get(params.text_document.uri)
-    items = collect(session, document) if document is not None else []
-    result_id = f"{hash(msgspec.json.encode(items)) & 0xFFFFFFFFFFFFFFFF:x}"
-    if result_id == params.previous_result_id:
-        return UnchangedReport("unchanged", result_id)
-    return FullReport("full", result_id, items)
+def speaks(document: Document) -> bool:
+    """Whether there can be findings of a document."""
+    return document.kind != "other" or is_settings(document.path)
 
 
 def collect(session: Session, document: Document) -> list[Diagnostic]:
-    """A document's findings in the client's terms."""
-    if document.kind == "other":
+    """A document's findings in the client's terms, with the tools that are known now."""
+    if not speaks(document):
         return []
-    if session.can("textDocument.diagnostic") and not session.can("workspace.diagnostics.refreshSupport"):
-        wait = ONLY_ANSWER_WAIT_SECONDS
-    else:
-        # Calls mean nothing without the tools; a manifest's own findings need not wait for the others.
-        wait = 0.0 if document.kind == "manifest" else REGISTRY_WAIT_SECONDS
-    snapshot = session.workspace.snapshot(document, wait=wait)
+    snapshot = session.workspace.snapshot(document)
+    found = items_of(snapshot, document)
+    if session.has_runs(document.uri):
+        from tamis.server.lsp.run_findings import run_findings
+
+        found += run_findings(session, document, snapshot)
+    return found
+
+
+def items_of(snapshot: Snapshot, document: Document) -> list[Diagnostic]:
+    """The findings of a snapshot in the client's terms."""
+    # Not at start: the answer to initialize waits for no analysis.
+    from tamis.server.analysis.diagnostics import diagnose
+
     return [to_lsp(finding, document, snapshot) for finding in diagnose(snapshot)]
+
+
+def tools_wait(session: Session, document: Document) -> float:
+    """How long findings may wait for the tools of the folder: without them they are incomplete."""
+    if session.can("textDocument.diagnostic") and not session.can("workspace.diagnostics.refreshSupport"):
+        return ONLY_ANSWER_WAIT_SECONDS
+    # Calls mean nothing without the tools; a manifest's own findings need not wait for the others.
+    return 0.0 if document.kind == "manifest" else REGISTRY_WAIT_SECONDS
 
 
 def to_lsp(finding: Finding, document: Document, snapshot: Snapshot) -> Diagnostic:
@@ -128,13 +194,14 @@ def to_lsp(finding: Finding, document: Document, snapshot: Snapshot) -> Diagnost
     related = [
         RelatedInformation(Location(*_place(item, document, snapshot)), item.message) for item in finding.related
     ]
+    href = finding.href or page_uri(finding.code)
     return Diagnostic(
         document.range(finding.span),
         finding.message,
         severity=_SEVERITIES[finding.severity],
         code=finding.code,
         source=SOURCE,
-        code_description=CodeDescription(finding.href) if finding.href else UNSET,
+        code_description=CodeDescription(href) if href else UNSET,
         tags=[_TAGS[tag] for tag in finding.tags] or UNSET,
         related_information=related or UNSET,
         data={"slug": finding.slug},
@@ -144,6 +211,12 @@ def to_lsp(finding: Finding, document: Document, snapshot: Snapshot) -> Diagnost
 def _place(related: Related, document: Document, snapshot: Snapshot) -> tuple[str, Range]:
     if not related.path:
         return document.uri, document.range(related.span)
-    lines = LineIndex(snapshot.neighbours.get(related.path, ""))
+    if related.line is not None:
+        place = Position(related.line, 0)
+        return uri_of(related.path), Range(place, place)
+    text = snapshot.neighbours.get(related.path)
+    if text is None and snapshot.index is not None:
+        text = snapshot.index.text(related.path)
+    lines = LineIndex(text or "")
     start, end = (lines.position(offset, document.encoding) for offset in related.span)
     return uri_of(related.path), Range(Position(*start), Position(*end))

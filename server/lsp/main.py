@@ -15,18 +15,64 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Hashable
 
 from tamis.server.lsp.session import Session, report_failure
 from tamis.server.wire.framing import FrameDecoder, encode_frame
 from tamis.server.wire.jsonrpc import RpcError
+from tamis.server.wire.outbox import Outbox
 from tamis.server.wire.process import watch_process
-from tamis.server.wire.stdio import Writer, claim_stdio, start_reader
+from tamis.server.wire.stdio import claim_stdio, start_reader
 
 IDLE_CHECK_SECONDS = 1.0
+PAUSE_SECONDS = 0.15
+COLLECT_OBJECTS = 10_000
+"""So many new objects are worth a collection when nothing else is to be done."""
 SETTLE_SECONDS = 0.02
+BURST_SECONDS = 0.3
+"""Findings are published this often at least while input does not cease."""
+MAX_INPUT_BYTES = 64 * 1024 * 1024
+FLUSH_SECONDS = 0.3
+SWITCH_SECONDS = 0.001
 
-_Work = list[bytes | RpcError] | Callable[[], None] | None
+Bodies = list[bytes | RpcError]
+
+
+class Inbox:
+    """What is to be done, in order. Whoever reads waits while more than ``MAX_INPUT_BYTES`` wait to be handled: the pipe then
+    holds the client back."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[tuple[Bodies | Callable[[], None] | None, int]] = queue.SimpleQueue()
+        self._room = threading.Condition()
+        self._size = 0
+
+    def put_bodies(self, bodies: Bodies) -> None:
+        """Messages that arrived; waits for room."""
+        size = sum(len(body) for body in bodies if isinstance(body, bytes))
+        with self._room:
+            while self._size > MAX_INPUT_BYTES:
+                self._room.wait()
+            self._size += size
+        self._queue.put((bodies, size))
+
+    def post(self, work: Callable[[], None] | None) -> None:
+        """Something to run, or None for the end of input; never waits."""
+        self._queue.put((work, 0))
+
+    def get(self, timeout: float) -> Bodies | Callable[[], None] | None:
+        """The next; raises ``queue.Empty``."""
+        work, size = self._queue.get(timeout=timeout) if timeout > 0 else self._queue.get_nowait()
+        if size:
+            with self._room:
+                self._size -= size
+                self._room.notify()
+        return work
+
+    def empty(self) -> bool:
+        """Whether nothing waits."""
+        return self._queue.empty()
 
 
 def serve(argv_root: str | None) -> int:
@@ -34,48 +80,67 @@ def serve(argv_root: str | None) -> int:
 
     Returns 0 after ``shutdown`` (or SIGTERM), 1 when the client left without it.
     """
-    code = _serve(argv_root)
+    # Beside a thread that computes, the one that answers keystrokes gets its turn after this long (CPython's own 5 ms are felt).
+    sys.setswitchinterval(SWITCH_SECONDS)
+    _rarely_collect()
+    code = serve_streams(*claim_stdio(), argv_root)
     # The interpreter's last collection walks every type of lsprotocol for 100 ms; clients wait for the process to end.
     gc.freeze()
     return code
 
 
-def _serve(argv_root: str | None) -> int:
-    incoming, outgoing = claim_stdio()
-    inbox: queue.SimpleQueue[_Work] = queue.SimpleQueue()
-    writer = Writer(outgoing)
+def _rarely_collect() -> None:
+    """What one keystroke leaves is freed by counting; a collection that walks a large document belongs into a pause."""
+    gc.set_threshold(50_000, 50, 1_000)
+
+
+def serve_streams(incoming: int, outgoing: int, argv_root: str | None = None) -> int:
+    """As ``serve``, on two descriptors; in any thread."""
+    inbox = Inbox()
+    outbox = Outbox(outgoing)
     decoder = FrameDecoder("headers")
     root = os.path.abspath(argv_root) if argv_root is not None else None
-    session = Session(lambda body: writer.write(encode_frame(body, "headers")), inbox.put, root)
+
+    def send(body: bytes, *, key: Hashable = None, droppable: bool = False) -> bool:
+        return outbox.write(encode_frame(body, "headers"), key=key, droppable=droppable)
+
+    session = Session(send, inbox.post, root, busy=lambda: not inbox.empty() or session.diagnostics.waiting)
 
     def read(data: bytes) -> None:
         # Delivering together what arrived together is what lets a burst of keystrokes be answered once.
         if bodies := decoder.feed(data):
-            inbox.put(bodies)
+            session.foresee(bodies)
+            inbox.put_bodies(bodies)
 
     def end(code: int) -> None:
         if session.exit_code is None:
             session.exit_code = code
-        inbox.put(lambda: None)
+        inbox.post(lambda: None)
+        outbox.release()
 
     def terminate(*_: object) -> None:
         end(0)
 
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, terminate)
-    start_reader(incoming, read, lambda: inbox.put(None))
+    start_reader(incoming, read, lambda: inbox.post(None))
 
     watching = False
-    while session.exit_code is None and not writer.broken:
+    idleness = Idleness(session, inbox, incoming)
+    while session.exit_code is None and not outbox.broken:
         try:
-            work = inbox.get(timeout=_patience(session, inbox, incoming))
+            work = inbox.get(idleness.patience())
         except queue.Empty:
+            _guarded(session.wake)
+            if not session.diagnostics.waiting and gc.get_count()[0] > COLLECT_OBJECTS:
+                gc.collect()
             if session.diagnostics.waiting:
                 _guarded(session.diagnostics.publish_next)
+                idleness.published()
             continue
         if work is None:
-            return session.end_of_input()
-        if callable(work):
+            session.exit_code = session.end_of_input()
+        elif callable(work):
             _guarded(work)
         else:
             _guarded(functools.partial(session.receive, work))
@@ -85,16 +150,54 @@ def _serve(argv_root: str | None) -> int:
                 # A client in another process namespace is not seen, and not taken for dead.
                 if client is not None and client > 0:
                     watch_process(client, lambda: end(1))
+    _guarded(session.close)
+    outbox.close(FLUSH_SECONDS)
     return 1 if session.exit_code is None else session.exit_code
 
 
-def _patience(session: Session, inbox: queue.SimpleQueue[_Work], incoming: int) -> float:
-    """How long to wait for input before doing what is owed: not at all when none is on its way."""
-    if not session.diagnostics.waiting:
-        return IDLE_CHECK_SECONDS
-    if inbox.empty() and not select.select([incoming], [], [], 0)[0]:
+class Idleness:
+    """When the input is idle: then what is owed is done.
+
+    A single keystroke is answered at once. Where more had arrived before an answer was written, somebody pastes or
+    replays: from then on the input must have been silent for ``SETTLE_SECONDS``, but for no longer than ``BURST_SECONDS``.
+    """
+
+    def __init__(self, session: Session, inbox: Inbox, incoming: int) -> None:
+        self._session = session
+        self._inbox = inbox
+        self._arriving = select.poll()
+        self._arriving.register(incoming, select.POLLIN)
+        self._burst = False
+        session.diagnostics.arrived = self._more
+        self._owing_since = 0.0
+
+    def patience(self) -> float:
+        """How long to wait for input before doing what is owed: not at all when none is on its way."""
+        if not self._session.diagnostics.waiting:
+            self._owing_since = 0.0
+            due = self._session.due
+            return IDLE_CHECK_SECONDS if due is None else max(0.0, min(IDLE_CHECK_SECONDS, due - time.monotonic()))
+        if not self._session.diagnostics.urgent:
+            # What an edit means elsewhere can wait for a pause in the typing.
+            return PAUSE_SECONDS
+        now = time.monotonic()
+        if not self._owing_since:
+            self._owing_since = now
+        if now - self._owing_since > BURST_SECONDS and not self._inbox.empty():
+            # Input never ceases: say what holds now, between two messages.
+            _guarded(self._session.diagnostics.publish_next)
+            self._owing_since = now
+        if self._burst or self._more():
+            return SETTLE_SECONDS
         return 0.0
-    return SETTLE_SECONDS
+
+    def published(self) -> None:
+        """Something owed was done; whether more input came meanwhile tells what kind of input it is."""
+        self._burst = self._session.diagnostics.overtaken
+        self._owing_since = 0.0
+
+    def _more(self) -> bool:
+        return not self._inbox.empty() or bool(self._arriving.poll(0))
 
 
 def _guarded(work: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""One client's session: lifecycle, routing, and the methods that must be fast.
+"""One client's session: its state, and where each message goes.
 
 Two lanes. This one answers what editors ask at every keystroke (sync, diagnostics, completion) from msgspec structs, on the
 main thread, in order. Every other verb goes to the framework lane (``framework.py``: pygls and lsprotocol on a thread of
@@ -14,18 +14,23 @@ JSON (-32700) all get their error; every request gets exactly one answer; ``exit
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+import threading
+import time
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, Protocol, cast
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-import tamis
 from tamis.protocols.positions import PositionEncoding
-from tamis.server.lsp import completion, diagnostics
-from tamis.server.lsp.capabilities import FRAMEWORK_METHODS, server_capabilities
-from tamis.server.lsp.documents import Document, choose_encoding, path_of
+from tamis.server.lsp import completion, diagnostics, lifecycle, loading, pulling, syncing, watching
+from tamis.server.lsp.capabilities import FRAMEWORK_METHODS
+from tamis.server.lsp.documents import Document, choose_encoding
 from tamis.server.lsp.envelope import Envelope, MessageId, decode_envelope, decode_params
+from tamis.server.lsp.lane import Lane
+from tamis.server.lsp.pending import MAX_PENDING, Pending, target_uri
+from tamis.server.lsp.scanning import Scanner
 from tamis.server.lsp.structs import (
     CancelParams,
     CompletionParams,
@@ -36,9 +41,14 @@ from tamis.server.lsp.structs import (
     DidOpenParams,
     DocumentDiagnosticParams,
     DocumentParams,
+    FilesParams,
     InitializeParams,
+    RenamedFilesParams,
+    SetTraceParams,
+    WorkspaceDiagnosticParams,
 )
-from tamis.server.lsp.workspace import Root, Workspace
+from tamis.server.lsp.trace import Log, Trace
+from tamis.server.lsp.workspace import Workspace
 from tamis.server.wire.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -54,40 +64,98 @@ from tamis.server.wire.jsonrpc import (
 )
 
 if TYPE_CHECKING:
-    from tamis.server.lsp.framework import Framework
+    from tamis.server.lsp.roots import Root
+    from tamis.server.lsp.runs import Runs
+    from tamis.server.runtime.registry import Registry
 
-WATCHED = ("**/*.tool.json", "**/tamis.toml", "**/agent_profile.json")
-WATCHED_SCRIPTS = "**/*.{py,js,mjs,cjs,ts,tsx}"
-_CREATED_AND_DELETED = 5
+REQUEST_FAILED = -32803
+MAX_ASKED = 1_000
+"""Requests of ours that wait for the client's answer; the oldest are given up."""
+HELD = object()
+"""What a handler gives that answers later by itself."""
+_DROPPABLE = frozenset({"window/logMessage", "$/logTrace", "telemetry/event"})
+_REFRESHES = (
+    ("codeLensProvider", "workspace.codeLens.refreshSupport", "workspace/codeLens/refresh"),
+    ("inlayHintProvider", "workspace.inlayHint.refreshSupport", "workspace/inlayHint/refresh"),
+    ("semanticTokensProvider", "workspace.semanticTokens.refreshSupport", "workspace/semanticTokens/refresh"),
+)
+
+
+class Send(Protocol):
+    """Writes one encoded message. One with a ``key`` replaces a waiting one with the same; a ``droppable`` one may be dropped."""
+
+    def __call__(self, body: bytes, *, key: Hashable = None, droppable: bool = False) -> object:
+        """Any thread."""
+        ...
 
 
 class Session:
     """The state of one session; ``send`` writes one encoded message, ``post`` runs a function on this lane later."""
 
     def __init__(
-        self, send: Callable[[bytes], None], post: Callable[[Callable[[], None]], None], argv_root: str | None = None
+        self,
+        send: Send,
+        post: Callable[[Callable[[], None]], None],
+        argv_root: str | None = None,
+        busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self._send = send
         self._post = post
-        self._argv_root = argv_root
-        self._framework: Framework | None = None
+        self.argv_root = argv_root
+        self._framework: Lane | None = None
         self._next_id = 0
-        self._shutdown = False
-        self._loading = 0
+        self._asked: dict[int, Callable[[Any], None] | None] = {}
+        self._cancelled: set[MessageId] = set()
+        self._waiting: dict[MessageId, tuple[float, Document, Envelope]] = {}
+        self.begun = False
+        self.ended = False
+        self.loading = False
         self.exit_code: int | None = None
         self.initialize: InitializeParams | None = None
+        self.announced: dict[str, Any] = {}
+        self.status: dict[str, Any] = {}
         self.encoding: PositionEncoding = choose_encoding(None)
         self.workspace = Workspace()
         self.documents: dict[str, Document] = {}
+        self.proposals = completion.Kept()
+        self._known: WeakKeyDictionary[Root, Registry | None] = WeakKeyDictionary()
+        self.pending = Pending()
+        self.finishing: dict[MessageId, Callable[[], None]] = {}
+        """Requests that give their normal result when they are cancelled, and how they are told; any thread."""
+        self._runs: Runs | None = None
+        self._runs_lock = threading.Lock()
+        self.trace = Trace(self.notify)
+        self._log = Log(self.notify)
         self.diagnostics = diagnostics.Publisher(self)
+        self.reports = pulling.Reports(self)
+        self.scanner = Scanner(
+            self.workspace,
+            loaded=lambda root: post(lambda: loading.loaded(self, root)),
+            changed=lambda change: post(lambda: watching.changed(self, change)),
+            idle=lambda: post(lambda: loading.idle(self)),
+            say=lambda message: post(lambda: self.log(message)),
+            busy=busy,
+            hold=lambda: self.diagnostics.owes_first(list(self.documents.values())),
+        )
 
     # Messages
 
-    def receive(self, bodies: list[bytes | RpcError]) -> None:
-        """Handles what arrived together; a request whose cancellation is among it is not begun."""
-        messages: list[Envelope] = []
-        cancelled: set[MessageId] = set()
+    def foresee(self, bodies: list[bytes | RpcError]) -> None:
+        """Looks for cancellations among what has just arrived, so that what they cancel is not begun; the reader's thread."""
         for body in bodies:
+            if isinstance(body, bytes) and len(body) < 400 and b'"$/cancelRequest"' in body:
+                try:
+                    message = decode_envelope(body)
+                    if message.method == "$/cancelRequest":
+                        self._cancelled.add(_params(message.params, CancelParams).id)
+                except (msgspec.ValidationError, RpcError):
+                    continue
+
+    def receive(self, bodies: list[bytes | RpcError]) -> None:
+        """Handles messages in order."""
+        for body in bodies:
+            if self.exit_code is not None:
+                return
             try:
                 if isinstance(body, RpcError):
                     raise body
@@ -95,23 +163,23 @@ class Session:
             except RpcError as error:
                 self.fail(None, error)
                 continue
-            messages.append(message)
-            if message.method == "$/cancelRequest":
-                try:
-                    cancelled.add(_params(message.params, CancelParams).id)
-                except (msgspec.ValidationError, RpcError):
-                    continue
-        for message in messages:
-            if self.exit_code is not None:
-                return
-            self._handle(message, cancelled)
+            try:
+                self._handle(message)
+            except Exception as error:  # one message never costs those behind it
+                report_failure("a message")
+                if message.kind == "request" and isinstance(message.id, (int, str)):
+                    self.fail(message.id, RpcError(INTERNAL_ERROR, repr(error)))
 
-    def _handle(self, message: Envelope, cancelled: set[MessageId]) -> None:
+    def _handle(self, message: Envelope) -> None:
         kind = message.kind
+        if self.trace.level != "off":
+            self.trace.received(message)
         if kind == "request":
             assert message.id is not UNSET
             assert message.method is not UNSET
-            if message.id in cancelled:
+            if message.id is None:
+                self.fail(None, RpcError(INVALID_REQUEST, "The id of a request is a number or a text, not null"))
+            elif message.id in self._cancelled:
                 self.fail(message.id, RpcError(REQUEST_CANCELLED, "Cancelled"))
             else:
                 self._request(message.id, message.method, message)
@@ -119,21 +187,25 @@ class Session:
             assert message.method is not UNSET
             self._notification(message.method, message)
         elif kind == "response":
-            if self._framework is not None and isinstance(message.id, str):
-                self._framework.receive(message)
+            self._response(message)
         else:
             self.fail(None, RpcError(INVALID_REQUEST, "A message needs a method or an id"))
 
-    def _request(self, request_id: MessageId | None, method: str, message: Envelope) -> None:
-        if self._shutdown:
+    def _request(self, request_id: MessageId, method: str, message: Envelope) -> None:
+        if self.ended:
             self.fail(request_id, RpcError(INVALID_REQUEST, f"'{method}' after shutdown; only 'exit' may follow"))
         elif self.initialize is None and method != "initialize":
             self.fail(request_id, RpcError(SERVER_NOT_INITIALIZED, f"'{method}' before 'initialize'"))
+        elif method in _NEED_TOOLS and self._postponed(request_id, method, message):
+            return
         elif method in _REQUESTS:
+            began = time.perf_counter()
             params_type, handler = _REQUESTS[method]
             try:
-                params = _params(message.params, params_type)
-                body = encode_result(request_id, handler(self, params))
+                result = handler(self, _params(message.params, params_type), request_id)
+                if result is HELD:
+                    return
+                body = encode_result(request_id, result)
             except RpcError as refusal:
                 self.fail(request_id, refusal)
             except msgspec.ValidationError as error:
@@ -143,18 +215,27 @@ class Session:
                 report_failure(method)
             else:
                 self._send(body)
+                self.trace.sent(request_id, "result", began)
         elif method in FRAMEWORK_METHODS:
-            self.framework.receive(message)
+            if len(self.pending) >= MAX_PENDING:
+                self.fail(request_id, RpcError(REQUEST_FAILED, f"{MAX_PENDING} requests wait already"))
+            elif self.pending.begin(request_id, message.params, self.documents):
+                self.framework.receive(message)
+            else:
+                self.fail(request_id, RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is under way"))
         else:
             self.fail(request_id, RpcError(METHOD_NOT_FOUND, f"No method '{method}'"))
 
     def _notification(self, method: str, message: Envelope) -> None:
         if method == "exit":
-            self.exit_code = 0 if self._shutdown else 1
-            return
-        if self.initialize is None or self._shutdown:
+            self.exit_code = 0 if self.ended else 1
             return
         if method == "$/cancelRequest":
+            self._cancel(message)
+            return
+        if self.initialize is None or self.ended:
+            return
+        if method in _FRAMEWORK_NOTIFICATIONS:
             if self._framework is not None:
                 self._framework.receive(message)
             return
@@ -169,22 +250,110 @@ class Session:
         except Exception:  # a notification has no answer that could carry the error
             report_failure(method)
 
+    # Requests that wait for tools
+
+    def _postponed(self, request_id: MessageId, method: str, message: Envelope) -> bool:
+        """Lets a request wait while the folder of its document is read, for a bounded time; other messages go on meanwhile."""
+        if request_id in self._waiting or all(root.loaded.is_set() for root in self.workspace.roots):
+            return False
+        uri = target_uri(message.params)
+        document = self.documents.get(uri) if uri is not None else None
+        if document is None or document.kind == "other" or not self.workspace.waits(document):
+            return False
+        if method == "textDocument/completion":
+            wait = completion.REGISTRY_WAIT_SECONDS
+        else:
+            wait = diagnostics.tools_wait(self, document)
+        if not wait or not self.begun:
+            return False
+        self._waiting[request_id] = (time.monotonic() + wait, document, message)
+        return True
+
+    @property
+    def due(self) -> float | None:
+        """When something has waited long enough for tools (monotonic seconds)."""
+        moments = [until for until, _, _ in self._waiting.values()]
+        if (push := self.diagnostics.due) is not None:
+            moments.append(push)
+        return min(moments, default=None)
+
+    def wake(self, *, everything: bool = False) -> None:
+        """Answers what has waited long enough, or whose tools are there."""
+        now = time.monotonic()
+        for request_id, (until, document, message) in list(self._waiting.items()):
+            if everything or until <= now or not self.workspace.waits(document):
+                assert message.method is not UNSET
+                if until <= now:
+                    self.workspace.waited(document)
+                self._request(request_id, message.method, message)
+                self._waiting.pop(request_id, None)
+        self.diagnostics.wake()
+
+    def _cancel(self, message: Envelope) -> None:
+        """A request is answered at once, whether it waits or runs; one that was answered stays as it is."""
+        try:
+            identity: MessageId = _params(message.params, CancelParams).id
+        except (msgspec.ValidationError, RpcError):
+            return
+        self._cancelled.discard(identity)
+        if (finish := self.finishing.get(identity)) is not None:
+            finish()
+        elif self.pending.take(identity) is not None:
+            self.fail(identity, RpcError(REQUEST_CANCELLED, "Cancelled"))
+            self.framework.cancel(identity)
+        elif self._waiting.pop(identity, None) is not None:
+            self.fail(identity, RpcError(REQUEST_CANCELLED, "Cancelled"))
+        else:
+            self.reports.cancel(identity)
+
+    def _response(self, message: Envelope) -> None:
+        """The client's answer to a request of either lane; one to an unknown id is nobody's."""
+        if isinstance(message.id, str):
+            if self._framework is not None:
+                self._framework.receive(message)
+            return
+        then = self._asked.pop(message.id, None) if isinstance(message.id, int) else None
+        if then is None:
+            return
+        result: Any = None
+        if isinstance(message.result, Raw) and not isinstance(message.error, Raw):
+            try:
+                result = decode_params(message.result, Any)
+            except RpcError:
+                result = None
+        try:
+            then(result)
+        except Exception:  # a strange answer ends nothing
+            report_failure("an answer of the client")
+
     def fail(self, request_id: MessageId | None, error: RpcError) -> None:
         """Answers a request, or a message that is none (id null), with an error."""
         self._send(encode_error(request_id, error))
 
-    def notify(self, method: str, params: object) -> None:
-        """Sends a notification."""
-        self._send(encode_notification(method, params))
+    def answer(self, request_id: MessageId, result: object) -> None:
+        """Answers a request that was held."""
+        self._send(encode_result(request_id, result))
 
-    def ask(self, method: str, params: object) -> None:
-        """Sends a request whose answer changes nothing here."""
+    def notify(self, method: str, params: object, *, key: Hashable = None) -> None:
+        """Sends a notification; ``key`` names the state that it tells, of which only the last matters."""
+        self._send(encode_notification(method, params), key=key, droppable=method in _DROPPABLE)
+
+    def ask(self, method: str, params: object, then: Callable[[Any], None] | None = None) -> None:
+        """Sends a request; ``then`` gets the result, None for an error, on this lane."""
         self._next_id += 1
+        if then is not None:
+            self._asked[self._next_id] = then
+            if len(self._asked) > MAX_ASKED:
+                del self._asked[next(iter(self._asked))]
         self._send(encode_request(self._next_id, method, params))
 
     def log(self, message: str) -> None:
-        """A line for the client's log, as a warning."""
-        self.notify("window/logMessage", {"type": 2, "message": message})
+        """A line for the client's log, as a warning; bounded in length and number."""
+        self._log.say(message)
+
+    def post(self, work: Callable[[], None]) -> None:
+        """Runs something on this lane; from any thread."""
+        self._post(work)
 
     def can(self, path: str) -> bool:
         """Whether the client declares a capability, by its dotted path."""
@@ -199,164 +368,85 @@ class Session:
         return here
 
     @property
-    def framework(self) -> Framework:
+    def framework(self) -> Lane:
         """The framework lane; started on first use."""
         if self._framework is None:
-            from tamis.server.lsp.framework import Framework
-
-            assert self.initialize is not None
-            self._framework = Framework(self, self._send)
+            self._framework = Lane(self, self._send)
         return self._framework
 
-    # Lifecycle
+    @property
+    def runs(self) -> Runs:
+        """What was run from the editor; any thread."""
+        with self._runs_lock:
+            if self._runs is None:
+                from tamis.server.lsp.runs import Runs
 
-    def on_initialize(self, params: InitializeParams) -> dict[str, Any]:
-        """Takes the client's offer; nothing is read from disk before the answer."""
-        if self.initialize is not None:
-            raise RpcError(INVALID_REQUEST, "'initialize' was already answered")
-        self.initialize = params
-        self.encoding = choose_encoding(self.capability("general.positionEncodings"))
-        options: Any = params.initialization_options
-        given = cast("dict[str, Any]", options) if isinstance(options, dict) else {}
-        self.workspace.configure(self._folders(params), given)
-        return {
-            "capabilities": server_capabilities(self),
-            "serverInfo": {"name": "tamis", "version": tamis.__version__},
-        }
+                self._runs = Runs()
+            return self._runs
 
-    def _folders(self, params: InitializeParams) -> list[str]:
-        if self._argv_root is not None:
-            return [self._argv_root]
-        uris = [folder.uri for folder in params.workspace_folders or ()]
-        if not uris and params.root_uri:
-            uris = [params.root_uri]
-        paths = [path.rstrip("/") or "/" for uri in uris if (path := path_of(uri))]
-        return paths or ([params.root_path] if params.root_path else [])
+    def has_runs(self, uri: str) -> bool:
+        """Whether a document has results of runs; costs nothing while nothing was run."""
+        return self._runs is not None and self._runs.has(uri)
 
-    def on_initialized(self, _params: object) -> None:
-        """Begins to load the folders and asks the client to watch the files that matter."""
-        self._load(self.workspace.roots)
-        if self.can("workspace.didChangeWatchedFiles.dynamicRegistration"):
-            watchers: list[dict[str, Any]] = [{"globPattern": pattern} for pattern in WATCHED]
-            # Whether a script is there matters, not what it says.
-            watchers.append({"globPattern": WATCHED_SCRIPTS, "kind": _CREATED_AND_DELETED})
-            registration = {
-                "id": "tamis-watch",
-                "method": "workspace/didChangeWatchedFiles",
-                "registerOptions": {"watchers": watchers},
-            }
-            self.ask("client/registerCapability", {"registrations": [registration]})
+    def run_ended(self, uri: str) -> None:
+        """What is known of a document's runs is different: its findings are said anew."""
+        document = self.documents.get(uri)
+        if document is not None:
+            self.diagnostics.refresh([document])
+            self.reports.changed()
 
-    def on_shutdown(self, _params: object) -> None:
-        """Promises that only ``exit`` follows."""
-        self._shutdown = True
+    def abort_tests(self, _params: object) -> None:
+        """``experimental/abortRunTest``."""
+        if self._framework is not None:
+            self._framework.abort_tests()
 
-    def _loaded(self, root: Root) -> None:
-        """A folder's tools are there, or there anew: what was said without them is said again."""
-        for document in self.documents.values():
-            if (
-                document.kind == "manifest"
-                and document.path is not None
-                and root is self.workspace.root_of(document.path)
-            ):
-                root.show(document.path, document.text)
-        if root.settings is not None:
-            for problem in root.settings.problems:
-                self.log(problem)
-        self.diagnostics.refresh(self.documents.values())
-        self._loading -= 1
-        self._tell_status()
-
-    def _load(self, roots: Sequence[Root]) -> None:
-        self._loading += len(roots)
-        self._tell_status()
-        self.workspace.load_behind(lambda root: self._post(lambda: self._loaded(root)), roots)
-
-    def _tell_status(self) -> None:
-        """``experimental/serverStatus`` as rust-analyzer has it, for clients that ask for it."""
-        if not self.can("experimental.serverStatusNotification"):
-            return
-        tools, problems = 0, 0
-        for root in self.workspace.roots:
-            if (registry := root.registry) is not None:
-                tools += len(registry.tools)
-                problems += len(registry.errors) + len(registry.conflicts)
-        message = f"tools: {tools}" + (f", problems with manifests: {problems}" if problems else "")
-        status = {"health": "warning" if problems else "ok", "quiescent": self._loading == 0, "message": message}
-        self.notify("experimental/serverStatus", status)
+    def close(self) -> None:
+        """Ends what still runs, within a bounded time."""
+        if self._framework is not None:
+            self._framework.close()
 
     def end_of_input(self) -> int:
         """The exit code when the client closes the stream."""
-        return 0 if self._shutdown else 1
+        return 0 if self.ended else 1
 
-    # Documents
+    # What changes for other documents
 
-    def on_open(self, params: DidOpenParams) -> None:
-        """A document was opened."""
-        item = params.text_document
-        self._put(Document(item.uri, item.language_id, item.version, item.text, self.encoding))
-
-    def on_change(self, params: DidChangeParams) -> None:
-        """A document was edited."""
-        document = self.documents.get(params.text_document.uri)
-        if document is not None:
-            self._put(document.changed(params.content_changes, params.text_document.version))
-
-    def _put(self, document: Document) -> None:
-        self.documents[document.uri] = document
-        self.diagnostics.changed(document)
-        root = self.workspace.root_of(document.path)
-        if (
-            document.kind == "manifest"
-            and root is not None
-            and document.path is not None
-            and root.loaded.is_set()
-            and root.contains(document.path)
-            and root.show(document.path, document.text)
-        ):
-            self.diagnostics.refresh(other for other in self.documents.values() if other.kind != "manifest")
-
-    def on_close(self, params: DocumentParams) -> None:
-        """A document was closed: its pushed findings are withdrawn."""
-        document = self.documents.pop(params.text_document.uri, None)
-        if document is None:
-            return
-        self.diagnostics.closed(document)
-        self.workspace.forget(document)
-        root = self.workspace.root_of(document.path)
-        if root is not None and document.path is not None and root.hide(document.path):
-            self.diagnostics.refresh(self.documents.values())
-
-    def on_save(self, params: DocumentParams) -> None:
-        """A document was saved: clients without file watching learn of new tools this way."""
-        document = self.documents.get(params.text_document.uri)
-        if document is not None and document.kind != "text":
-            self._reload([document.path])
-
-    def on_watched(self, params: DidChangeWatchedFilesParams) -> None:
-        """Files changed on disk: the folders that hold them are loaded again."""
-        self._reload([path_of(change.uri) for change in params.changes])
-
-    def on_configuration(self, params: DidChangeConfigurationParams) -> None:
-        """The client's settings changed."""
-        self.workspace.change_settings(params.settings)
-        self._reload(None)
-
-    def on_folders(self, params: DidChangeFoldersParams) -> None:
-        """Folders were added or removed."""
-        for folder in params.event.removed:
-            if path := path_of(folder.uri):
-                self.workspace.remove(path.rstrip("/"))
-        added = [self.workspace.add(path.rstrip("/")) for folder in params.event.added if (path := path_of(folder.uri))]
-        self._load(added)
+    def tools_changed(self) -> None:
+        """What is known of tools is different: everything said with it is said anew."""
         self.diagnostics.refresh(self.documents.values())
+        self.reports.changed()
+        if self._framework is not None:
+            self._framework.tools_changed()
+        self._owe_refreshes()
 
-    def _reload(self, paths: list[str | None] | None) -> None:
-        self.workspace.forget_facts()
-        roots = self.workspace.roots
-        if paths is not None:
-            roots = tuple(root for root in roots if any(path and root.contains(path) for path in paths))
-        self._load(roots)
+    def _owe_refreshes(self) -> None:
+        """The client is to ask again for what it shows of tools beside their findings."""
+        if self.initialize is None:
+            return
+        for provider, support, method in _REFRESHES:
+            if self.can(support) and provider in self.announced:
+                self.diagnostics.owe(method)
+
+    def manifest_edited(self, root: Root) -> None:
+        """A manifest was edited: other documents are only concerned when its tool is another one now."""
+        registry = root.registry
+        before, self._known[root] = self._known.get(root), registry
+        if registry is not before:
+            self.diagnostics.refresh(self.documents.values())
+            self.reports.changed()
+            self._owe_refreshes()
+        elif registry is not None and registry.conflicts:
+            # The other file of a duplicate id says where this one has it.
+            self.diagnostics.refresh(one for one in self.documents.values() if one.kind == "manifest")
+
+    @property
+    def client_watches(self) -> bool:
+        """Whether the client tells of changed files."""
+        return self.can("workspace.didChangeWatchedFiles.dynamicRegistration")
+
+    def poll_if_needed(self) -> None:
+        """Looking for changes is off while nothing is open, and where the client does it."""
+        self.scanner.poll(bool(self.documents) and not self.client_watches)
 
 
 def report_failure(method: str) -> None:
@@ -373,22 +463,43 @@ def _params(raw: Raw | UnsetType, kind: type[Any]) -> Any:
     return decode_params(raw, kind)
 
 
-_Handler = Callable[[Session, Any], Any]
+_Request = Callable[[Session, Any, MessageId], Any]
+_Notification = Callable[[Session, Any], Any]
 
-_REQUESTS: dict[str, tuple[type[Any], _Handler]] = {
-    "initialize": (InitializeParams, Session.on_initialize),
-    "shutdown": (object, Session.on_shutdown),
-    "textDocument/completion": (CompletionParams, completion.complete),
-    "textDocument/diagnostic": (DocumentDiagnosticParams, diagnostics.pull),
+
+def _at_once(handler: _Notification) -> _Request:
+    """A handler that does not need to know which request it answers."""
+    return lambda session, params, _: handler(session, params)
+
+
+_REQUESTS: dict[str, tuple[type[Any], _Request]] = {
+    "initialize": (InitializeParams, _at_once(lifecycle.initialize)),
+    "shutdown": (object, _at_once(lifecycle.shutdown)),
+    "textDocument/completion": (CompletionParams, _at_once(completion.complete)),
+    "completionItem/resolve": (dict[str, Any], _at_once(completion.resolve)),
+    "textDocument/diagnostic": (DocumentDiagnosticParams, _at_once(pulling.pull)),
+    "workspace/diagnostic": (WorkspaceDiagnosticParams, pulling.pull_workspace),
 }
 
-_NOTIFICATIONS: dict[str, tuple[type[Any], _Handler]] = {
-    "initialized": (object, Session.on_initialized),
-    "textDocument/didOpen": (DidOpenParams, Session.on_open),
-    "textDocument/didChange": (DidChangeParams, Session.on_change),
-    "textDocument/didClose": (DocumentParams, Session.on_close),
-    "textDocument/didSave": (DocumentParams, Session.on_save),
-    "workspace/didChangeWatchedFiles": (DidChangeWatchedFilesParams, Session.on_watched),
-    "workspace/didChangeConfiguration": (DidChangeConfigurationParams, Session.on_configuration),
-    "workspace/didChangeWorkspaceFolders": (DidChangeFoldersParams, Session.on_folders),
+HOT_METHODS = frozenset(_REQUESTS)
+"""Requests that this lane answers."""
+
+_NEED_TOOLS = frozenset({"textDocument/completion", "textDocument/diagnostic"})
+
+_NOTIFICATIONS: dict[str, tuple[type[Any], _Notification]] = {
+    "initialized": (object, lifecycle.initialized),
+    "$/setTrace": (SetTraceParams, lifecycle.set_trace),
+    "textDocument/didOpen": (DidOpenParams, syncing.opened),
+    "textDocument/didChange": (DidChangeParams, syncing.changed),
+    "textDocument/didClose": (DocumentParams, syncing.closed),
+    "textDocument/didSave": (DocumentParams, syncing.saved),
+    "workspace/didChangeWatchedFiles": (DidChangeWatchedFilesParams, watching.watched),
+    "workspace/didChangeConfiguration": (DidChangeConfigurationParams, lifecycle.configuration),
+    "workspace/didChangeWorkspaceFolders": (DidChangeFoldersParams, watching.folders),
+    "experimental/abortRunTest": (object, Session.abort_tests),
+    "workspace/didCreateFiles": (FilesParams, watching.operated),
+    "workspace/didDeleteFiles": (FilesParams, watching.operated),
+    "workspace/didRenameFiles": (RenamedFilesParams, watching.renamed),
 }
+
+_FRAMEWORK_NOTIFICATIONS = frozenset({"window/workDoneProgress/cancel"})

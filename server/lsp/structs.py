@@ -6,7 +6,7 @@ These methods are served before and without pygls, whose types cost 300 ms to im
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -111,6 +111,37 @@ class DidChangeWatchedFilesParams(Lsp):
     changes: list[FileEvent]
 
 
+class FileUri(Lsp):
+    """A file that was created or deleted in the editor."""
+
+    uri: str
+
+
+class FilesParams(Lsp):
+    """Of ``workspace/didCreateFiles`` and ``didDeleteFiles``."""
+
+    files: list[FileUri]
+
+
+class FileRename(Lsp):
+    """A file that was renamed in the editor."""
+
+    old_uri: str
+    new_uri: str
+
+
+class RenamedFilesParams(Lsp):
+    """Of ``workspace/didRenameFiles``."""
+
+    files: list[FileRename]
+
+
+class SetTraceParams(Lsp):
+    """Of ``$/setTrace``."""
+
+    value: str
+
+
 class DidChangeConfigurationParams(Lsp):
     """Of ``workspace/didChangeConfiguration``."""
 
@@ -137,11 +168,35 @@ class DocumentDiagnosticParams(Lsp):
     previous_result_id: str | None = None
 
 
+class PreviousResultId(Lsp):
+    """What a client has of a document already."""
+
+    uri: str
+    value: str
+
+
+class WorkspaceDiagnosticParams(Lsp):
+    """Of ``workspace/diagnostic``."""
+
+    previous_result_ids: list[PreviousResultId]
+    partial_result_token: int | str | None = None
+
+
+_Unsigned = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+
+
+class AskedPosition(Position):
+    """A position in a request: unlike one in an edit, which is taken as well as it goes, it is refused when it is none."""
+
+    line: _Unsigned
+    character: _Unsigned
+
+
 class CompletionParams(Lsp):
     """Of ``textDocument/completion``."""
 
     text_document: TextDocumentIdentifier
-    position: Position
+    position: AskedPosition
 
 
 class CancelParams(Lsp):
@@ -193,16 +248,37 @@ class PublishDiagnosticsParams(Lsp):
 
 
 class FullReport(msgspec.Struct, rename="camel"):
-    """A document's diagnostics in full."""
+    """A document's diagnostics in full; ``related_documents`` are other documents' by URI."""
 
     kind: Literal["full"]
     result_id: str
     items: list[Diagnostic]
+    related_documents: dict[str, FullReport | UnchangedReport] | UnsetType = UNSET
 
 
 class UnchangedReport(msgspec.Struct, rename="camel"):
     """The diagnostics of ``previousResultId`` still hold."""
 
+    kind: Literal["unchanged"]
+    result_id: str
+    related_documents: dict[str, FullReport | UnchangedReport] | UnsetType = UNSET
+
+
+class WorkspaceFullReport(msgspec.Struct, rename="camel"):
+    """A file's diagnostics in full; ``version`` of an open document, else None."""
+
+    uri: str
+    version: int | None
+    kind: Literal["full"]
+    result_id: str
+    items: list[Diagnostic]
+
+
+class WorkspaceUnchangedReport(msgspec.Struct, rename="camel"):
+    """What the client has of a file still holds."""
+
+    uri: str
+    version: int | None
     kind: Literal["unchanged"]
     result_id: str
 
@@ -221,24 +297,52 @@ class MarkupContent(Lsp):
     value: str
 
 
+class InsertReplaceEdit(Lsp):
+    """An edit that either goes on before what stands behind the cursor (``insert``) or replaces it (``replace``)."""
+
+    new_text: str
+    insert: Range
+    replace: Range
+
+
+class LabelDetails(Lsp):
+    """What stands beside a proposal's label."""
+
+    detail: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+
+
 class CompletionItem(Lsp):
-    """A proposal; ``insert_text_format`` 1 plain, 2 snippet."""
+    """A proposal; ``insert_text_format`` 1 plain, 2 snippet; ``text_edit_text`` goes with the list's ``edit_range``."""
 
     label: str
+    label_details: LabelDetails | UnsetType = UNSET
     kind: int | UnsetType = UNSET
     tags: list[int] | UnsetType = UNSET
+    deprecated: bool | UnsetType = UNSET
     detail: str | UnsetType = UNSET
     documentation: MarkupContent | UnsetType = UNSET
     preselect: bool | UnsetType = UNSET
     sort_text: str | UnsetType = UNSET
     filter_text: str | UnsetType = UNSET
     insert_text_format: int | UnsetType = UNSET
-    text_edit: TextEdit | UnsetType = UNSET
+    insert_text_mode: int | UnsetType = UNSET
+    text_edit: TextEdit | InsertReplaceEdit | UnsetType = UNSET
+    text_edit_text: str | UnsetType = UNSET
     additional_text_edits: list[TextEdit] | UnsetType = UNSET
+    data: Any = UNSET
 
 
-class CompletionList(msgspec.Struct, rename="camel"):
+class ItemDefaults(Lsp):
+    """What holds for every item of a list that does not say otherwise."""
+
+    edit_range: Range | UnsetType = UNSET
+    insert_text_format: int | UnsetType = UNSET
+
+
+class CompletionList(msgspec.Struct, rename="camel", omit_defaults=True):
     """Proposals; ``is_incomplete`` only when the list was cut."""
 
     is_incomplete: bool
     items: list[CompletionItem]
+    item_defaults: ItemDefaults | UnsetType = UNSET

@@ -1,12 +1,16 @@
 """Which files ``tamis check`` looks at, and the facts about the disk that checking them needs.
 
-A named file is always checked; a folder is searched for manifests, agent profiles and Markdown, TAM, VCP and ACTION texts.
+A named file is always checked; a folder is searched for manifests, agent profiles, ``tamis.toml`` and Markdown, TAM, VCP and ACTION texts.
 Ignore files count. Must not know what a finding is.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
+import re
+import stat
 from pathlib import Path
 
 import msgspec
@@ -17,6 +21,10 @@ TEXT_SUFFIXES = (".md", ".markdown", ".tam", ".vcp", ".action")
 MAX_TEXT_BYTES = 64 * 1024 * 1024
 MAX_BESIDE = 2_000
 MAX_BESIDE_DEPTH = 6
+MAX_SCRIPT_BYTES = 256 * 1024
+MAX_SCRIPTS = 256
+
+ScriptText = tuple[str, str, bool, str]
 
 
 class Checkable(msgspec.Struct, frozen=True):
@@ -78,6 +86,49 @@ def files_beside(folder: str) -> tuple[frozenset[str], bool, dict[str, str]]:
     return frozenset(files), complete, others
 
 
+_SCRIPT_PATH = re.compile(r'"scriptPath"\s*:\s*"([^"\\\n]{1,400})"')
+_scripts: dict[str, tuple[tuple[int, int, int], ScriptText]] = {}
+
+
+def script_beside(manifest: str, text: str) -> ScriptText | None:
+    """The script that a manifest's text names: its path from the manifest's folder, its text, whether that is all, its hash.
+
+    None where the text names none, and for what is no readable file in that folder; links are not followed. The text is cut after 256
+    KiB. A script is read again only when the file changed.
+    """
+    at = text.find('"scriptPath"')
+    found = _SCRIPT_PATH.match(text, at) if at >= 0 else None
+    if found is None or "\0" in found[1]:
+        return None
+    name = os.path.normpath(found[1])
+    if name.startswith(("/", "..")) or name == ".":
+        return None
+    folder = os.path.realpath(os.path.dirname(manifest))
+    path = os.path.join(folder, name)
+    try:
+        if os.path.realpath(path) != path:
+            return None
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open(descriptor, "rb") as stream:
+            status = os.fstat(descriptor)
+            mark = (status.st_mtime_ns, status.st_size, status.st_ino)
+            known = _scripts.get(path)
+            if known is not None and known[0] == mark and known[1][0] == name:
+                return known[1]
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            data = stream.read(MAX_SCRIPT_BYTES + 1)
+    except (OSError, ValueError):
+        return None
+    whole = len(data) <= MAX_SCRIPT_BYTES
+    digest = "sha256-" + base64.b64encode(hashlib.sha256(data).digest()).decode() if whole else ""
+    script = (name, data[:MAX_SCRIPT_BYTES].decode("utf-8", "replace"), whole, digest)
+    if len(_scripts) >= MAX_SCRIPTS:
+        _scripts.clear()
+    _scripts[path] = (mark, script)
+    return script
+
+
 def _no_file(entry: os.DirEntry[str]) -> str:
     """What an entry is when it is no readable file, else nothing."""
     if entry.is_symlink():
@@ -90,7 +141,7 @@ def _no_file(entry: os.DirEntry[str]) -> str:
 
 
 def _wanted(name: str) -> bool:
-    return name.endswith((SUFFIX, "agent_profile.json", *TEXT_SUFFIXES)) and name != SUFFIX
+    return (name == "tamis.toml" or name.endswith((SUFFIX, "agent_profile.json", *TEXT_SUFFIXES))) and name != SUFFIX
 
 
 def _read(path: str) -> Checkable | LoadProblem:

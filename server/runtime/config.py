@@ -113,6 +113,12 @@ class ProtocolSettings(msgspec.Struct, rename="camel", frozen=True):
     stderr_fails: bool = False
 
 
+class DiagnosticsSettings(msgspec.Struct, frozen=True):
+    """Whose findings an editor gets: with ``workspace`` also those of files that are not open."""
+
+    workspace: Literal["off", "on"] = "off"
+
+
 class Settings(msgspec.Struct, rename="camel", frozen=True):
     """All settings of a root, with the defaults of the interface."""
 
@@ -129,6 +135,7 @@ class Settings(msgspec.Struct, rename="camel", frozen=True):
     resources: dict[str, str] = {}
     protocol: ProtocolSettings = ProtocolSettings()
     lint: dict[str, Any] = {}
+    diagnostics: DiagnosticsSettings = DiagnosticsSettings()
 
 
 class LoadedSettings(msgspec.Struct, frozen=True):
@@ -166,11 +173,25 @@ def load_settings(root: Path, overlay: Mapping[str, Any] | None = None) -> Loade
     if unreadable:
         # What the operator wanted is not known: no tools, rather than the ones below the whole root.
         raw = cast("dict[str, Any]", {"tools": ()})
-    settings = cast("Settings", _read(Settings, raw, "", problems))
-    problems.extend(_runtime_problems(settings.sandbox.runtimes))
+    settings = _checked(raw, problems)
     binding = [problem for problem in problems if unreadable or _binds(problem)]
     closed = f"the configuration cannot be trusted: {binding[0]}" if binding else ""
     return LoadedSettings(root, settings, tuple(problems), closed)
+
+
+def _checked(raw: Mapping[str, Any], problems: list[str]) -> Settings:
+    settings = cast("Settings", _read(Settings, raw, "", problems))
+    problems.extend(_runtime_problems(settings.sandbox.runtimes))
+    problems.extend(_lint_problems(settings.lint))
+    return settings
+
+
+def settings_problems(raw: Mapping[str, Any]) -> list[tuple[str, bool]]:
+    """What is wrong with settings as they stand in the file, in the words of ``LoadedSettings``, each with whether it keeps tools
+    from running. The first name in quotes is the setting."""
+    problems: list[str] = []
+    _checked(raw, problems)
+    return [(problem.removeprefix(f"{FILE_NAME}: "), _binds(problem)) for problem in problems]
 
 
 def _runtime_problems(runtimes: Mapping[str, CustomRuntime]) -> list[str]:
@@ -196,6 +217,15 @@ def _runtime_problems(runtimes: Mapping[str, CustomRuntime]) -> list[str]:
     return problems
 
 
+def _lint_problems(table: Mapping[str, Any]) -> list[str]:
+    if not table:
+        return []
+    from tamis.protocols.levels import read_levels
+
+    # The name is what the message begins with.
+    return [f"{FILE_NAME}: 'lint.{problem.message[1:]}" for problem in read_levels(table).problems]
+
+
 def _binds(problem: str) -> bool:
     # A table that is not known (`[policies]`) may be a misspelled bound; so may a near miss of a binding name.
     return problem.startswith((*_BINDING, f"{FILE_NAME}: unknown table")) or any(
@@ -214,7 +244,9 @@ def _read_file(path: Path, problems: list[str]) -> dict[str, Any]:
         cause = f"is larger than {MAX_FILE_BYTES} bytes"
     except OSError as error:
         cause = f"cannot be read: {error.strerror}"
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except RecursionError:
+        cause = "is no TOML: it is nested too deep"
+    except ValueError as error:  # numbers of thousands of digits are no TOMLDecodeError
         cause = f"is no TOML: {error}"
     problems.append(f"{path} {cause}; no tool is run until it is mended")
     return {}

@@ -71,14 +71,35 @@ def scan(root: Path, folders: tuple[str, ...]) -> Scan:
     return Scan(tuple(files.values()), tuple(problems))
 
 
-def walk_files(top: Path, wanted: Callable[[str], bool]) -> tuple[list[str], list[LoadProblem]]:
+def walk_files(
+    top: Path, wanted: Callable[[str], bool], folders: list[str] | None = None
+) -> tuple[list[str], list[LoadProblem]]:
     """The entries below ``top`` whose name is wanted, in a stable order, and what could not be searched.
 
     Ignore files count, links to folders are not followed, and the walk is bounded. A folder with a wanted name is given
-    like a file, so that the reader of it can say what is wrong with it.
+    like a file, so that the reader of it can say what is wrong with it. ``folders`` takes every folder that was searched.
     """
     problems: list[LoadProblem] = []
-    return _walk(top, wanted, problems), problems
+    return _walk(top, wanted, problems, folders), problems
+
+
+def walk_reaches(top: Path, path: str) -> bool:
+    """Whether a walk of ``top`` comes to an entry: no link, skipped or too deep folder on the way, and no ignore file names it."""
+    inside = os.path.relpath(path, top)
+    parts = inside.split(os.sep)
+    if parts[0] in ("..", ".") or len(parts) > MAX_DEPTH + 1:
+        return False
+    rules = (*_outer_rules(top), *_rules_of(top))
+    here = top
+    for name in parts[:-1]:
+        here = here / name
+        # A folder with a manifest's name is taken for a file that cannot be read.
+        if name in SKIPPED_FOLDERS or name.endswith(SUFFIX) or here.is_symlink() or not here.is_dir():
+            return False
+        if _ignored(str(here), True, rules):
+            return False
+        rules = (*rules, *_rules_of(here))
+    return not _ignored(path, os.path.isdir(path) and not os.path.islink(path), rules)
 
 
 def read_manifest_file(path: str) -> FoundFile | LoadProblem:
@@ -114,7 +135,9 @@ def _is_manifest(name: str) -> bool:
     return name.endswith(SUFFIX) and name != SUFFIX
 
 
-def _walk(top: Path, wanted: Callable[[str], bool], problems: list[LoadProblem]) -> list[str]:
+def _walk(
+    top: Path, wanted: Callable[[str], bool], problems: list[LoadProblem], folders: list[str] | None = None
+) -> list[str]:
     files: list[str] = []
     entries_left = MAX_ENTRIES
     stack: list[tuple[Path, int, tuple[tuple[str, _IgnoreRules], ...]]] = [(top, 0, _outer_rules(top))]
@@ -127,6 +150,8 @@ def _walk(top: Path, wanted: Callable[[str], bool], problems: list[LoadProblem])
         except OSError as error:
             problems.append(LoadProblem(str(folder), f"cannot be listed: {error.strerror}"))
             continue
+        if folders is not None:
+            folders.append(str(folder))
         below: list[tuple[Path, int, tuple[tuple[str, _IgnoreRules], ...]]] = []
         for entry in listed:
             entries_left -= 1

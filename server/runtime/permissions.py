@@ -218,6 +218,11 @@ def _joined(top: str, parts: Sequence[str]) -> str:
     return "/".join((top.rstrip("/"), *parts)) if parts else top
 
 
+def refused_hosts(requested: Sequence[str], policy: Policy) -> dict[str, str]:
+    """The host patterns that a policy refuses, each with its reason; nothing is looked up."""
+    return {denied.value: denied.reason for denied in _hosts(requested, policy)[1]}
+
+
 def _hosts(requested: Sequence[str], policy: Policy) -> tuple[list[str], list[Denied]]:
     if not requested:
         return [], []

@@ -88,7 +88,7 @@ def shown_tools(runtime: Runtime, request: PromptRequest) -> tuple[CallProtocol,
     protocol = _protocol(runtime, request.protocol)
     notes: list[str] = []
     tools = [
-        _prompt_tool(tool, protocol.id, request.shape, runtime.registry) for tool in _tools(runtime, request, notes)
+        prompt_tool(tool, protocol.id, request.shape, runtime.registry) for tool in _tools(runtime, request, notes)
     ]
     return protocol, tools, notes
 
@@ -217,7 +217,8 @@ def _unfit(tool: Tool, runtime: Runtime) -> str:
     return ""
 
 
-def _prompt_tool(tool: Tool, protocol: str, shape: Shape, registry: Registry) -> PromptTool:
+def prompt_tool(tool: Tool, protocol: str, shape: Shape, registry: Registry) -> PromptTool:
+    """A tool as a prompt in ``protocol`` shows it."""
     manifest = tool.manifest
     script = isinstance(manifest.handler, ExternalScript)
     return PromptTool(

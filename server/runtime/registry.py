@@ -123,6 +123,7 @@ class Registry:
         self.conflicts: list[Conflict] = []
         self._versions: dict[str, dict[str, Tool]] = {}
         self._names: dict[str, str] = {}
+        self._tools: list[Tool] | None = None
         for tool in tools:
             self._register(tool, on_conflict)
         for tool in self.tools:
@@ -165,13 +166,15 @@ class Registry:
     @property
     def tools(self) -> list[Tool]:
         """All tools, by id and then version, newest first."""
-        return [
-            tool
-            for tool_id in sorted(self._versions)
-            for tool in sorted(
-                self._versions[tool_id].values(), key=lambda tool: version_key(tool.manifest.version), reverse=True
-            )
-        ]
+        if self._tools is None:
+            self._tools = [
+                tool
+                for tool_id in sorted(self._versions)
+                for tool in sorted(
+                    self._versions[tool_id].values(), key=lambda tool: version_key(tool.manifest.version), reverse=True
+                )
+            ]
+        return self._tools
 
     def names(self) -> list[str]:
         """Every name that a call may use, ids first."""
@@ -225,6 +228,15 @@ def build_registry(found: Scan, settings: Settings, write_roots: Iterable[str] =
             tools.append(result)
         else:
             errors.append(result)
+    return register(tools, errors, settings, write_roots)
+
+
+def register(
+    tools: Iterable[Tool], errors: list[RegistryError], settings: Settings, write_roots: Iterable[str] = ()
+) -> Registry:
+    """The registry of tools that were read, without those that another tool could have put there."""
+    tools = list(tools)
+    errors = list(errors)
     # standing in a tool folder makes a tool callable (ruling 34): no tool may do that for another
     writable = dict.fromkeys(write_roots, "policy.writeRoots")
     writable |= writable_folders((tool.path, tool.manifest.security_context.file_access.allow_write) for tool in tools)
@@ -241,22 +253,31 @@ def build_registry(found: Scan, settings: Settings, write_roots: Iterable[str] =
 
 def load_registry(root: Path, settings: Settings) -> Registry:
     """Scans the configured folders and builds the registry."""
+    return build_registry(scan(root, settings.tools), settings, inner_write_roots(root, settings))
+
+
+def inner_write_roots(root: Path, settings: Settings) -> list[str]:
+    """The operator's writable folders that lie in the searched ones."""
     searched = [os.path.realpath(root / name) for name in settings.tools]
     roots = [os.path.realpath(name) for name in settings.policy.write_roots if name.startswith("/")]
-    inner = [name for name in roots if any(name.startswith(top.rstrip("/") + "/") for top in searched)]
-    return build_registry(scan(root, settings.tools), settings, inner)
+    return [name for name in roots if any(name.startswith(top.rstrip("/") + "/") for top in searched)]
 
 
 def read_tool(file: FoundFile, settings: Settings) -> Tool | RegistryError:
     """One file's tool, or the first error in it with its place."""
-    reading = read_manifest(file.text, strict=settings.strict_json)
+    return tool_of(file, read_manifest(file.text, strict=settings.strict_json))
+
+
+def tool_of(file: FoundFile, reading: ManifestReading) -> Tool | RegistryError:
+    """The tool of a file that was read already, or the first error in it with its place."""
     if reading.manifest is None:
         return _first_error(file, reading)
-    reason = _unavailable(reading.manifest, os.path.dirname(file.path))
+    reason = why_unavailable(reading.manifest, os.path.dirname(file.path))
     return Tool(reading.manifest, file.path, available=not reason, reason=reason)
 
 
-def _unavailable(manifest: Manifest, folder: str) -> str:
+def why_unavailable(manifest: Manifest, folder: str) -> str:
+    """Why a tool that is registered cannot be called as the disk is now; empty when it can."""
     handler = manifest.handler
     if isinstance(handler, ExternalScript):
         path = os.path.join(folder, handler.script_path)

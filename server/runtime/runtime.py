@@ -70,10 +70,13 @@ class ToolFilter(msgspec.Struct, rename="camel"):
 class Runtime:
     """Settings and registry of one root; the registry is loaded on first use."""
 
-    def __init__(self, root: Path, overlay: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, root: Path, overlay: Mapping[str, Any] | None = None, *, loaded: LoadedSettings | None = None
+    ) -> None:
+        """``loaded``: settings that the caller read already, instead of the file's and ``overlay``."""
         self.root = root
         self.started = time.monotonic()
-        self.loaded: LoadedSettings = load_settings(root, overlay)
+        self.loaded: LoadedSettings = loaded or load_settings(root, overlay)
         self.running = 0
         self._registry: Registry | None = None
         self._agent: AgentRules | None = None
@@ -188,6 +191,10 @@ class Runtime:
             path = self.root / own.path if own.path else None
             self._audit = AuditLog(path, max_bytes=own.max_bytes, keep=min(own.keep, 1_000), say=Log().warn)
         return self._audit
+
+    def adopt(self, registry: Registry) -> None:
+        """Takes the tools of a face that keeps them itself (an editor, whose open manifests count as they stand there)."""
+        self._registry = registry
 
     def reload(self) -> Registry:
         """Reads the tool folders and the agent profile again."""

@@ -36,7 +36,10 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (workspace / "calls.tam").write_text(
         "<|[REQUEST_TOOL]|>\ncommand:»»»core:eccho«««\ntext:»»»你好 😋«««\n<|[END_TOOL]|>\n"
     )
-    (tools / "echo.py").write_text("")
+    (workspace / "later.tam").write_text("<|[REQUEST_TOOL]|>\ncommand:»»»core:later«««\ntext:»»»a«««\n<|[END_TOOL]|>\n")
+    (tools / "echo.py").write_text("import json, sys\njson.dump(json.load(sys.stdin), sys.stdout)\n")
+    asking = {**ECHO, "toolId": "core:ask", "execution": {"requireConfirmation": True}}
+    (tools / "ask.tool.json").write_text(json.dumps(asking))
     (tools / "echo.tool.json").write_text(json.dumps(ECHO, indent=2))
     broken = json.dumps({**ECHO, "toolId": "core:broken", "displayName": "回声 😋"}, ensure_ascii=False)
     (tools / "broken.tool.json").write_text(broken.replace('"echo.py"', '"missing.py"').replace('"python"', '"pyton"'))
@@ -49,6 +52,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     run = subprocess.run(
         [emacs, "--batch", "-l", str(script), str(config), f"{workspace}/", str(result)],
         env={**os.environ, "PATH": path, "HOME": str(home), "LANG": "C.UTF-8"},
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=60,
@@ -74,6 +78,55 @@ def test_completion_offers_the_script(seen: dict[str, Any]) -> None:
 
 def test_calls_are_checked_against_the_tools(seen: dict[str, Any]) -> None:
     assert any("did you mean 'core:echo'" in message for message in seen["calls"])
+
+
+def test_hover_and_signature_come_through_eldoc(seen: dict[str, Any]) -> None:
+    assert ECHO["description"] in seen["hover"]
+    assert seen["signature"].startswith('core:echo(text: string, mode?: "plain" | "loud")')
+
+
+def test_completion_tells_of_its_items_and_ends_as_plain_text(seen: dict[str, Any]) -> None:
+    # No package for snippets is there, and eglot says so.
+    assert "plain" in seen["told"]
+    assert seen["exited"] == "text:»»»a«««"
+
+
+def test_code_action_mends_the_tool_id(seen: dict[str, Any]) -> None:
+    assert seen["fixed"] == "command:»»»core:echo«««"
+
+
+def test_calls_are_run_by_a_code_action(seen: dict[str, Any]) -> None:
+    assert '"text": "你好 😋"' in seen["ran"]
+
+
+def test_approvals_are_asked_with_their_arguments(seen: dict[str, Any]) -> None:
+    prompt, *titles = seen["question"]
+    assert '{"text":"a"}' in prompt
+    assert titles == ["Allow once", "Allow for this session", "Deny", "Details"]
+    assert "core:ask executed successfully" in seen["approved"]
+    assert "denied" in seen["denied"]
+
+
+def test_xref_finds_the_manifest_and_the_calls(seen: dict[str, Any]) -> None:
+    assert seen["definition"] == ["echo.tool.json"]
+    assert set(seen["references"]) == {"echo.tool.json", "calls.tam"}
+
+
+def test_symbols_of_the_workspace_and_imenu(seen: dict[str, Any]) -> None:
+    assert any("core:echo" in symbol for symbol in seen["symbols"])
+    assert any(name.startswith("core:broken") for name in seen["menu"])
+
+
+def test_formatting_lays_the_manifest_out(seen: dict[str, Any]) -> None:
+    assert re.match(r'\{\n\s+"toolId": "core:broken",\n', seen["formatted"])
+
+
+def test_rename_changes_the_manifest_and_the_calls(seen: dict[str, Any]) -> None:
+    assert "command:»»»core:said«««" in seen["renamed"]
+
+
+def test_a_manifest_that_comes_on_disk_is_known(seen: dict[str, Any]) -> None:
+    assert seen["watched"] is True
 
 
 def test_other_json_is_left_alone(seen: dict[str, Any]) -> None:

@@ -1,4 +1,5 @@
-"""The VS Code extension builds, type-checks and packs, and the package holds what it should (editors 1.3 rows 1-3, 6, 7, 29, 30)."""
+"""The VS Code extension builds, type-checks and packs, and the package holds what it should (editors 1.3 rows 1-3, 6, 7, 29, 30);
+and what a user sees of it, in a real VS Code."""
 
 from __future__ import annotations
 
@@ -7,11 +8,14 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.editors import code_server
 
 SOURCE = Path(__file__).resolve().parents[2] / "editors" / "vscode"
 MANIFEST: dict[str, Any] = json.loads((SOURCE / "package.json").read_text("utf-8"))
@@ -154,3 +158,112 @@ def test_version_is_the_projects() -> None:
     import tamis
 
     assert MANIFEST["version"] == tamis.__version__
+
+
+# A user's session
+
+WEATHER = """{
+  "toolId": "demo:weather",
+  "displayName": "Weather",
+  "description": "Gives the weather of a city today, in degrees and words.",
+  "version": "1.0.0",
+  "handler": { "type": "external-script", "scriptPath": "wether.py", "language": "pyton" },
+  "parameters": {
+    "type": "object",
+    "properties": {
+      "city": { "type": "string", "description": "Name of the city." },
+      "unit": { "type": "sting" }
+    },
+    "required": ["city"]
+  }
+}
+"""
+CALLS = """# A call
+
+<ACTION>
+  <text:statistics>
+    <text>Hello world, 你好 😀</text>
+  </text:statistics>
+</ACTION>
+"""
+EXAMPLES = SOURCE.parents[1] / "examples" / "tools"
+
+
+@pytest.fixture(scope="module")
+def seen(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a user sees: two files opened, typed in, a call run, an id renamed."""
+    npm = find_npm()
+    assert npm is not None
+    if code_server.chromium() is None or shutil.which("rg") is None:
+        pytest.skip("no Chromium or no ripgrep: install both to drive VS Code as a user does")
+    node = npm[0] if len(npm) == 2 else str(shutil.which("node"))
+    env = {**os.environ, "PATH": f"{Path(npm[0]).parent}{os.pathsep}{os.environ['PATH']}"}
+    work = tmp_path_factory.mktemp("session")
+    installed = work / "installed"
+    refused = code_server.install(npm, env, installed)
+    if refused is not None:
+        pytest.skip(f"code-server cannot be installed: {refused[:300]}")
+    folder = work / "agent tools"
+    (folder / "tools").mkdir(parents=True)
+    shutil.copytree(EXAMPLES / "text-statistics", folder / "tools" / "text-statistics")
+    (folder / "tools" / "weather.tool.json").write_text(WEATHER)
+    (folder / "tools" / "weather.py").write_text("print(1)\n")
+    (folder / "calls.md").write_text(CALLS)
+    code_server.add_extension(package, work / "extensions")
+    settings = {
+        "tamis.path": str(Path(sys.executable).with_name("tamis")),
+        "workbench.startupEditor": "none",
+        "files.autoSave": "off",
+    }
+    config: dict[str, Any] = {
+        "folder": str(folder),
+        "completeAt": [11, 25],
+        "hoverAt": [4, 8],
+        "fixAt": [4, 8],
+        "typeAt": [6, 84],
+    }
+    with code_server.serve(node, installed, work, settings, env) as address:
+        found = code_server.drive(node, installed, {**config, "url": address}, work)
+    if kept := os.environ.get("TAMIS_KEEP_PICTURE"):
+        shutil.copy(work / "editor.png", kept)
+    return found
+
+
+def test_every_step_of_the_session_was_done(seen: dict[str, Any]) -> None:
+    assert "failure" not in seen, seen["failure"]
+
+
+def test_faults_of_a_manifest_stand_in_the_problems_panel(seen: dict[str, Any]) -> None:
+    shown = "\n".join(seen["problems"])
+    assert "did you mean 'weather.py'?" in shown
+    assert "did you mean 'python'?" in shown
+    assert "MF540" in shown
+
+
+def test_completion_offers_the_types_of_a_schema(seen: dict[str, Any]) -> None:
+    assert any("string" in label for label in seen["completion"])
+
+
+def test_a_call_has_lenses_and_actions(seen: dict[str, Any]) -> None:
+    assert "▶ Run" in seen["lens"]
+    assert any("Convert to TAM" in label for label in seen["fixes"])
+
+
+def test_hover_shows_the_tool(seen: dict[str, Any]) -> None:
+    assert "Text statistics" in "\n".join(seen["hover"])
+
+
+def test_the_run_lens_runs_the_call_and_opens_the_result(seen: dict[str, Any]) -> None:
+    assert '"status": "success"' in seen["ran"].replace("\u00a0", " ")
+
+
+def test_definition_leads_from_a_call_to_its_manifest(seen: dict[str, Any]) -> None:
+    assert any("tool.json" in tab for tab in seen["definition"])
+
+
+def test_rename_changes_both_tags_of_a_call(seen: dict[str, Any]) -> None:
+    assert seen["renamed"].replace("\u00a0", " ").count("text:counts") == 2
+
+
+def test_a_quick_fix_mends_the_manifest(seen: dict[str, Any]) -> None:
+    assert '"language": "python"' in seen["fixed"].replace("\u00a0", " ")

@@ -58,6 +58,9 @@ def read_case(path: Path) -> Case:
             options = msgspec.json.decode(body)
         else:
             documents[name], marks[name] = _without_marks(body)
+    if "lints" not in path.parts:
+        # Advice on every manifest would hide what a file is about; the folder ``lints`` is for it.
+        options.setdefault("settings", {}).setdefault("lint", {"LN": "off"})
     return Case(path, parts[0].strip(), documents, marks, options, expected)
 
 
@@ -82,11 +85,22 @@ LANGUAGES = {
     ".txt": "plaintext",
     ".action": "toolaction",
 }
+SCRIPTS = {".py": "python", ".js": "javascript", ".ts": "typescript"}
+
+
+def language(name: str) -> str:
+    """The language id that an editor gives a document."""
+    suffix = Path(name).suffix
+    return LANGUAGES.get(suffix) or SCRIPTS[suffix]
 
 
 def opened(case: Case) -> list[tuple[str, str]]:
-    """The documents that an editor would open with the server; the others (scripts) only stand there."""
-    return [(name, text) for name, text in case.documents.items() if Path(name).suffix in LANGUAGES]
+    """The documents that an editor would open with the server; scripts only stand there, unless something is asked in them."""
+    return [
+        (name, text)
+        for name, text in case.documents.items()
+        if Path(name).suffix in LANGUAGES or (case.marks[name] and Path(name).suffix in SCRIPTS)
+    ]
 
 
 def write_documents(case: Case, root: Path) -> None:
@@ -126,6 +140,8 @@ class Wire:
         self.root = root
         self.client = client
         self.encoding: PositionEncoding = encoding
+        self.capabilities: dict[str, Any] = {}
+        """What the server announced."""
         self._lines = {name: LineIndex(text) for name, text in case.documents.items()}
 
     def text(self, name: str) -> str:
@@ -236,13 +252,18 @@ def render_fixes(name: str, text: str, offset: int, fixes: list[tuple[str, list[
     lines = [f"fix {name}:{line + 1}:{column + 1}"]
     for title, edits in sorted(fixes):
         lines.append(f"  {title}")
-        fixed = text
-        for start, end, new in sorted(edits, reverse=True):
-            fixed = fixed[:start] + new + fixed[end:]
-        before, after = text.split("\n"), fixed.split("\n")
-        while before and after and before[0] == after[0]:
-            del before[0], after[0]
-        while before and after and before[-1] == after[-1]:
-            del before[-1], after[-1]
-        lines += [f"  - {old}" for old in before] + [f"  + {new}" for new in after]
+        lines += render_changes(text, edits)
     return lines
+
+
+def render_changes(text: str, edits: list[tuple[int, int, str]]) -> list[str]:
+    """The lines that edits take away and put there."""
+    fixed = text
+    for start, end, new in sorted(edits, reverse=True):
+        fixed = fixed[:start] + new + fixed[end:]
+    before, after = text.split("\n"), fixed.split("\n")
+    while before and after and before[0] == after[0]:
+        del before[0], after[0]
+    while before and after and before[-1] == after[-1]:
+        del before[-1], after[-1]
+    return [f"  - {old}" for old in before] + [f"  + {new}" for new in after]

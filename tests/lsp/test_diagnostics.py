@@ -150,6 +150,10 @@ def test_pulling_client_is_asked_to_pull_again_when_tools_change(root: Path) -> 
     capabilities = {"textDocument": {"diagnostic": {}}, "workspace": {"diagnostics": {"refreshSupport": True}}}
     with Client() as client:
         client.start(root, capabilities)
+        asked = [message.get("method") for message in client.messages].count("workspace/diagnostic/refresh")
+        while not asked:
+            asked = client.next().get("method") == "workspace/diagnostic/refresh"
+        client.open((root / "echo.tool.json").as_uri(), json.dumps(MANIFEST).replace('"text"', '"txt"'), "json")
         while client.next().get("method") != "workspace/diagnostic/refresh":
             pass
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.positions import LineIndex, PositionEncoding
-from tamis.server.lsp.documents import Document, choose_encoding, path_of, uri_of
+from tamis.server.lsp.documents import Document, choose_encoding, difference, path_of, uri_of
 from tamis.server.lsp.structs import ContentChange, Position, Range
 
 ENCODINGS: tuple[PositionEncoding, ...] = ("utf-8", "utf-16", "utf-32")
@@ -101,6 +102,62 @@ def test_earlier_document_stays_as_it_was() -> None:
     document = Document("untitled:a", "markdown", 1, "a", "utf-16")
     document.changed([ContentChange("b")], 2)
     assert document.text == "a"
+
+
+@given(TEXT, TEXT)
+def test_the_difference_of_two_texts_makes_one_into_the_other(old: str, new: str) -> None:
+    start, end, put = difference(old, new)
+    assert 0 <= start <= end <= len(old)
+    assert old[:start] + put + old[end:] == new
+    assert difference(old, old) == (len(old), len(old), "")
+
+
+JSON_TEXT = st.lists(
+    st.sampled_from(
+        ['{"a": [1, 2]}', "{", "}", "[", "]", ",", ":", '"', '"a"', "1", "\n", "\r", "// c", "你好", "😋", " "]
+    ),
+    max_size=12,
+).map("".join)
+
+
+@given(JSON_TEXT, st.lists(st.tuples(st.integers(0, 40), st.integers(0, 6), JSON_TEXT, st.booleans()), max_size=6))
+def test_the_tree_and_the_lines_of_a_changed_document_are_those_of_its_text(
+    text: str, steps: list[tuple[int, int, str, bool]]
+) -> None:
+    document = Document("file:///a.tool.json", "json", 1, text, "utf-16")
+    document.tree(False)
+    for number, (start, width, new, whole) in enumerate(steps):
+        places = [min(start, len(document.text)), min(start + width, len(document.text))]
+        first, last = (Position(*document.lines.position(place, "utf-16")) for place in places)
+        changes = [ContentChange(new, None if whole else Range(first, last)), ContentChange("", Range(first, first))]
+        document = document.changed(changes, number)
+        fresh = LineIndex(document.text)
+        assert document.lines.line_count == fresh.line_count
+        for offset in range(len(document.text) + 1):
+            assert document.lines.position(offset, "utf-16") == fresh.position(offset, "utf-16")
+        # Asked for at some versions only: what happened in between is kept.
+        for strict in [False] if number % 2 else []:
+            tree = document.tree(strict)
+            assert tree.text == document.text
+            assert tree.diagnostics == parse_json(document.text, comments=not strict).diagnostics
+            assert document.tree(strict) is tree
+
+
+def test_both_strictnesses_have_a_tree_of_their_own() -> None:
+    document = Document("file:///a.tool.json", "json", 1, '{"a": 1,}', "utf-16")
+    assert document.tree(False).ok and not document.tree(True).ok
+    changed = document.changed([ContentChange("", Range(Position(0, 7), Position(0, 8)))], 2)
+    assert changed.tree(False).ok and changed.tree(True).ok and not document.tree(True).ok
+
+
+def test_an_unchanged_container_is_the_same_object_in_the_next_version_however_the_change_is_sent() -> None:
+    document = Document("file:///a.tool.json", "json", 1, '{"a": {"b": 1}, "c": [1]}', "utf-16")
+    before = document.tree(False).node_at("/c")
+    typed = ContentChange("2", Range(Position(0, 13), Position(0, 13)))
+    for change in (typed, ContentChange('{"a": {"b": 12}, "c": [1]}')):
+        after = document.changed([change], 2).tree(False).node_at("/c")
+        assert before is not None and after is not None
+        assert after.to_python() is before.to_python() and after.start == before.start + 1
 
 
 @pytest.mark.parametrize(

@@ -14,18 +14,21 @@ import pytest
 
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.server.analysis.diagnostics import diagnose
-from tamis.server.analysis.snapshot import FolderFacts, Settings, Snapshot, kind_of
+from tamis.server.analysis.index import WorkspaceIndex
+from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot, kind_of
+from tamis.server.runtime.checkables import script_beside
 from tamis.server.runtime.config import load_settings
 from tamis.server.runtime.loader import FoundFile, Scan
+from tamis.server.runtime.protocols import load_also
 from tamis.server.runtime.registry import build_registry
 from tests.lsp.lsp_client import Client
 from tests.lsp.markers import (
     FOLDER,
-    LANGUAGES,
     Case,
     Core,
     Shown,
     Wire,
+    language,
     opened,
     read_case,
     render_diagnostics,
@@ -49,8 +52,14 @@ def core_of(case: Case, root: Path) -> Core:
     loaded = load_settings(root, case.options.get("settings"))
     registry = build_registry(Scan(found, ()), loaded.settings)
     settings = Settings(
-        schema_diagnostics=case.options.get("schemaDiagnostics") != "off", strict_json=loaded.settings.strict_json
+        schema_diagnostics=case.options.get("schemaDiagnostics") != "off",
+        strict_json=loaded.settings.strict_json,
+        also=load_also(loaded.settings.protocol.also)[0],
+        config=loaded.settings,
     )
+    index = WorkspaceIndex(settings.also)
+    for name, text in case.documents.items():
+        index.update(str(root / name), text)
     neighbours = {str(root / name): text for name, text in case.documents.items() if name.endswith(".tool.json")}
 
     def snapshot(name: str) -> Snapshot:
@@ -58,9 +67,21 @@ def core_of(case: Case, root: Path) -> Core:
         folder = posixpath.dirname(name)
         beside = {posixpath.relpath(other, folder or ".") for other in case.documents}
         facts = FolderFacts(frozenset(other for other in beside if not other.startswith("..")))
-        kind = kind_of(path, LANGUAGES[Path(name).suffix])
+        kind = kind_of(path, language(name))
         text = case.documents[name]
-        return Snapshot(path, kind, text, registry, folder=facts, settings=settings, neighbours=neighbours)
+        read = script_beside(path, text) if kind == "manifest" else None
+        script = ScriptFile(*read) if read is not None else None
+        return Snapshot(
+            path,
+            kind,
+            text,
+            registry,
+            folder=facts,
+            settings=settings,
+            neighbours=neighbours,
+            index=index,
+            script=script,
+        )
 
     return Core(case, root, snapshot)
 
@@ -78,7 +99,7 @@ def through_core(case: Case, root: Path) -> list[str]:
                 finding.tags,
                 tuple(
                     f"{core.name(related.path) if related.path else name}:"
-                    f"{_line(case.documents.get(core.name(related.path) if related.path else name, ''), related.span[0])}: {related.message}"
+                    f"{related.line + 1 if related.line is not None else _line(case.documents.get(core.name(related.path) if related.path else name, ''), related.span[0])}: {related.message}"
                     for related in finding.related
                 ),
             )
@@ -96,21 +117,22 @@ def _line(text: str, offset: int) -> int:
     return LineIndex(text).position(offset)[0] + 1
 
 
-def through_wire(case: Case, root: Path, encoding: PositionEncoding, pull: bool) -> list[str]:
+def through_wire(case: Case, root: Path, encoding: PositionEncoding, pull: bool, *, inside: bool) -> list[str]:
     write_documents(case, root)
     declared = capabilities()
     declared.setdefault("general", {})["positionEncodings"] = [encoding]
     if pull:
         declared["textDocument"]["diagnostic"] = {}
     lines: list[str] = []
-    with Client(cwd=root) as client:
+    with Client(cwd=root, inside=inside) as client:
         options = {name: value for name, value in case.options.items() if name != "ask"}
         result = client.start(root, declared, options)
         assert result["capabilities"]["positionEncoding"] == encoding
         wire = Wire(case, root, client, encoding)
+        wire.capabilities = result["capabilities"]
         for name, text in opened(case):
             uri = wire.uri(name)
-            client.open(uri, text, LANGUAGES[Path(name).suffix])
+            client.open(uri, text, language(name))
             if pull:
                 identity = {"uri": uri}
                 report = client.call("textDocument/diagnostic", {"textDocument": identity})
@@ -166,10 +188,12 @@ def test_analysis_says_what_the_file_says(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CASES, ids=case_id)
-def test_wire_says_what_the_file_says(path: Path, tmp_path: Path) -> None:
+def test_wire_says_what_the_file_says(path: Path, tmp_path: Path, is_long: bool) -> None:
     # Push and pull and the three encodings in turn: each file meets one of each, the set all of them.
     turn = sum(path.stem.encode())
+    # Every file has real messages in real frames; a share of them, and all with --long, a process of their own.
+    inside = turn % 16 != 0 and not is_long
     encodings: tuple[PositionEncoding, ...] = ("utf-16", "utf-8", "utf-32")
     case = read_case(path)
-    said = through_wire(case, tmp_path, encodings[turn % 3], pull=turn % 2 == 1)
+    said = through_wire(case, tmp_path, encodings[turn % 3], pull=turn % 2 == 1, inside=inside)
     assert "\n".join(said) + "\n" == case.expected

@@ -7,11 +7,12 @@ from functools import partial
 import pytest
 
 from bench import measure
+from bench.lsp import bench_lsp
 from bench.reading import bench_parse
 from bench.run import PARTS, part
 
 # Whole processes and the corpus runners have tests of their own; a sandbox or a full run is no smoke test.
-SMALL = [name for name in PARTS if name not in ("start", "call", "corpus", "parse")]
+SMALL = [name for name in PARTS if name not in ("start", "call", "corpus", "parse", "lsp")]
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +30,10 @@ def test_a_benchmark_gives_its_table(name: str) -> None:
 
 def test_reading_is_measured_without_the_network() -> None:
     assert _rows(partial(bench_parse, node=False)()) >= 6
+
+
+def test_the_language_server_is_measured_without_the_network() -> None:
+    assert _rows(bench_lsp(node=False, bulks=("nested",), sizes=("10 KB",))) >= 9
 
 
 def test_times_and_ratios_are_written_for_people() -> None:

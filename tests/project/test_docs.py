@@ -23,6 +23,7 @@ from tamis.server.rpc import errors as rpc_errors
 from tamis.server.rpc import methods as rpc_methods
 from tamis.server.rpc.methods import RpcServer
 from tamis.server.runtime.config import Settings, load_settings
+from tamis.server.runtime.rule_pages import page_text
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -34,10 +35,17 @@ def test_the_diagnostics_page_is_written_from_the_catalogue() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_every_finding_is_explained_and_told_how_to_switch_off() -> None:
+    for code in CATALOGUE:
+        text = page_text(code)
+        assert "**What to do:**" in text, f"{code} is not in tools/explanations.txt"
+        assert "[lint]" in text or "cannot be switched off" in text
+
+
 def test_every_code_has_one_slug_and_every_slug_one_code_in_its_group() -> None:
     seen: set[tuple[str, str]] = set()
     for code, entry in CATALOGUE.items():
-        assert re.fullmatch(r"(TC|AX|TM|VC|HM|VA|MF|PF)\d{3}", code)
+        assert re.fullmatch(r"(TC|AX|TM|VC|HM|VA|MF|LN|ST|PF)\d{3}", code)
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", entry.slug)
         assert (code[:2], entry.slug) not in seen
         seen.add((code[:2], entry.slug))

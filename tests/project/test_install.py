@@ -47,7 +47,12 @@ def test_a_plain_install_runs_a_tool(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr[-3000:]
     assert [item["status"] for item in json.loads(ran.stdout)["results"]] == ["success"] * 3
     installed = subprocess.run(
-        [python, "-c", "import tamis.server.lsp.main, tamis.client; print(tamis.server.lsp.main.__file__)"],
+        [
+            python,
+            "-c",
+            "import tamis.server.lsp.main, tamis.client; print(tamis.server.lsp.main.__file__)\n"
+            + "from tamis.server.runtime.rule_pages import page_uri; print(page_uri('MF501'))",
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -55,3 +60,5 @@ def test_a_plain_install_runs_a_tool(tmp_path: Path) -> None:
         check=False,
     )
     assert "site-packages" in installed.stdout, installed.stderr
+    # The page of findings is part of the package.
+    assert installed.stdout.rstrip().endswith("tamis/docs/diagnostics.md#mf501")

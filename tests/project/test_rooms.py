@@ -31,7 +31,7 @@ DOORS: dict[str, tuple[set[str], set[str]]] = {
     "client": ({"protocols"}, {"msgspec"}),
 }
 LAZY = {
-    "protocols": {"lxml", "jsonschema", "jsonschema_specifications", "referencing"},
+    "protocols": {"docstring_parser", "lxml", "jsonschema", "jsonschema_specifications", "referencing"},
     "server/runtime": {"splintr"},
 }
 FILES = [path for room in DOORS for path in sorted((ROOT / room).rglob("*.py")) if "node_modules" not in path.parts]

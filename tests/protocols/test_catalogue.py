@@ -25,7 +25,7 @@ from tests.protocols.test_tam_vcp_codes import ROWS
 from tests.runtime.test_agents import ON, with_profile
 from tests.toolbox import make_tool
 
-_CODE = re.compile(r"\b(?:TC|AX|TM|VC|HM|VA|MF|PF)\d{3}\b")
+_CODE = re.compile(r"\b(?:TC|AX|TM|VC|HM|VA|MF|LN|ST|PF)\d{3}\b")
 _PREFIXES = {code[:2] for code in CATALOGUE}
 
 
@@ -70,7 +70,9 @@ def test_codes_and_slugs_are_unique_and_well_formed() -> None:
 def test_every_code_has_its_place_on_the_page_of_diagnostics() -> None:
     page = (ROOT / "docs" / "diagnostics.md").read_text("utf-8")
     missing = [
-        code for code, entry in CATALOGUE.items() if f'<a id="{code.lower()}"></a>{code} | {entry.slug}' not in page
+        code
+        for code, entry in CATALOGUE.items()
+        if f'<a id="{code.lower()}"></a>\n\n### {code} {entry.slug}\n\n' not in page
     ]
     assert missing == []
 

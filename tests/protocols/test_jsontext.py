@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.protocols.jsontext.parse import MAX_ERRORS, parse_json
+from tamis.protocols.jsontext.parse import MAX_ERRORS, MAX_JSON_DEPTH, parse_json
 from tests.growth import growth
 
 _FRAGMENTS = ["{", "}", "[", "]", ",", ":", '"a"', '"b\\n"', "1", "-1.5e3", "true", "null", " ", "\n", '"', "\\"]
@@ -234,3 +234,25 @@ def test_half_a_surrogate_pair_has_a_fix_that_can_be_sent(text: str) -> None:
     for diag in parse_json(text).diagnostics:
         for edit in diag.fix.edits if diag.fix is not None else ():
             msgspec.json.encode(edit.new_text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":' * MAX_JSON_DEPTH + "1" + "}" * MAX_JSON_DEPTH,
+        "[" * MAX_JSON_DEPTH + "]" * MAX_JSON_DEPTH,
+        "[" * MAX_JSON_DEPTH + "1" + ",]" * MAX_JSON_DEPTH,
+        '{"a":[' * (MAX_JSON_DEPTH // 2) + "]}" * (MAX_JSON_DEPTH // 2),
+    ],
+)
+def test_the_deepest_nest_that_is_allowed_is_read_to_its_end(text: str) -> None:
+    tree = parse_json(text)
+    assert tree.ok and tree.root is not None and tree.root.closed and tree.root.end == len(text)
+
+
+def test_a_comma_missing_behind_an_empty_container_is_put_behind_it() -> None:
+    text = '{a: [] "b": 1}'
+    (missing,) = [diag for diag in parse_json(text).diagnostics if "','" in str(diag.args["reason"])]
+    assert missing.fix is not None
+    (edit,) = missing.fix.edits
+    assert text[: edit.start] + edit.new_text + text[edit.end :] == '{a: [], "b": 1}'

@@ -1,4 +1,8 @@
-"""``textDocument/codeAction``: quick fixes of the findings in a range, and one action that applies every safe fix."""
+"""``textDocument/codeAction``: quick fixes of the findings in a range, refactorings, and one action that applies every safe fix.
+
+What an action does to other files needs their texts: they are read by the workspace. Actions that a client cannot carry out
+(it cannot create files) are not offered.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,27 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from tamis.server.analysis.actions import fix_all, quick_fixes
+from tamis.server.analysis.diagnostics import diagnose
+from tamis.server.analysis.lenses import EXPLAIN
+from tamis.server.analysis.lints.ignore import ignoring
+from tamis.server.analysis.refactorings import Refactoring, refactorings
 from tamis.server.lsp import convert
-from tamis.server.lsp.diagnostics import to_lsp
+from tamis.server.lsp.diagnostics import speaks, to_lsp
+from tamis.server.lsp.features import code_lens
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer
 
+    from tamis.protocols.positions import Span
+    from tamis.server.analysis.snapshot import Snapshot
+    from tamis.server.lsp.documents import Document
     from tamis.server.lsp.session import Session
 
 FIX_ALL = "source.fixAll.tamis"
+IGNORE = "quickfix.tamis.ignore"
+"""Comments that silence a finding; a kind of their own, so that editors can leave them out."""
+MAX_NOTES = 12
+_QUICK_FIX = types.CodeActionKind.QuickFix.value
 
 
 def register(server: LanguageServer, session: Session) -> None:
@@ -24,13 +40,14 @@ def register(server: LanguageServer, session: Session) -> None:
 
     def code_action(params: types.CodeActionParams) -> list[types.CodeAction | types.Command]:
         document = session.documents.get(params.text_document.uri)
-        if document is None or document.kind == "other":
+        if document is None or not speaks(document):
             return []
         versioned = session.can("workspace.workspaceEdit.documentChanges")
         snapshot = session.workspace.snapshot(document, wait=0.5)
         wanted = params.context.only
+        span = convert.to_span(document, params.range)
         actions: list[types.CodeAction | types.Command] = []
-        if _wanted(types.CodeActionKind.QuickFix.value, wanted):
+        if _wanted(_QUICK_FIX, wanted):
             actions += [
                 convert.to_quick_fix(
                     document,
@@ -39,8 +56,16 @@ def register(server: LanguageServer, session: Session) -> None:
                     versioned=versioned,
                     preferred=action.fix.applicability == "safe",
                 )
-                for action in quick_fixes(snapshot, convert.to_span(document, params.range))
+                for action in quick_fixes(snapshot, span)
             ]
+        if document.kind == "other":
+            return actions
+        if _wanted(IGNORE, wanted):
+            actions += _ignoring(document, snapshot, span, versioned=versioned)
+        actions += _refactorings(session, document, snapshot, span, wanted)
+        actions += [
+            item for item in code_lens.actions(session, document, snapshot, span) if _wanted(str(item.kind), wanted)
+        ]
         if wanted and _wanted(FIX_ALL, wanted):
             edits = fix_all(snapshot)
             if edits:
@@ -49,6 +74,72 @@ def register(server: LanguageServer, session: Session) -> None:
         return actions
 
     server.feature(types.TEXT_DOCUMENT_CODE_ACTION)(code_action)
+
+
+def _ignoring(
+    document: Document, snapshot: Snapshot, span: Span, *, versioned: bool
+) -> list[types.CodeAction | types.Command]:
+    return [
+        types.CodeAction(
+            title=fix.title,
+            kind=IGNORE,
+            diagnostics=[convert.to_diagnostic(to_lsp(finding, document, snapshot))],
+            edit=convert.to_workspace_edit(document, fix.edits, versioned=versioned),
+        )
+        for finding, fix in ignoring(snapshot, span)
+    ]
+
+
+def _refactorings(
+    session: Session,
+    document: Document,
+    snapshot: Snapshot,
+    span: Span,
+    wanted: Sequence[types.CodeActionKind | str] | None,
+) -> list[types.CodeAction]:
+    found = refactorings(snapshot, span)
+    made: list[types.CodeAction] = []
+    for item in found:
+        # Whole-document source actions come only when they are asked for: on every light bulb they would be noise.
+        if not _wanted(item.kind, wanted) or (item.kind.startswith("source.") and not wanted):
+            continue
+        if item.disabled and not session.can("textDocument.codeAction.disabledSupport"):
+            continue
+        edit = None if item.disabled else convert.to_changes(session, document, snapshot, item)
+        if edit is None and not item.disabled:
+            continue
+        made.append(
+            types.CodeAction(
+                title=item.title,
+                kind=item.kind,
+                diagnostics=_mended(document, snapshot, item, span) or None,
+                is_preferred=item.preferred or None,
+                disabled=types.CodeActionDisabled(item.disabled) if item.disabled else None,
+                edit=edit,
+                command=_said(item) if edit is not None else None,
+            )
+        )
+    return made
+
+
+def _said(item: Refactoring) -> types.Command | None:
+    """What was assumed or left out, which the client says after the edit."""
+    if not item.notes:
+        return None
+    more = [f"… and {len(item.notes) - MAX_NOTES} more"] if len(item.notes) > MAX_NOTES else []
+    reason = "\n".join([f"{item.title}:", *item.notes[:MAX_NOTES], *more])
+    return types.Command("What was assumed", command=EXPLAIN, arguments=[{"reason": reason}])
+
+
+def _mended(document: Document, snapshot: Snapshot, item: Refactoring, span: Span) -> list[types.Diagnostic]:
+    """The findings of the action's code that the selection touches."""
+    if not item.code:
+        return []
+    return [
+        convert.to_diagnostic(to_lsp(finding, document, snapshot))
+        for finding in diagnose(snapshot)
+        if finding.code == item.code and finding.span[0] <= span[1] and span[0] <= finding.span[1]
+    ]
 
 
 def _wanted(kind: str, only: Sequence[types.CodeActionKind | str] | None) -> bool:

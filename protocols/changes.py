@@ -1,0 +1,148 @@
+"""The few edits that make one text of another, so that an editor keeps its cursors, marks and folds. Must not know what the texts mean."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from tamis.protocols.model import Edit
+
+MAX_COMPARED_LINES = 20_000
+"""Longer stretches are replaced between the first and the last difference."""
+
+_BLANK = re.compile(r"[ \t\r\n]*")
+_BLACK = re.compile(r"[^ \t\r\n]+")
+
+
+def layout_edits(before: str, after: str) -> list[Edit] | None:
+    """The edits between two texts that differ only in blanks and in commas; None when they differ in more."""
+    edits: list[Edit] = []
+    i = j = 0
+    while i < len(before) or j < len(after):
+        left, right = _BLANK.match(before, i), _BLANK.match(after, j)
+        left_end, right_end = left.end() if left else i, right.end() if right else j
+        if before[i:left_end] != after[j:right_end]:
+            edits.append(Edit(i, left_end, after[j:right_end]))
+        i, j = left_end, right_end
+        one, other = _BLACK.match(before, i), _BLACK.match(after, j)
+        length = min(len(one[0]) if one else 0, len(other[0]) if other else 0)
+        if length and before.startswith(after[j : j + length], i):
+            i, j = i + length, j + length
+            continue
+        while i < len(before) and j < len(after) and before[i] == after[j] and before[i] not in " \t\r\n":
+            i, j = i + 1, j + 1
+        if i == len(before) and j == len(after):
+            break
+        if before[i : i + 1] in (" ", "\t", "\r", "\n") or after[j : j + 1] in (" ", "\t", "\r", "\n"):
+            continue
+        if before[i : i + 1] == "," and after[j : j + 1] != ",":
+            edits.append(Edit(i, i + 1, ""))
+            i += 1
+        elif after[j : j + 1] == ",":
+            edits.append(Edit(i, i, ","))
+            j += 1
+        else:
+            return None
+    return joined(before, edits)
+
+
+def line_edits(before: str, after: str) -> list[Edit]:
+    """The edits between two texts, found line by line and cut to what differs in them."""
+    if before == after:
+        return []
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    head = _common(old, new)
+    tail = _common(old[head:][::-1], new[head:][::-1])
+    start = sum(map(len, old[:head]))
+    middle, wanted = old[head : len(old) - tail], new[head : len(new) - tail]
+    if max(len(middle), len(wanted)) > MAX_COMPARED_LINES:
+        return joined(before, [Edit(start, start + sum(map(len, middle)), "".join(wanted))])
+    from difflib import SequenceMatcher
+
+    places = [start]
+    for line in middle:
+        places.append(places[-1] + len(line))
+    edits: list[Edit] = []
+    for kind, i, i_end, j, j_end in SequenceMatcher(None, middle, wanted, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        if i_end - i == j_end - j:
+            edits += [Edit(places[i + k], places[i + k + 1], wanted[j + k]) for k in range(i_end - i)]
+        else:
+            edits.append(Edit(places[i], places[i_end], "".join(wanted[j:j_end])))
+    return joined(before, edits)
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    count = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        count += 1
+    return count
+
+
+def joined(text: str, edits: Sequence[Edit]) -> list[Edit]:
+    """Edits in order without what they leave as it is; those that touch are one."""
+    found: list[Edit] = []
+    for one in edits:
+        edit = shrunk(text, one)
+        if edit is None:
+            continue
+        last = found[-1] if found else None
+        if last is not None and last.end == edit.start:
+            found[-1] = Edit(last.start, edit.end, last.new_text + edit.new_text)
+        else:
+            found.append(edit)
+    return found
+
+
+def shrunk(text: str, edit: Edit) -> Edit | None:
+    """An edit without the beginning and end that it does not change; None when it changes nothing."""
+    old, new = text[edit.start : edit.end], edit.new_text
+    if old == new:
+        return None
+    room = min(len(old), len(new))
+    head = 0
+    while head < room and old[head] == new[head]:
+        head += 1
+    # A line end of two characters is never cut in two.
+    if head and old[head - 1] == "\r" and (old[head : head + 1] == "\n" or new[head : head + 1] == "\n"):
+        head -= 1
+    room -= head
+    tail = 0
+    while tail < room and old[len(old) - tail - 1] == new[len(new) - tail - 1]:
+        tail += 1
+    if (
+        tail
+        and old[len(old) - tail] == "\n"
+        and ("\r" in (old[len(old) - tail - 1 : len(old) - tail], new[len(new) - tail - 1 : len(new) - tail]))
+    ):
+        tail -= 1
+    return Edit(edit.start + head, edit.end - tail, new[head : len(new) - tail])
+
+
+def applied(text: str, edits: Sequence[Edit]) -> str:
+    """The text after edits that are sorted and disjoint."""
+    out: list[str] = []
+    at = 0
+    for edit in edits:
+        out += (text[at : edit.start], edit.new_text)
+        at = edit.end
+    return "".join([*out, text[at:]])
+
+
+def are_in_order(edits: Sequence[Edit]) -> bool:
+    """Whether edits are sorted and disjoint."""
+    return all(one.end <= other.start for one, other in pairwise(edits))
+
+
+def with_crlf(text: str, edits: Sequence[Edit]) -> Iterator[Edit]:
+    """Edits of a text with plain line feeds, as edits of the same text with CRLF at every line."""
+    feeds = [match.start() for match in re.finditer("\n", text)]
+    for edit in edits:
+        start = edit.start + bisect_right(feeds, edit.start - 1)
+        end = edit.end + bisect_right(feeds, edit.end - 1)
+        yield Edit(start, end, edit.new_text.replace("\n", "\r\n"))

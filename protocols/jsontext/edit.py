@@ -1,0 +1,142 @@
+"""The next version of a JSON tree after an edit of its text.
+
+Read anew are, of the innermost container around the edit, the children that the edit touches, if the reader then stands where it
+stood before in front of the child behind them: from there on everything is as it was. If not, more children, then the container
+around it; at last the whole text, in which containers that the edit did not touch are passed over. The result is what reading
+the whole text gives, findings and all. Must not know what the JSON means.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+from tamis.protocols.jsontext.green import Branch, NodeKind, empty
+from tamis.protocols.jsontext.parse import Known, Reader
+from tamis.protocols.jsontext.splice import Part, Step, spliced
+from tamis.protocols.jsontext.tree import Before, Change, JsonTree, Reading
+
+
+def edited(tree: JsonTree, edit: Change) -> JsonTree:
+    """The tree of the text after an edit of it."""
+    start, end, reading = edit.start, edit.end, tree.reading
+    length = len(tree.text)
+    # A stray quote in a long line, or a stray closer, can end the reading early. When it is gone, what stood behind is known from before.
+    before = tree.before
+    if before is None:
+        before = Before(reading, start, length - end, length)
+    else:
+        before = Before(before.reading, min(before.head, start), min(before.tail, length - end), before.length)
+    spine = _spine(reading.document, start, end)
+    depth = len(spine) - 1
+    tries = 0
+    found = None
+    while depth > 0 and found is None:
+        found = _at_level(reading, spine, depth, edit)
+        # Further out in growing steps: in a deep nest every level would be read for each one above it.
+        depth -= 1 << max(tries - 1, 0)
+        tries += 1
+    if found is None:
+        length = len(edit.text)
+        head = min(before.head, length)
+        tail = min(before.tail, length - head, before.length - head)
+        whole = Change(edit.text, head, before.length - tail, length - before.length)
+        found = Reader(edit.text, reading.lenient, _known(before.reading, whole)).read()
+    return JsonTree(edit.text, found, None if _is_whole(found) else before)
+
+
+def _is_whole(reading: Reading) -> bool:
+    """Whether the text was read to its end: no cap stopped it, and the value has no text behind it."""
+    document = reading.document
+    inside = sum(value.errors for value in document.values if isinstance(value, Branch))
+    return not reading.stopped and document.errors == inside
+
+
+def _spine(document: Branch, start: int, end: int) -> list[Step]:
+    """The branches that the edit lies in, from the document on: it touches neither their openers nor their ends."""
+    steps = [Step(document, 0, 0)]
+    while True:
+        branch, at = steps[-1].branch, steps[-1].start
+        index = bisect_right(branch.starts, start - at) - 1
+        value = branch.values[index] if index >= 0 else None
+        if not isinstance(value, Branch):
+            return steps
+        first = at + branch.value_start(index)
+        if not (first < start and end < first + value.length):
+            return steps
+        steps.append(Step(value, first, index))
+
+
+def _at_level(reading: Reading, spine: list[Step], depth: int, edit: Change) -> Reading | None:
+    """The reading with some children of one branch read anew, or None if that is not enough."""
+    step = spine[depth]
+    branch, at = step.branch, step.start
+    starts = branch.starts
+    own = branch.own
+    noted = {diag.span[0] + shift - branch.origin for shift, diag in own.notes} if own is not None else ()
+    low = bisect_left(starts, edit.start - at) - 1
+    # A finding at the very start of a child may be of the time before it.
+    while low > 0 and (starts[low] in noted or _looked_on(branch, low)):
+        low -= 1
+    low = max(low, 0)
+    begin = at + (starts[low] if low else 1)
+    high = bisect_left(starts, edit.end - at)
+    known: dict[int, Known] = {}
+    for i, inner in enumerate(spine[depth + 1 :], depth + 1):
+        _keep(known, inner, (0, len(inner.branch.starts)), edit, begin, reading.deepest - i)
+    _keep(known, step, (low, min(high, len(starts))), edit, begin, reading.deepest - depth)
+    for _ in range(2):
+        while high < len(starts) and starts[high] in noted:
+            high += 1
+        closes = high >= len(starts)
+        if closes and not branch.closed:
+            return None
+        stop = edit.delta + at + (branch.length if closes else starts[high])
+        reader = Reader(edit.text[begin:stop], reading.lenient, known)
+        part = empty(branch.kind, at - begin)
+        around: frozenset[NodeKind] = frozenset(one.branch.kind for one in spine[1 : depth + 1])
+        if reader.read_part(part, around, depth - 1, closes=closes):
+            deepest = max(reading.deepest, reader.deepest + depth - 1)
+            return spliced(reading, spine[: depth + 1], Part(part, low, high, begin), edit, deepest)
+        if closes:
+            return None
+        # A fault may reach into the next child.
+        _keep(known, step, (high, high + 1), edit, begin, reading.deepest - depth)
+        high += 1
+    return None
+
+
+def _looked_on(branch: Branch, index: int) -> bool:
+    """Whether a name without a colon stands right before a child: what it is was decided by looking at what follows."""
+    shapes = branch.shapes[max(index - 2, 0) : index]
+    return any(shape[1] < 0 for shape in shapes if not isinstance(shape, int))
+
+
+def _keep(known: dict[int, Known], step: Step, window: tuple[int, int], edit: Change, begin: int, height: int) -> None:
+    """Notes which children of a branch are as they were, by their places in the new text from ``begin`` on."""
+    branch = step.branch
+    for index in range(*window):
+        value = branch.values[index]
+        # A container with errors may owe them to what is around it; one too deep to be read is only its opener.
+        if isinstance(value, Branch) and value.closed and not value.errors and value.length > 1:
+            first = step.start + branch.value_start(index)
+            if first >= edit.end:
+                known[first + edit.delta - begin] = (value, height)
+            elif first + value.length <= edit.start:
+                known[first - begin] = (value, height)
+
+
+def _known(reading: Reading, edit: Change) -> dict[int, Known]:
+    """The largest containers without errors that the edit does not touch."""
+    known: dict[int, Known] = {}
+    stack = [(Step(reading.document, 0, 0), 0)]
+    while stack:
+        step, depth = stack.pop()
+        branch = step.branch
+        _keep(known, step, (0, len(branch.values)), edit, 0, reading.deepest - depth)
+        for index, value in enumerate(branch.values):
+            if isinstance(value, Branch) and value.starts:
+                first = step.start + branch.value_start(index)
+                inside = first < edit.end and edit.start < first + value.length
+                if inside or value.errors or not value.closed:
+                    stack.append((Step(value, first, index), depth + 1))
+    return known

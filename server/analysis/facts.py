@@ -1,0 +1,280 @@
+"""What one file of a workspace says about tools: the names that it declares, the names that it uses, the script that it runs.
+
+Facts of a file come from its text alone, so they hold until it changes. Which tool a name means is the index's matter
+(``index.py``). Must not know other files, the disk or LSP.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Literal
+
+import msgspec
+
+from tamis.protocols.jsontext.parse import parse_json
+from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member
+from tamis.protocols.manifest.workflow import PREFIX
+from tamis.protocols.model import Call, Document, ReadOptions
+from tamis.protocols.plugins import BUILT_IN, find_protocol
+from tamis.protocols.positions import Span
+from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Protocol, kind_of
+
+Role = Literal["declaration", "alias", "call", "profile", "dependency"]
+Kind = Literal["manifest", "profile", "workflow", "text", "other"]
+
+_INTERFACE = ('"interfaceInputs"', '"interfaceOutputs"')
+_SUFFIXES: dict[str, Protocol] = {".tam": "tam", ".vcp": "vcp", ".action": "action"}
+
+
+class Use(msgspec.Struct, frozen=True, gc=False):
+    """One place where a name stands.
+
+    ``span`` covers the name as it is written, without quotes or tags; ``close`` the same name in an ACTION closing tag.
+    ``aside``: it stands in an example or in reasoning, where nothing runs (rulings 5 and 7).
+    """
+
+    name: str
+    span: Span
+    role: Role
+    close: Span | None = None
+    protocol: str = ""
+    tag: bool = False
+    """The name is an ACTION tag, opening and closing."""
+    aside: bool = False
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """The tool that a manifest or workflow declares, as far as it can be read; a broken manifest declares what it says."""
+
+    tool_id: str
+    span: Span
+    display_name: str = ""
+    display_span: Span = (0, 0)
+    version: str = ""
+    aliases: tuple[str, ...] = ()
+    """Other names that calls may use, the VCP command last (A16, V18)."""
+    method_name: str = ""
+    """Of a service method: VCP reaches it as ``toolId_methodName`` (ruling 30)."""
+    script_path: str = ""
+    script_span: Span = (0, 0)
+    entry_point: str = ""
+    kind: Literal["tool", "workflow"] = "tool"
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """All that a file says."""
+
+    kind: Kind
+    declared: Declared | None = None
+    uses: tuple[Use, ...] = ()
+
+
+NOTHING = Facts("other")
+
+
+def kind_in_index(path: str) -> Kind:
+    """What a file is for the index, by its name; other JSON files may be workflows, which their text tells."""
+    kind = kind_of(path, "")
+    if kind in ("manifest", "profile", "text"):
+        return kind
+    return "workflow" if kind == "other" and path.endswith((".json", ".jsonc")) else "other"
+
+
+def protocol_of(path: str) -> Protocol:
+    """The protocol that a file's name promises, else ``auto``."""
+    for suffix, name in _SUFFIXES.items():
+        if path.endswith(suffix):
+            return name
+    return "auto"
+
+
+def may_matter(path: str, text: str, also: tuple[str, ...] = ()) -> bool:
+    """Whether a text can hold facts at all: one search, so that a folder of prose costs nothing."""
+    kind = kind_in_index(path)
+    if len(text) > MAX_ANALYSED_CHARS or kind == "other":
+        return False
+    if kind == "workflow":
+        return any(word in text for word in _INTERFACE)
+    if kind != "text":
+        return True
+    head = text[:64].lstrip("\ufeff \t\r\n")
+    if head[:1] in ("{", "[", "`", "~", "") and text:
+        return True
+    return _has_opener(text, also)
+
+
+_CANDIDATE = re.compile(r"[<＜《](?=[^\w]{0,12}+(?i:ac|t|r))")
+"""Where an opening marker of a built-in protocol can begin; cheap to look for."""
+
+
+def _has_opener(text: str, also: tuple[str, ...]) -> bool:
+    if "<" in text or "＜" in text or "《" in text:
+        opener = _openers(BUILT_IN)
+        for match in _CANDIDATE.finditer(text):
+            if opener.match(text, match.start()) is not None:
+                return True
+    return bool(also) and _openers(also).search(text) is not None
+
+
+@cache
+def _openers(names: tuple[str, ...]) -> re.Pattern[str]:
+    found = [find_protocol(name) for name in names]
+    parts = [f"(?:{protocol.opener.pattern})" for protocol in found if protocol is not None]
+    return re.compile("|".join(parts) or r"(?!)")
+
+
+def facts_of(path: str, text: str, also: tuple[str, ...] = ()) -> Facts:
+    """The facts of a file. Never raises."""
+    kind = kind_in_index(path)
+    if kind == "manifest":
+        return _of_manifest(text)
+    if kind == "profile":
+        return _of_profile(text)
+    if kind == "workflow":
+        return _of_workflow(path, text)
+    return _of_text(path, text, also) if kind == "text" else NOTHING
+
+
+def inner(text: str, start: int, end: int) -> Span:
+    """A JSON string's place without its quotes; a string that is not closed has only the first."""
+    if end - start >= 2 and text[start] in "\"'" and text[end - 1] == text[start]:
+        return start + 1, end - 1
+    return (start + 1, end) if text[start : start + 1] in ("'", '"') else (start, end)
+
+
+def string_at(tree: JsonTree, *path: str) -> tuple[str, Span]:
+    """A text of a JSON file with its place inside the quotes; empty where there is none."""
+    node = tree.root.at(path) if tree.root is not None else None
+    if node is None or node.kind != "string" or not isinstance(node.value, str):
+        return "", (0, 0)
+    return node.value, inner(tree.text, node.start, node.end)
+
+
+# Manifests
+
+
+def _of_manifest(text: str) -> Facts:
+    tree = parse_json(text)
+    root = tree.root
+    if root is None or root.kind != "object":
+        return Facts("manifest")
+    tool_id, span = string_at(tree, "toolId")
+    display_name, display_span = string_at(tree, "displayName")
+    script_path, script_span = string_at(tree, "handler", "scriptPath")
+    uses: list[Use] = []
+    if tool_id:
+        uses.append(Use(tool_id, span, "declaration"))
+    names = list(_texts(tree, root.get("aliases")))
+    command, where = string_at(tree, "protocolConfig", "vcpCommand")
+    if command:
+        names.append((command, where))
+    uses += [Use(name, place, "alias") for name, place in names]
+    uses += [Use(key, place, "dependency") for key, place in _keys(tree, root.get("dependencies"))]
+    declared = Declared(
+        tool_id,
+        span,
+        display_name,
+        display_span,
+        string_at(tree, "version")[0],
+        tuple(name for name, _ in names),
+        string_at(tree, "handler", "methodName")[0],
+        script_path,
+        script_span,
+        string_at(tree, "handler", "entryPoint")[0],
+    )
+    return Facts("manifest", declared if tool_id or script_path else None, tuple(uses))
+
+
+def _texts(tree: JsonTree, node: JsonNode | None) -> Iterator[tuple[str, Span]]:
+    for item in node.items if node is not None and node.kind == "array" else ():
+        if item.kind == "string" and isinstance(item.value, str) and item.value:
+            yield item.value, inner(tree.text, item.start, item.end)
+
+
+def _keys(tree: JsonTree, node: JsonNode | None) -> Iterator[tuple[str, Span]]:
+    members: list[Member] = node.members if node is not None and node.kind == "object" else []
+    for member in members:
+        if member.key:
+            yield member.key, inner(tree.text, member.key_start, member.key_end)
+
+
+# Profiles and workflows
+
+
+def _of_profile(text: str) -> Facts:
+    tree = parse_json(text)
+    root = tree.root
+    if root is None or root.kind != "object":
+        return Facts("profile")
+    uses = [Use(name, place, "profile") for name, place in _texts(tree, root.get("tool_ids_inventory"))]
+    config = root.get("toolCallConfig")
+    toggles = config.get("toolToggles") if config is not None and config.kind == "object" else None
+    uses += [Use(name, place, "profile") for name, place in _keys(tree, toggles)]
+    return Facts("profile", uses=tuple(uses))
+
+
+def workflow_id(path: str) -> str:
+    """The tool id of a workflow file: its name without extension behind the prefix (W02)."""
+    name = path.rsplit("/", 1)[-1]
+    return PREFIX + name.rsplit(".", 1)[0]
+
+
+def _of_workflow(path: str, text: str) -> Facts:
+    tree = parse_json(text)
+    root = tree.root
+    if root is None or root.kind != "object":
+        return NOTHING
+    if root.get("interfaceInputs") is None and root.get("interfaceOutputs") is None:
+        return NOTHING
+    name, place = string_at(tree, "name")
+    tool_id = workflow_id(path)
+    at = (root.start, root.start)
+    declared = Declared(tool_id, at, name, place, kind="workflow")
+    return Facts("workflow", declared, (Use(tool_id, at, "declaration"),))
+
+
+# Calls
+
+
+def _of_text(path: str, text: str, also: tuple[str, ...]) -> Facts:
+    from tamis.protocols.reader import read_text
+
+    # A second ACTION block is not run, and names its tools all the same (ruling 14).
+    return facts_of_reading(read_text(text, protocol_of(path), ReadOptions(allow_multiple_blocks=True, also=also)))
+
+
+def facts_of_reading(document: Document) -> Facts:
+    """The facts of a text that was read already."""
+    uses: dict[Span, Use] = {}
+    for block in document.blocks:
+        for call in block.calls:
+            # The commands of a VCP batch share one name.
+            if call.tool_id and call.tool_span not in uses:
+                uses[call.tool_span] = use_of(call, document.text, aside=block.aside)
+    return Facts("text", uses=tuple(uses.values()))
+
+
+def use_of(call: Call, text: str, *, aside: bool = False) -> Use:
+    """The place of a call's tool name, with its closing tag where it is one."""
+    start, end = call.tool_span
+    tag = (
+        call.protocol == "action"
+        and text[call.span[0] : start].strip(" \t\r\n`'\"") in ("<", "＜")
+        and call.shape == "tag"
+    )
+    close = _closing(text, call) if tag else None
+    return Use(call.tool_id, (start, end), "call", close, call.protocol, tag, aside)
+
+
+def _closing(text: str, call: Call) -> Span | None:
+    """The name in the closing tag that ends a call; None for an element that is empty or not closed."""
+    end = call.span[1]
+    at = text.rfind("</", call.tool_span[1], end)
+    if at < 0 or not text.endswith(">", at, end):
+        return None
+    name = text[at + 2 : end - 1]
+    start = at + 2 + len(name) - len(name.lstrip())
+    found = (start, start + len(name.strip()))
+    return found if name.strip() and "<" not in name else None

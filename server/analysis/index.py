@@ -1,0 +1,331 @@
+"""The workspace index: which file names which tool, where. Filled with texts, asked by editors' questions across files.
+
+Pure: whoever feeds it reads the files (``update``, ``remove``). Facts are kept by file and made when something is asked, so an edit costs
+one look at the text; names are resolved as running resolves them: an id, then an alias or VCP command, then ``id@version``, for VCP
+``toolId_methodName`` with the longest id (ruling 30), never a neighbour (ruling 3). Safe to use from several threads. Must not know LSP.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from tamis.protocols.model import Document
+from tamis.protocols.positions import Span
+from tamis.server.analysis.facts import (
+    Declared,
+    Facts,
+    Kind,
+    Role,
+    Use,
+    facts_of,
+    facts_of_reading,
+    kind_in_index,
+    may_matter,
+)
+
+__all__ = ["DeclaredTool", "Occurrence", "Role", "WorkspaceIndex"]
+
+
+class Occurrence(msgspec.Struct, frozen=True, gc=False):
+    """One place that names a tool. ``span`` covers the name alone: of ``id@1.2`` the id, of ``id_method`` the id.
+
+    ``name`` is what the span stands for: the id, or the alias that was used.
+    """
+
+    path: str
+    span: Span
+    role: Role
+    name: str
+    use: Use
+    """The whole place as it is written."""
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Every place of the name that must stay equal: of an ACTION element both of its tags."""
+        return (self.span,) if self.use.close is None else (self.span, self.use.close)
+
+
+class DeclaredTool(msgspec.Struct, frozen=True):
+    """A tool that a file declares, and the file."""
+
+    path: str
+    declared: Declared
+
+    @property
+    def tool_id(self) -> str:
+        """Its id."""
+        return self.declared.tool_id
+
+
+class _File:
+    """A file's text and, once they were asked for, its facts."""
+
+    __slots__ = ("_also", "_facts", "path", "text")
+
+    def __init__(self, path: str, text: str, also: tuple[str, ...]) -> None:
+        self.path = path
+        self.text = text
+        self._also = also
+        self._facts: Facts | None = None
+
+    @property
+    def facts(self) -> Facts:
+        if self._facts is None:
+            self._facts = facts_of(self.path, self.text, self._also)
+        return self._facts
+
+    def take(self, facts: Facts) -> None:
+        if self._facts is None:
+            self._facts = facts
+
+
+class WorkspaceIndex:
+    """Files by path, uses by name, declarations by id. ``also`` are the protocols that are read besides the built-in ones."""
+
+    def __init__(self, also: Iterable[str] = ()) -> None:
+        self._lock = threading.RLock()
+        self._also = tuple(also)
+        self._files: dict[str, _File] = {}
+        self._waiting: set[str] = set()
+        self._taken: dict[str, Facts] = {}
+        self._uses: dict[str, dict[str, list[Use]]] = {}
+        self._declared: dict[str, dict[str, Declared]] = {}
+        self._owners: dict[str, dict[str, str]] = {}
+        """Aliases and VCP commands: name to path to tool id."""
+        self._methods: dict[str, dict[str, str]] = {}
+        """``toolId_methodName`` to path to tool id."""
+        self.generation = 0
+        """Changes with every change of a file that matters."""
+
+    # Feeding
+
+    def update(self, path: str, text: str) -> None:
+        """Takes a file's present text; the kind of file comes from its name. Cheap: facts are made when they are asked for."""
+        with self._lock:
+            known = self._files.get(path)
+        if known is not None and (known.text is text or known.text == text):
+            return
+        matters = may_matter(path, text, self._also)
+        with self._lock:
+            if not matters:
+                if path in self._files:
+                    self.remove(path)
+                return
+            self._files[path] = _File(path, text, self._also)
+            self._waiting.add(path)
+            self.generation += 1
+
+    def take_reading(self, path: str, document: Document) -> None:
+        """A text of the index was read elsewhere: it need not be read again."""
+        with self._lock:
+            file = self._files.get(path)
+        if file is not None and path in self._waiting and file.text == document.text:
+            file.take(facts_of_reading(document))
+
+    def remove(self, path: str) -> None:
+        """Forgets a file; unknown ones are fine."""
+        with self._lock:
+            if self._files.pop(path, None) is None:
+                return
+            self._waiting.discard(path)
+            self._drop(path)
+            self.generation += 1
+
+    def remove_folder(self, folder: str) -> None:
+        """Forgets every file below a folder."""
+        top = folder.rstrip("/") + "/"
+        with self._lock:
+            for path in [path for path in self._files if path.startswith(top)]:
+                self.remove(path)
+
+    def read_also(self, also: Iterable[str]) -> None:
+        """Other protocols to read from now on; texts are read again."""
+        with self._lock:
+            if tuple(also) == self._also:
+                return
+            self._also = tuple(also)
+            for path, file in list(self._files.items()):
+                self._files[path] = _File(path, file.text, self._also)
+                self._waiting.add(path)
+            self.generation += 1
+
+    def settle(self) -> None:
+        """Makes the facts of everything that waits; asking does it too, so this only chooses the moment."""
+        with self._lock:
+            files = [self._files[path] for path in self._waiting]
+        # Reading takes its time: nobody who feeds an edit waits for it.
+        facts = [(file, file.facts) for file in files]
+        with self._lock:
+            for file, found in facts:
+                if self._files.get(file.path) is file:
+                    self._waiting.discard(file.path)
+                    self._drop(file.path)
+                    self._take(file.path, found)
+
+    def _take(self, path: str, facts: Facts) -> None:
+        self._taken[path] = facts
+        for use in facts.uses:
+            for key in _keys(use.name):
+                self._uses.setdefault(key, {}).setdefault(path, []).append(use)
+        declared = facts.declared
+        if declared is None or not declared.tool_id:
+            return
+        self._declared.setdefault(declared.tool_id, {})[path] = declared
+        for alias in declared.aliases:
+            self._owners.setdefault(alias, {})[path] = declared.tool_id
+        if declared.method_name:
+            self._methods.setdefault(f"{declared.tool_id}_{declared.method_name}", {})[path] = declared.tool_id
+
+    def _drop(self, path: str) -> None:
+        facts = self._taken.pop(path, None)
+        if facts is None:
+            return
+        for use in facts.uses:
+            for key in _keys(use.name):
+                _forget(self._uses, key, path)
+        declared = facts.declared
+        if declared is not None:
+            _forget(self._declared, declared.tool_id, path)
+            for alias in declared.aliases:
+                _forget(self._owners, alias, path)
+            _forget(self._methods, f"{declared.tool_id}_{declared.method_name}", path)
+
+    # Asking
+
+    def files(self) -> list[str]:
+        """Every file that matters, sorted."""
+        with self._lock:
+            return sorted(self._files)
+
+    def text(self, path: str) -> str:
+        """The text of a file; empty for one that is not known or says nothing about tools."""
+        with self._lock:
+            file = self._files.get(path)
+        return "" if file is None else file.text
+
+    def knows(self, path: str) -> bool:
+        """Whether a file says anything about tools."""
+        with self._lock:
+            return path in self._files
+
+    def kind(self, path: str) -> Kind:
+        """What a file is, by its name."""
+        return kind_in_index(path)
+
+    def facts(self, path: str) -> Facts | None:
+        """What a file says, or None for one that is not known."""
+        with self._lock:
+            file = self._files.get(path)
+        return None if file is None else file.facts
+
+    def times_used(self) -> dict[str, int]:
+        """How many calls use each name, as of the last time that anything was settled: never waits for the reading of a text."""
+        with self._lock:
+            return {
+                name: count
+                for name, files in self._uses.items()
+                if (count := sum(use.role == "call" for uses in files.values() for use in uses))
+            }
+
+    def tools(self) -> list[DeclaredTool]:
+        """Every declaration, by id and then path; two files may declare one id."""
+        self.settle()
+        with self._lock:
+            return [
+                DeclaredTool(path, declared)
+                for tool_id in sorted(self._declared)
+                for path, declared in sorted(self._declared[tool_id].items())
+            ]
+
+    def declarations(self, tool_id: str) -> list[DeclaredTool]:
+        """The files that declare an id, by path."""
+        self.settle()
+        with self._lock:
+            return [DeclaredTool(path, declared) for path, declared in sorted(self._declared.get(tool_id, {}).items())]
+
+    def resolve(self, name: str, protocol: str = "") -> str | None:
+        """The id that a name means, or None: exact names and pinned versions only. ``protocol`` ``vcp`` also takes ``toolId_methodName``."""
+        self.settle()
+        with self._lock:
+            found = self._exact(name)
+            if found is None and "@" in name:
+                found = self._exact(name.rpartition("@")[0])
+            if found is None and protocol == "vcp" and name in self._methods:
+                found = max(self._methods[name].values(), key=len)
+            return found
+
+    def _exact(self, name: str) -> str | None:
+        if name in self._declared:
+            return name
+        owners = self._owners.get(name)
+        return min(owners.values()) if owners else None
+
+    def names(self, tool_id: str) -> list[str]:
+        """Every exact name that means a tool, its id first, also when nothing declares it."""
+        self.settle()
+        with self._lock:
+            aliases = {alias for declared in self._declared.get(tool_id, {}).values() for alias in declared.aliases}
+            return [tool_id, *sorted(alias for alias in aliases if alias != tool_id and self._exact(alias) == tool_id)]
+
+    def occurrences(self, tool_id: str) -> list[Occurrence]:
+        """Every place that names a tool by its id, an alias, a version pin or a VCP method name; by path and place."""
+        names = self.names(tool_id)
+        with self._lock:
+            found = [
+                occurrence
+                for name in names
+                for occurrence in self._named(name)
+                # An alias in the file of another tool is that tool's matter (two manifests claim it).
+                if occurrence.role != "alias" or tool_id in (self._taken_id(occurrence.path), "")
+            ]
+            for spelling, owners in self._methods_of(tool_id):
+                if self._exact(spelling) is None and max(owners.values(), key=len) == tool_id:
+                    for path, uses in self._uses.get(spelling, {}).items():
+                        found += [
+                            Occurrence(path, _head(use, len(tool_id)), "call", tool_id, use)
+                            for use in uses
+                            if use.protocol == "vcp" and use.name == spelling
+                        ]
+        return sorted(found, key=lambda one: (one.path, one.span))
+
+    def _taken_id(self, path: str) -> str:
+        facts = self._taken.get(path)
+        return facts.declared.tool_id if facts is not None and facts.declared is not None else ""
+
+    def _methods_of(self, tool_id: str) -> Iterator[tuple[str, dict[str, str]]]:
+        for declared in self._declared.get(tool_id, {}).values():
+            spelling = f"{tool_id}_{declared.method_name}"
+            if spelling in self._methods:
+                yield spelling, self._methods[spelling]
+                return
+
+    def _named(self, name: str) -> Iterator[Occurrence]:
+        for path, uses in self._uses.get(name, {}).items():
+            for use in uses:
+                if use.name == name:
+                    yield Occurrence(path, use.span, use.role, name, use)
+                elif use.role == "call" and self._exact(use.name) is None:
+                    # ``id@range``; what is itself declared is no pin.
+                    yield Occurrence(path, _head(use, len(name)), use.role, name, use)
+
+
+def _head(use: Use, length: int) -> Span:
+    """The first characters of a name as it is written; the whole of it where it is written with escapes."""
+    start, end = use.span
+    return (start, start + length) if end - start == len(use.name) else (start, end)
+
+
+def _keys(name: str) -> tuple[str, ...]:
+    """What a written name is looked up by: itself, and what stands before a version."""
+    head, at, _ = name.rpartition("@")
+    return (name, head) if at and head else (name,)
+
+
+def _forget(table: dict[str, dict[str, Any]], key: str, path: str) -> None:
+    inside = table.get(key)
+    if inside is not None and inside.pop(path, None) is not None and not inside:
+        del table[key]

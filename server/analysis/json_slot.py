@@ -1,0 +1,128 @@
+"""What may be written at an offset of a JSON text: a key or a value, over which span, and what must stand behind it.
+
+Works in half-typed text: unfinished strings, words without quotes, missing commas. Must not know schemas.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from typing import Literal
+
+import msgspec
+
+from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member, Path
+from tamis.protocols.positions import Span
+
+_BLANKS = " \t\r\n\ufeff"
+_SKIP = re.compile(r"(?:[ \t\r\n]++|//[^\r\n]*+|/\*(?s:.*?)\*/)*+")
+_LOOK = 20_000
+"""Characters of layout and comments that are passed over on either side."""
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """A place where a key or a value belongs.
+
+    ``path`` leads to the value (of a key: to the object that holds it). ``span`` is what is replaced: the word or text at the
+    offset, else nothing. ``after`` is the comma that must follow. ``names_only``: a colon stands behind the key already.
+    """
+
+    kind: Literal["key", "value"]
+    path: Path
+    span: Span
+    after: str
+    container: JsonNode | None
+    node: JsonNode | None = None
+    member: Member | None = None
+    names_only: bool = False
+
+
+def slot_at(tree: JsonTree, offset: int) -> Slot | None:
+    """The slot at an offset; None where nothing belongs: in a comment, behind a value, in a document that has its value."""
+    text = tree.text
+    if in_comment(tree, offset):
+        return None
+    if tree.root is None:
+        return Slot("value", (), (offset, offset), "", None)
+    place = tree.pointer_at(offset)
+    container, member, node = place.container, place.member, place.node
+    if place.slot == "key" and member is not None:
+        if offset == member.key_start and member.colon >= 0:
+            # Right before a whole member: another one.
+            return _between(tree, offset, place.path[:-1], container)
+        span = member.key_span
+        has_colon = member.colon >= 0
+        return Slot(
+            "key", place.path[:-1], span, "" if has_colon else _after(text, span[1]), container, None, member, has_colon
+        )
+    if place.slot == "key":
+        return _between(tree, offset, place.path, container)
+    if place.slot == "gap":
+        path = place.path
+        if (
+            member is not None
+            and path
+            and path[-1] == member.key
+            and (container is None or container.member(member.key) is member)
+        ):
+            path = path[:-1]
+        return _between(tree, offset, path, container)
+    if node is None:
+        if container is None:
+            blank = not text[:offset].strip(_BLANKS) and offset <= tree.root.start
+            return None if blank or tree.root.kind != "error" else Slot("value", (), (offset, offset), "", None)
+        if container.kind == "array" and _before(tree, offset) not in "[,":
+            return None
+        return Slot("value", place.path, (offset, offset), _after(text, offset), container, None, member)
+    if node.kind in ("object", "array"):
+        if offset > node.start or container is None or container.kind != "array" or _before(tree, offset) not in "[,":
+            return None
+        return Slot("value", place.path, (offset, offset), _after(text, offset), container, None, member)
+    if offset < node.start or offset > node.end:
+        return None
+    if offset == node.start and node.kind in ("string", "error"):
+        return Slot("value", place.path, (offset, offset), _after(text, offset), container, node, member)
+    return Slot("value", place.path, node.span, _after(text, node.end), container, node, member)
+
+
+def in_comment(tree: JsonTree, offset: int) -> bool:
+    """Whether an offset lies inside a comment; behind the last character of a line comment counts too."""
+    at = bisect_left(tree.comments, (offset, 0)) - 1
+    if at < 0:
+        return False
+    start, end = tree.comments[at]
+    return start < offset < end or (
+        offset == end and (tree.text[start + 1 : start + 2] == "/" or tree.text[end - 2 : end] != "*/")
+    )
+
+
+def _between(tree: JsonTree, offset: int, path: Path, container: JsonNode | None) -> Slot | None:
+    if container is None or container.kind != "object" or _before(tree, offset) not in "{,":
+        return None
+    return Slot("key", path, (offset, offset), _after(tree.text, offset), container)
+
+
+def _before(tree: JsonTree, offset: int) -> str:
+    """The last character before an offset that is neither blank nor in a comment; a blank where there is none."""
+    text, comments = tree.text, tree.comments
+    at = offset
+    floor = max(0, offset - _LOOK)
+    comment = bisect_left(comments, (offset, 0)) - 1
+    while at > floor:
+        if text[at - 1] in _BLANKS:
+            at -= 1
+        elif comment >= 0 and comments[comment][1] == at:
+            at = comments[comment][0]
+            comment -= 1
+        elif comment >= 0 and comments[comment][0] < at <= comments[comment][1]:
+            at = comments[comment][0]
+        else:
+            return text[at - 1]
+    return " "
+
+
+def _after(text: str, offset: int) -> str:
+    """The comma that something written at an offset needs behind it."""
+    found = _SKIP.match(text, offset, min(len(text), offset + _LOOK))
+    at = found.end() if found is not None else offset
+    return "" if text[at : at + 1] in ("", ",", "}", "]", ":") else ","

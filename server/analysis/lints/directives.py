@@ -1,0 +1,201 @@
+"""Comments that silence findings: where they stand, which rules they name, and what stretch of the text they are for.
+
+- In a manifest or profile: ``// tamis-ignore LN721: reason`` at the end of a line is for that line, on a line of its own for the next
+  one, before the first bracket for the whole file. Where comments are not allowed, ``"x-tamis-ignore": ["LN721"]`` in an object is
+  for that object; in the outermost one for the whole file.
+- In a text: ``<!-- tamis-ignore TM210: reason -->``, or ``#`` and ``//`` on a line of their own, is for the block that follows, inside a
+  block for its next line, ``tamis-ignore-file`` for the whole file.
+
+Without a rule everything there is meant. Must not know findings.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from tamis.protocols.jsontext.tree import JsonNode, JsonTree
+from tamis.protocols.model import Block
+from tamis.protocols.patterns import lazy
+from tamis.protocols.positions import Span
+
+WORD = "tamis-ignore"
+FIELD = "x-tamis-ignore"
+_DIRECTIVE = lazy(r"tamis-ignore(-file)?(?![\w-])([ \t]+[A-Za-z0-9][\w, \t-]*)?")
+_NAME = lazy(r"[A-Za-z0-9][\w-]*")
+_OUTER = lazy(r"(?m)<!--[ \t]*(?=tamis-ignore)|^[ \t]*(?:\#|//)[ \t]*(?=tamis-ignore)")
+# A comment stands before the fence of a block, because inside it would make an example of the block (ruling 7).
+_BETWEEN = lazy(r"\s*(?:(?:`{3,}|~{3,})[^\n]*\n\s*)?")
+_FENCE = lazy(r"(?m)^[ \t]{0,3}(`{3,}|~{3,})")
+
+
+class Named(msgspec.Struct, frozen=True):
+    """One rule that a directive names, and where; ``name`` empty stands for all."""
+
+    name: str
+    span: Span
+
+
+class Directive(msgspec.Struct, frozen=True):
+    """One comment or field that silences what begins in ``target``; ``cut`` is what to take out when it is not needed."""
+
+    span: Span
+    names: tuple[Named, ...]
+    target: Span
+    cut: Span
+
+
+def json_directives(tree: JsonTree) -> list[Directive]:
+    """The directives of a manifest or profile."""
+    if WORD not in tree.text:
+        return []
+    found = [one for comment in tree.comments if (one := _comment(tree, comment)) is not None]
+    found.extend(_fields(tree))
+    return found
+
+
+def _comment(tree: JsonTree, span: Span) -> Directive | None:
+    text = tree.text
+    match = _DIRECTIVE.search(text, span[0], span[1])
+    # The word has to be the first of the comment: prose may speak of it.
+    if match is None or text[span[0] : match.start()].strip(" \t*/") != "":
+        return None
+    names = tuple(_names(text, match))
+    start, end = _line(text, span[0])
+    first = tree.root.start if tree.root is not None else len(text)
+    if match[1] or span[1] <= first:
+        target = (0, len(text) + 1)
+    elif text[start : span[0]].strip():
+        target = (start, end)
+    else:
+        target = _next_line(text, _line(text, span[1])[1])
+    alone = not text[start : span[0]].strip() and not text[span[1] : end].strip()
+    return Directive(span, names, target, (start, min(end + 1, len(text))) if alone else span)
+
+
+def _fields(tree: JsonTree) -> Iterator[Directive]:
+    if tree.root is None or f'"{FIELD}"' not in tree.text:
+        return
+    at = -1
+    while (at := tree.text.find(f'"{FIELD}"', at + 1)) >= 0:
+        holder = _object_around(tree.root, at)
+        member = next((one for one in holder.members if one.key_start == at), None) if holder is not None else None
+        if holder is None or member is None or member.key != FIELD or member.value is None:
+            continue
+        value = member.value
+        nodes = value.items if value.kind == "array" else [value]
+        names = tuple(Named(node.value, node.span) for node in nodes if isinstance(node.value, str) and node.value)
+        everything = value.value is True
+        if names or everything:
+            target = (0, len(tree.text) + 1) if holder is tree.root else (holder.start, holder.end)
+            yield Directive(member.span, names or (Named("", member.span),), target, (member.span[1], member.span[1]))
+
+
+def _object_around(root: JsonNode, offset: int) -> JsonNode | None:
+    """The innermost object that an offset lies in."""
+    node, holder = root, None
+    while True:
+        if node.kind == "object":
+            holder = node
+            parts = [member.value for member in node.members if member.value is not None]
+        elif node.kind == "array":
+            parts = node.items
+        else:
+            return holder
+        at = bisect.bisect_right(parts, offset, key=lambda part: part.start) - 1
+        if at < 0 or parts[at].end <= offset:
+            return holder
+        node = parts[at]
+
+
+def text_directives(text: str, blocks: list[Block]) -> list[Directive]:
+    """The directives of a text with calls."""
+    if WORD not in text:
+        return []
+    found: list[Directive] = []
+    real = [block for block in blocks if block.state != "mention"]
+    starts = [block.span[0] for block in real]
+    for block in real:
+        for comment in block.comments:
+            match = _DIRECTIVE.search(text, *comment.span)
+            if match is not None and not text[comment.span[0] : match.start()].strip(" \t#<!-/"):
+                target = _next_line(text, _line(text, comment.span[1])[1])
+                whole = (0, len(text) + 1) if match[1] else target
+                found.append(
+                    Directive(comment.span, tuple(_names(text, match)), whole, _whole_line(text, comment.span))
+                )
+    fences = _fenced(text)
+    for opener in _OUTER.finditer(text):
+        match = _DIRECTIVE.match(text, opener.end())
+        at = bisect.bisect_right(starts, opener.start()) - 1
+        inside = at >= 0 and opener.end() < real[at].span[1]
+        if match is None or inside or any(start <= opener.start() < end for start, end in fences):
+            continue
+        close = text.find("-->", match.end()) if opener.group().startswith("<!--") else -1
+        begin = opener.end() - len(opener.group().lstrip())
+        end = close + 3 if close >= 0 else _line(text, match.end())[1]
+        span = (begin, end)
+        if match[1]:
+            target = (0, len(text) + 1)
+        else:
+            target = _next_line(text, _line(text, end)[1])
+            following = bisect.bisect_left(starts, end)
+            if following < len(starts) and _BETWEEN.fullmatch(text, end, starts[following]):
+                target = (end, real[following].span[1] + 1)
+        found.append(Directive(span, tuple(_names(text, match)), target, _whole_line(text, span)))
+    return sorted(found, key=lambda one: one.span)
+
+
+def _names(text: str, match: re.Match[str]) -> Iterator[Named]:
+    if match[2] is None:
+        yield Named("", match.span())
+        return
+    previous = match.start(2)
+    for name in _NAME.finditer(text, match.start(2), match.end(2)):
+        between = text[previous : name.start()]
+        # After the first rule without a comma behind it only words of a reason follow.
+        if previous > match.start(2) and "," not in between and not re.fullmatch(r"[A-Z]{2}\d{0,3}", name.group()):
+            return
+        yield Named(name.group(), name.span())
+        previous = name.end()
+
+
+def _fenced(text: str) -> list[Span]:
+    """The fenced parts of a Markdown text, where a comment is only shown."""
+    spans: list[Span] = []
+    opened: re.Match[str] | None = None
+    for match in _FENCE.finditer(text):
+        if opened is None:
+            opened = match
+        elif match[1].startswith(opened[1]):
+            spans.append((opened.start(), match.end()))
+            opened = None
+    return spans
+
+
+def _line(text: str, offset: int) -> Span:
+    """The line that holds an offset, without its end."""
+    start = text.rfind("\n", 0, offset) + 1
+    end = text.find("\n", offset)
+    return start, len(text) if end < 0 else end
+
+
+def _whole_line(text: str, span: Span) -> Span:
+    start, end = _line(text, span[0])
+    alone = not text[start : span[0]].strip() and not text[span[1] : end].strip()
+    return (start, min(end + 1, len(text))) if alone else span
+
+
+def _next_line(text: str, end: int) -> Span:
+    """The next line that says something, from the end of a line on; lines of comments are passed over."""
+    at = end + 1
+    while at < len(text):
+        start, stop = _line(text, at)
+        line = text[start:stop].strip()
+        if line and not (line.startswith(("//", "/*", "#", "<!--")) and WORD in line):
+            return start, stop
+        at = stop + 1
+    return len(text), len(text) + 1

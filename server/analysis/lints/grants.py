@@ -1,0 +1,130 @@
+"""Lints of what a tool asks for: contradictions in itself, and what this root's settings never grant.
+
+Only what the settings alone decide; places on disk are the sandbox's to judge. Must not know scripts.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tamis.protocols.jsontext.tree import JsonNode
+from tamis.server.analysis.lints.local import Collector, object_at, texts_of, without_item
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.config import Policy
+    from tamis.server.runtime.config import Settings as RootSettings
+
+_LIMITS = {
+    "wallMs": "wall_ms",
+    "cpuSeconds": "cpu_seconds",
+    "memoryBytes": "memory_bytes",
+    "processes": "processes",
+    "openFiles": "open_files",
+    "fileBytes": "file_bytes",
+    "tmpBytes": "tmp_bytes",
+    "stdinBytes": "stdin_bytes",
+    "stdoutBytes": "stdout_bytes",
+    "stderrBytes": "stderr_bytes",
+}
+
+
+def lint_grants(root: JsonNode, config: RootSettings | None, found: Collector) -> None:
+    """The findings of ``securityContext`` and ``execution``."""
+    context = object_at(root, "securityContext")
+    if context is not None:
+        _asked(context, config.policy if config is not None else None, found)
+    execution = object_at(root, "execution")
+    if execution is not None:
+        _limits(execution, config, found)
+
+
+def _asked(context: JsonNode, policy: Policy | None, found: Collector) -> None:
+    files = object_at(context, "fileAccess")
+    network = object_at(context, "networkAccess")
+    host_list = network.get("allowHosts") if network is not None else None
+    hosts = texts_of(host_list)
+    writes = texts_of(files.get("allowWrite")) if files is not None else []
+    reads = texts_of(files.get("allowRead")) if files is not None else []
+    refused: set[str] = set()
+    for name, item in texts_of(context.get("requiredCapabilities")):
+        if name == "network" and not hosts:
+            found.add("LN761", item.span, {"v": name, "field": "networkAccess.allowHosts"})
+        elif name == "write" and not writes:
+            found.add("LN761", item.span, {"v": name, "field": "fileAccess.allowWrite"})
+        elif policy is not None and name in ("network", "write", "subprocess", "gpu", "build"):
+            if name not in policy.capabilities:
+                reason = "policy.capabilities in tamis.toml does not name it, so every call is blocked"
+                found.add("LN762", item.span, {"v": name, "reason": reason}, severity="information")
+            elif name == "build" and not policy.allow_build:
+                reason = "policy.allowBuild in tamis.toml is not set, so every call is blocked"
+                found.add("LN762", item.span, {"v": name, "reason": reason}, severity="information")
+    if host_list is not None:
+        _covered(host_list, found)
+    if policy is None:
+        return
+    if hosts:
+        reasons = _refused_hosts(tuple(host for host, _ in hosts[:256]), policy.allow_hosts, policy.allow_cidrs)
+        for host, item in hosts:
+            if host in reasons and host not in refused:
+                refused.add(host)
+                found.add("LN762", item.span, {"v": host, "reason": reasons[host]})
+    for items, roots, setting in ((reads, policy.read_roots, "readRoots"), (writes, policy.write_roots, "writeRoots")):
+        for path, item in items:
+            if path.startswith("/") and not any(_inside(path, folder) for folder in roots):
+                reason = f"policy.{setting} in tamis.toml does not hold this path"
+                found.add("LN762", item.span, {"v": path, "reason": reason})
+
+
+def _inside(path: str, folder: str) -> bool:
+    path, folder = path.rstrip("/") + "/", folder.rstrip("/") + "/"
+    return path.startswith(folder)
+
+
+@lru_cache(maxsize=64)
+def _refused_hosts(hosts: tuple[str, ...], allowed: tuple[str, ...], ranges: tuple[str, ...]) -> dict[str, str]:
+    # The same code as at a call decides, so that what is said here is what happens there.
+    from tamis.server.runtime.config import Policy
+    from tamis.server.runtime.permissions import refused_hosts
+
+    return refused_hosts(hosts, Policy(allow_hosts=allowed, allow_cidrs=ranges))
+
+
+def _covered(node: JsonNode, found: Collector) -> None:
+    """Hosts below a wildcard that stands beside them."""
+    hosts = texts_of(node)[:200]
+    wild = [host[1:].lower() for host, _ in hosts if host.startswith("*.") and ":" not in host]
+    for host, item in hosts if wild else ():
+        ending = next((end for end in wild if host.lower().endswith(end) and host.lower() != "*" + end), None)
+        if ending is not None and ":" not in host:
+            at = next(i for i, one in enumerate(node.items) if one is item)
+            fix = without_item(node, at, "Remove it", "safe")
+            found.add("LN764", item.span, {"v": host, "other": "*" + ending}, fix=fix)
+
+
+def _limits(execution: JsonNode, config: RootSettings | None, found: Collector) -> None:
+    timeout, limits = execution.get("timeoutMs"), object_at(execution, "limits")
+    own = limits.get("wallMs") if limits is not None else None
+    if timeout is not None and own is not None and _whole(timeout) > _whole(own) > 0:
+        args = {"v": "execution.timeoutMs", "name": "execution.limits.wallMs", "limit": _whole(own)}
+        found.add("LN763", timeout.span, args)
+    if config is None:
+        return
+    operators = config.sandbox
+    if timeout is not None and _whole(timeout) > operators.wall_ms:
+        args = {"v": "execution.timeoutMs", "name": "sandbox.wallMs", "limit": operators.wall_ms}
+        found.add("LN763", timeout.span, args)
+    for member in limits.members if limits is not None else ():
+        field = _LIMITS.get(member.key)
+        if field is None or member.value is None:
+            continue
+        limit: int = getattr(operators, field)
+        if _whole(member.value) > limit:
+            args = {"v": f"execution.limits.{member.key}", "name": f"sandbox.{member.key}", "limit": limit}
+            found.add("LN763", member.value.span, args)
+
+
+def _whole(node: JsonNode) -> int:
+    """A whole number, else 0, which is above nothing."""
+    value = node.value
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -1,0 +1,228 @@
+"""Lints of one parameter as a model meets it: its name, what is said about it, and whether a call can write it flat.
+
+Each function looks at one parameter, or at the names of all, so that its findings hold while other parameters are edited. Must
+not know other fields of a manifest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tree import JsonNode, Member
+from tamis.protocols.model import Diag, Edit, Fix
+from tamis.protocols.tam.keys import parse_key, squash
+from tamis.server.analysis.lints import wording
+from tamis.server.analysis.lints.dialects import types_of
+from tamis.server.analysis.lints.local import Collector, Locals, text_of
+
+MAX_PARAMETERS = 20
+_MAX_DEPTH = 8
+MAX_NAMES = 300
+"""So many names are compared; a tool with more has other problems, and every keystroke would pay."""
+_TYPED = frozenset(("type", "enum", "const", "$ref", "$dynamicRef", "anyOf", "oneOf", "allOf", "not", "if"))
+_LISTED = frozenset(("items", "prefixItems", "$ref", "enum"))
+_NESTED = frozenset(("items", "properties", "$ref", "anyOf", "oneOf"))
+_VCP_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_NEGATED = re.compile(r"(?:no|not|dont|disable|disabled|without)(?:[_-]|(?=[A-Z]))[A-Za-z]")
+_TAM_WORDS = {
+    "command": "the tool of a step",
+    "on_error": "what happens after a failed step",
+    "retry": "how often a step is tried again",
+    "request_id": "the id of the block",
+    "comment": "a remark",
+}
+_TAM_PREFIXES = {
+    "common_": "a value for all steps",
+    "uri_": "a value by reference",
+    "type_hint_": "the type of another",
+}
+Resolve = Callable[[str], JsonNode | None]
+
+
+def lint_parameter(member: Member) -> Locals:
+    """The findings of one parameter, relative to the start of its schema."""
+    node = member.value
+    if node is None or node.kind != "object" or member.colon < 0:
+        return ()
+    name = member.key
+    found = Collector(node.start)
+    _name(member, found)
+    _said(member, node, found)
+    types = types_of(node)
+    if _TYPED.isdisjoint(node.keys):
+        found.add("LN711", member.key_span, {"p": name})
+    if types == ("array",) and _LISTED.isdisjoint(node.keys):
+        fix = None
+        if node.closed and node.members and node.members[-1].value is not None:
+            end = node.members[-1].value.end
+            fix = Fix("Say that the items are texts", (Edit(end, end, ', "items": {"type": "string"}'),), "unsafe")
+        found.add("LN712", member.key_span, {"p": name}, fix=fix)
+    plain = "object" not in types and _NESTED.isdisjoint(node.keys)
+    shape = None if plain or refers(node) else _not_flat(node, _no_schema, 0)
+    if shape is not None:
+        found.add("LN727", member.key_span, {"p": name, "what": shape[0], "advice": shape[1]})
+    return found.found
+
+
+def _no_schema(_ref: str) -> None:
+    return None
+
+
+def refers(node: JsonNode, depth: int = 0) -> bool:
+    """Whether what a parameter is stands elsewhere, at least in part."""
+    if depth > _MAX_DEPTH or _NESTED.isdisjoint(node.keys):
+        return False
+    items = node.get("items")
+    if node.member("$ref") is not None or (items is not None and items.kind == "object" and items.member("$ref")):
+        return True
+    branches = [part for key in ("anyOf", "oneOf") if (part := node.get(key)) is not None]
+    return any(branch.kind == "object" and refers(branch, depth + 1) for part in branches for branch in part.items)
+
+
+def lint_references(members: Sequence[Member], resolve: Resolve) -> list[Diag]:
+    """Parameters that are not flat because of what they refer to, at absolute places."""
+    found = Collector()
+    for member in members:
+        shape = _not_flat(member.value, resolve, 0) if member.value is not None else None
+        if shape is not None:
+            found.add("LN727", member.key_span, {"p": member.key, "what": shape[0], "advice": shape[1]})
+    return list(found.found)
+
+
+def _name(member: Member, found: Collector) -> None:
+    name = member.key
+    key = parse_key(name)
+    if squash(name) == "":
+        found.add("LN717", member.key_span, {"p": name, "protocol": "TAM and VCP"})
+        return
+    if not _VCP_NAME.fullmatch(name):
+        found.add("LN717", member.key_span, {"p": name, "protocol": "VCP"})
+    meaning = _TAM_WORDS.get(key.normal) or next(
+        (said for prefix, said in _TAM_PREFIXES.items() if key.normal.startswith(prefix)), None
+    )
+    if meaning is not None:
+        found.add("LN719", member.key_span, {"p": name, "protocol": "TAM", "meaning": meaning})
+    elif squash(name) == "toolname":
+        found.add("LN719", member.key_span, {"p": name, "protocol": "VCP", "meaning": "the tool of the call"})
+
+
+def _said(member: Member, node: JsonNode, found: Collector) -> None:
+    said = node.get("description")
+    text = text_of(said)
+    if said is None or (text is not None and not text.strip()):
+        # What a schema refers to may say it.
+        if node.member("$ref") is None:
+            fix = None
+            if said is None and node.closed:
+                comma = ", " if node.members else " "
+                at = node.members[-1].span[1] if node.members else node.start + 1
+                fix = Fix("Add a description", (Edit(at, at, f'{comma}"description": ""'),), "unsafe")
+            found.add("LN721", member.key_span, {"p": member.key}, fix=fix)
+        return
+    if text is not None:
+        describe(said, text, (member.key,), wording.PARAMETER_TOKENS, found)
+
+
+def describe(said: JsonNode, text: str, names: tuple[str, ...], limit: int, found: Collector) -> None:
+    """The findings of one description; ``names`` are what it could merely repeat."""
+    left = wording.placeholder(text)
+    if left is not None:
+        found.add("LN720", said.span, {"v": left})
+        return
+    for name in names:
+        if name and wording.repeats(text, name):
+            found.add("LN722", said.span, {"name": name})
+            break
+    hidden = wording.hidden(text)
+    if hidden is not None:
+        clean = Edit(said.start, said.end, quoted(wording.without_hidden(text)))
+        found.add("LN725", said.span, {"what": hidden}, fix=Fix("Remove what cannot be seen", (clean,), "unsafe"))
+    marker = wording.call_marker(text)
+    if marker is not None:
+        found.add("LN726", said.span, {"v": marker})
+    count = wording.too_long(text, limit)
+    if count:
+        found.add("LN724", said.span, {"n": count, "limit": limit})
+
+
+def _not_flat(node: JsonNode, resolve: Resolve, depth: int) -> tuple[str, str] | None:
+    """What a parameter holds that a flat call cannot write as it is, and what to do instead (V19, V63)."""
+    if depth > _MAX_DEPTH or node.kind != "object":
+        return None
+    ref = text_of(node.get("$ref"))
+    if ref is not None:
+        target = resolve(ref)
+        return None if target is None else _not_flat(target, resolve, depth + 1)
+    types = types_of(node)
+    members = node.get("properties")
+    named = [member.key for member in members.members] if members is not None and members.kind == "object" else []
+    if named or "object" in types:
+        if not named:
+            return "an object with free names", "a list of texts or one text is simpler to write"
+        what = f"an object with {len(named)} member{'' if len(named) == 1 else 's'}"
+        return what, f"give each member a parameter of its own ({', '.join(named[:3])}{'…' if len(named) > 3 else ''})"
+    items = node.get("items")
+    if "array" in types and items is not None and items.kind == "object":
+        target = resolve(text_of(items.get("$ref")) or "") or items
+        below = types_of(target)
+        if "object" in below or target.member("properties") is not None:
+            return "a list of objects", "take a list of texts, or one call for each"
+        if "array" in below:
+            return "a list of lists", "take a list of texts, or one call for each"
+    for key in ("anyOf", "oneOf"):
+        branches = node.get(key)
+        for branch in branches.items if branches is not None else ():
+            shape = _not_flat(branch, resolve, depth + 1)
+            if shape is not None:
+                return shape
+    return None
+
+
+def lint_names(node: JsonNode) -> Locals:
+    """Parameters that one protocol cannot tell apart, and too many of them; relative to ``properties``."""
+    found = Collector(node.start)
+    count = len(node.keys)
+    if count > MAX_PARAMETERS:
+        found.add("LN728", (node.start, node.start + 1), {"n": count, "limit": MAX_PARAMETERS})
+    seen: dict[str, str] = {}
+    for i, key in enumerate(node.keys[:MAX_NAMES]):
+        first = seen.setdefault(squash(key), key)
+        if first != key and squash(key):
+            member = node.view(i)
+            if isinstance(member, Member):
+                found.add("LN718", member.key_span, {"a": first, "b": key, "protocol": "TAM"})
+    return found.found
+
+
+def lint_required(node: JsonNode) -> Locals:
+    """Defaults of required parameters, relative to the schema that declares both."""
+    required, properties = node.get("required"), node.get("properties")
+    if required is None or properties is None or required.kind != "array" or properties.kind != "object":
+        return ()
+    names = {item.value for item in required.items[:MAX_NAMES] if isinstance(item.value, str)}
+    found = Collector(node.start)
+    for i, key in enumerate(properties.keys[:MAX_NAMES]) if names else ():
+        member = properties.view(i) if key in names else None
+        if isinstance(member, Member) and member.value is not None and member.value.kind == "object":
+            default = member.value.member("default")
+            if default is not None and default.value is not None:
+                found.add("LN715", default.key_span, {"p": key})
+    return found.found
+
+
+def lint_extra(node: JsonNode) -> Locals:
+    """The rules that are off unless asked for, over all parameters; relative to ``properties``."""
+    found = Collector(node.start)
+    for member in node.members[:MAX_NAMES]:
+        schema = member.value
+        if schema is None or schema.kind != "object":
+            continue
+        if types_of(schema) == ("boolean",) and _NEGATED.match(member.key):
+            found.add("LN734", member.key_span, {"p": member.key})
+        values, said = schema.get("enum"), text_of(schema.get("description"))
+        texts = [item.value for item in values.items if isinstance(item.value, str)] if values is not None else []
+        if len(texts) > 1 and said is not None and not any(one.lower() in said.lower() for one in texts if one):
+            found.add("LN735", member.key_span, {"p": member.key})
+    return found.found

@@ -1,0 +1,226 @@
+"""Lints of one subschema: keywords that say nothing, contradict each other, or belong to another dialect.
+
+Whether a schema is valid, and misspelled keywords, are reading's business (``protocols/schema/check.py``); what stands here is
+valid and still not what its author meant. Each function looks at one container only. Must not know manifests.
+"""
+
+from __future__ import annotations
+
+from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tree import JsonNode, Member
+from tamis.protocols.model import Edit, Fix
+from tamis.protocols.schema.check import Draft
+from tamis.protocols.schema.words import JSON_TYPES, as_json, excerpt, has_type, json_equal, types_in_words
+from tamis.protocols.suggest import best, hint
+from tamis.server.analysis.lints.dialects import ABOUT, CONSTRAINTS, FORMATS, NEW_KEYWORDS, OTHER_FORMATS, types_of
+from tamis.server.analysis.lints.local import Collector, Locals, renaming, text_of, without_item, without_member
+
+_MAX_ENUM = 2_000
+
+
+_QUIET = frozenset(("type", "description", "title", "default", "$comment", "$schema", "deprecated", "examples"))
+
+
+def lint_schema(node: JsonNode, draft: Draft) -> Locals:
+    """The findings of one subschema, relative to it; nothing below it is looked at."""
+    # Most subschemas say no more than what they are: nothing in that can be at odds.
+    if _QUIET.issuperset(node.keys):
+        return ()
+    found = Collector(node.start)
+    members = {member.key: member for member in node.members if member.value is not None}
+    _dialect(node, members, draft, found)
+    types = types_of(node)
+    if types and all(name in JSON_TYPES for name in types):
+        _other_types(node, members, types, found)
+        _values(members, types, found)
+    _ranges(members, found)
+    _enum(members, found)
+    _partners(node, members, draft, found)
+    _format(members, found)
+    _openapi(node, members, types, found)
+    return found.found
+
+
+def _dialect(node: JsonNode, members: dict[str, Member], draft: Draft, found: Collector) -> None:
+    if draft == "2020-12":
+        items = members.get("items")
+        if items is not None and items.value is not None and items.value.kind == "array":
+            args = {"k": "items", "name": "prefixItems"}
+            fix = renaming(items, "prefixItems") if "prefixItems" not in members else None
+            rest = members.get("additionalItems")
+            if fix is not None and rest is not None:
+                edits = (*fix.edits, Edit(rest.key_start, rest.key_end, '"items"'))
+                fix = Fix(fix.title, tuple(sorted(edits, key=lambda edit: edit.start)))
+            found.add("LN702", items.key_span, args, fix=fix)
+        elif "additionalItems" in members:
+            member = members["additionalItems"]
+            fix = renaming(member, "items", "unsafe") if "items" not in members else None
+            args = {"k": "additionalItems", "dialect": draft, "instead": ": 'items' beside 'prefixItems' says it"}
+            found.add("LN703", member.key_span, args, fix=fix)
+        if "dependencies" in members:
+            _dependencies(members, found)
+        return
+    if draft == "draft-07":
+        for name, instead in NEW_KEYWORDS.items():
+            if name in members:
+                args = {"k": name, "dialect": draft, "instead": f"; it has {instead} instead" if instead else ""}
+                found.add("LN703", members[name].key_span, args)
+        if "$ref" in members:
+            for name in members:
+                if name in CONSTRAINTS:
+                    fix = without_member(node, members[name], f"Remove '{name}'")
+                    found.add("LN709", members[name].key_span, {"k": name}, fix=fix)
+
+
+def _dependencies(members: dict[str, Member], found: Collector) -> None:
+    member = members["dependencies"]
+    value = member.value
+    parts = [one.value for one in value.members if one.value is not None] if value is not None else []
+    kinds = {"dependentRequired" if part.kind == "array" else "dependentSchemas" for part in parts}
+    fix = None
+    if len(kinds) == 1 and not kinds & members.keys():
+        fix = renaming(member, next(iter(kinds)), "unsafe")
+    wanted = " and ".join(f"'{name}'" for name in sorted(kinds or {"dependentRequired"}))
+    found.add(
+        "LN703", member.key_span, {"k": "dependencies", "dialect": "2020-12", "instead": f": use {wanted}"}, fix=fix
+    )
+
+
+def _other_types(node: JsonNode, members: dict[str, Member], types: tuple[str, ...], found: Collector) -> None:
+    for name, member in members.items():
+        about = ABOUT.get(name)
+        if about is None or any(kind in types for kind in about):
+            continue
+        # OpenAPI's way to say how wide a number is.
+        if name == "format" and ("number" in types or "integer" in types) and text_of(member.value) in OTHER_FORMATS:
+            continue
+        args = {"k": name, "type": types_in_words(types), "wanted": types_in_words(about[:1])}
+        found.add("LN704", member.key_span, args, fix=without_member(node, member, f"Remove '{name}'"))
+
+
+_BOUNDS = (
+    *(("minLength", "maxLength", False), ("minItems", "maxItems", False), ("minProperties", "maxProperties", False)),
+    *(
+        ("minContains", "maxContains", False),
+        ("minimum", "maximum", False),
+        ("exclusiveMinimum", "exclusiveMaximum", True),
+    ),
+    *(("exclusiveMinimum", "maximum", True), ("minimum", "exclusiveMaximum", True)),
+)
+
+
+def _number(member: Member | None) -> float | int | None:
+    value = member.value.value if member is not None and member.value is not None else None
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _ranges(members: dict[str, Member], found: Collector) -> None:
+    for low, high, strict in _BOUNDS:
+        a, b = _number(members.get(low)), _number(members.get(high))
+        if a is None or b is None or a < b or (a == b and not strict):
+            continue
+        second = max((members[low], members[high]), key=lambda member: member.key_start)
+        if second.value is not None:
+            args = {"low": low, "a": as_json(a), "high": high, "b": as_json(b)}
+            found.add("LN705", second.value.span, args)
+
+
+def _enum(members: dict[str, Member], found: Collector) -> None:
+    node = members["enum"].value if "enum" in members else None
+    if node is None or node.kind != "array" or len(node.greens) > _MAX_ENUM:
+        return
+    seen: set[object] = set()
+    large: list[object] = []
+    for i, item in enumerate(node.items):
+        value = item.to_python()
+        if isinstance(value, (dict, list)):
+            twice = len(large) < 100 and any(json_equal(value, one) for one in large)
+            large.append(value)
+        else:
+            # 1 equals 1.0 and never true, in JSON's sense and in that of this key.
+            key = (isinstance(value, bool), value)
+            twice = key in seen
+            seen.add(key)
+        if twice and item.kind != "error":
+            fix = without_item(node, i, "Remove the second one", "safe")
+            found.add("LN706", item.span, {"v": excerpt(value)}, fix=fix)
+
+
+def _values(members: dict[str, Member], types: tuple[str, ...], found: Collector) -> None:
+    """``enum`` and ``const`` against ``type``; a default is held against the whole schema elsewhere (MF532)."""
+    listed = members["enum"].value if "enum" in members else None
+    items = listed.items[:_MAX_ENUM] if listed is not None and listed.kind == "array" else []
+    const = members["const"].value if "const" in members else None
+    for item in (*items, *((const,) if const is not None else ())):
+        if item.kind == "error":
+            continue
+        value = item.to_python()
+        if any(has_type(value, name) for name in types):
+            continue
+        where = item.span if item.kind not in ("object", "array") else (item.start, item.start + 1)
+        found.add("LN707", where, {"v": excerpt(value), "type": types_in_words(types)})
+
+
+_PARTNERS = (("then", "if"), ("else", "if"), ("minContains", "contains"), ("maxContains", "contains"))
+
+
+def _partners(node: JsonNode, members: dict[str, Member], draft: Draft, found: Collector) -> None:
+    for name, partner in _PARTNERS:
+        if name in members and partner not in members and not (draft == "draft-07" and name in NEW_KEYWORDS):
+            fix = without_member(node, members[name], f"Remove '{name}'")
+            found.add("LN708", members[name].key_span, {"k": name, "partner": partner}, fix=fix)
+    if "if" in members and "then" not in members and "else" not in members:
+        found.add("LN708", members["if"].key_span, {"k": "if", "partner": "then"})
+    if draft == "draft-07" and "additionalItems" in members and "items" not in members:
+        args = {"k": "additionalItems", "partner": "items"}
+        found.add("LN708", members["additionalItems"].key_span, args)
+
+
+def _format(members: dict[str, Member], found: Collector) -> None:
+    value = members["format"].value if "format" in members else None
+    name = text_of(value)
+    if value is None or name is None or name in FORMATS or name in OTHER_FORMATS:
+        return
+    # A format of one's own is allowed; only what looks like a slip is said.
+    near = _FORMAT_WORDS.get(name.lower()) or best(name, FORMATS)
+    if near is not None:
+        fix = Fix(f"Replace by '{near}'", (Edit(value.start, value.end, quoted(near)),), "unsafe")
+        found.add("LN710", value.span, {"v": name, "hint": hint(near)}, fix=fix)
+
+
+_FORMAT_WORDS = {
+    **dict.fromkeys(("datetime", "iso8601", "iso-8601", "date_time", "iso-date-time"), "date-time"),
+    **dict.fromkeys(("guid", "uuid4", "uuidv4"), "uuid"),
+    **dict.fromkeys(("mail", "e-mail", "emailaddress"), "email"),
+    **dict.fromkeys(("regexp", "regular-expression"), "regex"),
+    **dict.fromkeys(("host", "host-name", "domain"), "hostname"),
+}
+
+
+def _openapi(node: JsonNode, members: dict[str, Member], types: tuple[str, ...], found: Collector) -> None:
+    nullable = members.get("nullable")
+    if nullable is not None and nullable.value is not None and nullable.value.kind == "boolean":
+        fix = None
+        named = members["type"].value if "type" in members else None
+        if nullable.value.value is True and named is not None and named.kind == "string" and "null" not in types:
+            cut = without_member(node, nullable, "")
+            listed = Edit(named.start, named.end, f'[{quoted(types[0])}, "null"]') if types else None
+            if cut is not None and listed is not None and not _touch(cut.edits[0], listed):
+                edits = tuple(sorted((*cut.edits, listed), key=lambda edit: edit.start))
+                fix = Fix("Write \"null\" into 'type'", edits, "unsafe")
+        instead = "\"null\" in 'type'" if nullable.value.value is True else "nothing for it"
+        found.add("LN713", nullable.key_span, {"k": "nullable", "instead": instead}, fix=fix)
+    example = members.get("example")
+    if example is not None and example.value is not None and "examples" not in members:
+        value = example.value
+        edits = (
+            Edit(example.key_start, example.key_end, '"examples"'),
+            Edit(value.start, value.start, "["),
+            Edit(value.end, value.end, "]"),
+        )
+        fix = Fix("Write it as 'examples'", edits) if value.kind != "error" else None
+        found.add("LN713", example.key_span, {"k": "example", "instead": "a list in 'examples'"}, fix=fix)
+
+
+def _touch(one: Edit, two: Edit) -> bool:
+    return one.start < two.end and two.start < one.end

@@ -1,0 +1,213 @@
+"""Lints of a whole manifest as a model and its author meet it: description, id, aliases, examples, what is asked for.
+
+Looks at the outer fields only; schemas are ``walk.py``'s. Must not know the disk or other manifests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tree import JsonNode, Member
+from tamis.protocols.levels import Levels
+from tamis.protocols.manifest.reading import tool_id_fault
+from tamis.protocols.model import Edit, Fix
+from tamis.protocols.suggest import best, hint, same_name
+from tamis.server.analysis.lints import wording
+from tamis.server.analysis.lints.local import Collector, object_at, text_of, texts_of
+from tamis.server.analysis.lints.memo import kept
+from tamis.server.analysis.lints.parameters import describe, lint_extra
+
+_PORTABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+_EXTENSION = re.compile(r"\.(?:json|jsonc|py|js|mjs|cjs|ts|ya?ml|md|toml|sh)$")
+_MAX_COMPARED = 64_000
+"""Characters of ``examples`` that are compared with each other at each edit."""
+
+
+_MAX_ALIKE = 100
+
+
+def lint_tool(root: JsonNode, text: str, taken: Collection[str], levels: Levels, found: Collector) -> None:
+    """The findings of a manifest's outer fields; ``taken`` are the names that other tools have."""
+    parameters = object_at(root, "parameters")
+    properties = object_at(parameters, "properties") if parameters is not None else None
+    _description(root, properties, found)
+    _tool_id(root, text, taken, levels, found)
+    _names_twice(root, found)
+    if properties is not None and (levels.says("LN734") or levels.says("LN735")):
+        for diag in lint_extra(properties):
+            span = (diag.span[0] + properties.start, diag.span[1] + properties.start)
+            found.add(diag.code, span, diag.args)
+
+
+def _description(root: JsonNode, properties: JsonNode | None, found: Collector) -> None:
+    said = root.get("description")
+    text = text_of(said)
+    if said is None or text is None or not text.strip():
+        return
+    tool_id = text_of(root.get("toolId")) or ""
+    names = (tool_id.rpartition(":")[2], tool_id, text_of(root.get("displayName")) or "")
+    describe(said, text, names, wording.TOOL_TOKENS, found)
+    spoken = wording.named_parameters(text)
+    if not spoken or properties is None:
+        return
+    declared = list(properties.keys)
+    for name, sure in spoken:
+        if name in declared:
+            continue
+        near = best(name, declared)
+        # A name in code marks may be anything; one that only its spelling sets off from a parameter is a slip.
+        if not (sure or (near is not None and same_name(near, name))) or name in set(_names_below(properties)):
+            continue
+        fix = None
+        if near is not None:
+            source = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", near.replace("\\", r"\\"), text)
+            fix = Fix(f"Change to '{near}'", (Edit(said.start, said.end, quoted(source)),), "unsafe")
+        found.add("LN723", said.span, {"v": name, "hint": hint(near)}, fix=fix)
+
+
+def _names_below(node: JsonNode) -> Iterator[str]:
+    """The keys at any depth, bounded: a description may speak of a member of a parameter."""
+    stack = [node]
+    for _ in range(2_000):
+        if not stack:
+            return
+        here = stack.pop()
+        for member in here.members:
+            yield member.key
+            if member.value is not None:
+                stack.append(member.value)
+        stack.extend(here.items)
+
+
+def portable_alias(tool_id: str, taken: Collection[str] = ()) -> str:
+    """A name that every protocol and provider takes: ``workflows/skills/x.json`` gives ``skill_x`` (A15). Empty: none is near."""
+    parts = [part for part in _EXTENSION.sub("", tool_id).split("/") if part]
+    # Of a path the kind of thing and its name are enough.
+    kind = parts[-2][:-1] if len(parts) > 1 and re.search("[^s]s$", parts[-2]) else parts[-2] if len(parts) > 1 else ""
+    words = f"{kind}_{parts[-1]}" if kind else parts[-1] if parts else ""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", words).strip("_-")[:60]
+    if not any(char.isalnum() for char in name):
+        return ""
+    if name[0].isdigit():
+        name = f"tool_{name}"
+    found, number = name, 2
+    while found in taken and number < 100:
+        found, number = f"{name}_{number}", number + 1
+    return found
+
+
+def _is_xml_name(name: str) -> bool:
+    """Whether a name can be a tag; a pattern with these ranges would take 10 ms to compile."""
+    first = name[0]
+    return (first.isalpha() or first in "_:" or ord(first) > 0xF7) and all(
+        char.isalnum() or char in "_:.-\u00b7" or ord(char) > 0xF7 for char in name
+    )
+
+
+def _tool_id(root: JsonNode, text: str, taken: Collection[str], levels: Levels, found: Collector) -> None:
+    node = root.get("toolId")
+    tool_id = text_of(node)
+    if node is None or not tool_id or tool_id_fault(tool_id) is not None:
+        return
+    legal = _is_xml_name(tool_id)
+    if legal and (not levels.says("LN730") or _PORTABLE.fullmatch(tool_id)):
+        return
+    aliases = [alias for alias, _ in texts_of(root.get("aliases"))]
+    if any(_PORTABLE.fullmatch(alias) for alias in aliases):
+        return
+    alias = portable_alias(tool_id, {*taken, *aliases})
+    if not alias or alias == tool_id:
+        return
+    fix = add_alias(root, text, alias)
+    if not legal:
+        found.add("LN729", node.span, {"v": tool_id, "alias": alias}, fix=fix)
+    else:
+        wanted = "letters, digits, '_', '-' and '.'"
+        found.add("LN730", node.span, {"v": tool_id, "alias": alias, "wanted": wanted}, fix=fix)
+
+
+def add_alias(root: JsonNode, text: str, alias: str) -> Fix | None:
+    """The fix that gives the tool one more name."""
+    title = f"Add the alias '{alias}'"
+    member = root.member("aliases")
+    if member is None:
+        return insert_field(root, text, "toolId", "aliases", f"[{quoted(alias)}]", title)
+    node = member.value
+    if node is None or node.kind != "array" or not node.closed:
+        return None
+    if node.items:
+        end = node.items[-1].end
+        return Fix(title, (Edit(end, end, f", {quoted(alias)}"),), "unsafe")
+    return Fix(title, (Edit(node.start, node.end, f"[{quoted(alias)}]"),), "unsafe")
+
+
+def insert_field(node: JsonNode, text: str, after: str, name: str, value: str, title: str) -> Fix | None:
+    """The fix that adds a field behind another one, on a line of its own where fields stand so."""
+    member: Member | None = node.member(after)
+    if member is None or member.value is None:
+        return None
+    line = text.rfind("\n", 0, member.key_start)
+    before = text[line + 1 : member.key_start]
+    gap = "\n" + before if line >= node.start and not before.strip() else " "
+    end = member.value.end
+    return Fix(title, (Edit(end, end, f",{gap}{quoted(name)}: {value}"),), "unsafe")
+
+
+def _names_twice(root: JsonNode, found: Collector) -> None:
+    """Other names that are the id itself, or each other."""
+    tool_id = text_of(root.get("toolId"))
+    aliases = texts_of(root.get("aliases"))
+    for alias, item in aliases:
+        if alias == tool_id:
+            found.add("LN736", item.span, {"v": alias, "what": "the tool's id"})
+    config = object_at(root, "protocolConfig")
+    command = config.get("vcpCommand") if config is not None else None
+    name = text_of(command)
+    if command is None or name is None:
+        return
+    if name == tool_id:
+        found.add("LN736", command.span, {"v": name, "what": "the tool's id"})
+    elif any(name == alias for alias, _ in aliases):
+        found.add("LN736", command.span, {"v": name, "what": "an alias"})
+
+
+def lint_examples(root: JsonNode, levels: Levels, found: Collector) -> None:
+    """The findings of the examples as a list; whether each fits the schemas is reading's business."""
+    parameters = object_at(root, "parameters")
+    properties = object_at(parameters, "properties") if parameters is not None else None
+    examples = root.get("examples")
+    if examples is None or not examples.greens:
+        empty = examples is None or examples.kind == "array"
+        if empty and root.closed and root.member("handler") is not None and properties is not None and properties.keys:
+            found.add("LN731", (root.start, root.start + 1))
+        return
+    if examples.end - examples.start > _MAX_COMPARED:
+        return
+    for start, i, j in kept(examples, "alike", lambda: _alike(examples)):
+        found.add("LN732", (examples.start + start, examples.start + start + 1), {"i": i, "j": j})
+    if levels.says("LN733") and parameters is not None and properties is not None:
+        inputs = [given for item in examples.items if (given := object_at(item, "input")) is not None]
+        required = {name for name, _ in texts_of(parameters.get("required"))}
+        optional = {member.key for member in properties.members} - required
+        given_names = {member.key for given in inputs for member in given.members}
+        if inputs and optional and not optional & given_names:
+            found.add("LN733", (examples.start, examples.start + 1))
+
+
+def _alike(examples: JsonNode) -> tuple[tuple[int, int, int], ...]:
+    """Examples with the same input as one before: where the input stands from the start of the list, and both indices."""
+    found: list[tuple[int, int, int]] = []
+    seen: list[tuple[int, object]] = []
+    for i, item in enumerate(examples.items):
+        given = object_at(item, "input")
+        if given is None or len(seen) + len(found) >= _MAX_ALIKE:
+            continue
+        value = given.to_python()
+        first = next((j for j, other in seen if other == value), None)
+        if first is None:
+            seen.append((i, value))
+        else:
+            found.append((given.start - examples.start, i, first))
+    return tuple(found)

@@ -1,0 +1,179 @@
+"""The walk over a manifest's schemas: each container is looked at once and its findings are kept with it.
+
+Findings are relative to their container, so they hold until something inside it is edited: a keystroke costs the containers
+around it. Must not know what is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from tamis.protocols.jsontext.tree import JsonNode, Member, from_pointer
+from tamis.protocols.model import Diag, escape_pointer
+from tamis.protocols.schema.check import MAX_SCHEMA_DEPTH, Draft
+from tamis.server.analysis.lints.dialects import SHAPES, parts_of
+from tamis.server.analysis.lints.local import Collector, Locals, moved, object_at, without_member
+from tamis.server.analysis.lints.memo import kept
+from tamis.server.analysis.lints.parameters import lint_names, lint_parameter, lint_references, lint_required, refers
+from tamis.server.analysis.lints.scans import Scans, speaking
+from tamis.server.analysis.lints.schemas import lint_schema
+
+T = TypeVar("T")
+MAX_KEPT = 200
+"""So many findings of one schema are carried up; more are said to be more (TC025)."""
+_WIDE = 64
+_MAX_SCANS = 256
+
+
+def lint_schemas(node: JsonNode, draft: Draft, *, parameters: bool, scans: Scans | None = None) -> list[Diag]:
+    """All findings of ``parameters`` or ``output``, at absolute places; ``scans`` are the document's."""
+    walk = _Walk(draft, {} if scans is None else scans, parameters)
+    found = [moved(diag, node.start) for diag in walk.schema(node, 0, str(parameters), top=parameters)]
+    found += _unused(node, walk)
+    properties = object_at(node, "properties") if parameters else None
+    if properties is not None:
+        members = [view for i in walk.referring(properties) if isinstance(view := properties.view(i), Member)]
+        found += lint_references(members, lambda ref: _target(node, ref))
+    return found
+
+
+def _unused(node: JsonNode, walk: _Walk) -> list[Diag]:
+    """Definitions of a whole schema that nothing leads to, at absolute places."""
+    tables = [(key, table) for key in ("$defs", "definitions") if (table := object_at(node, key)) is not None]
+    if not tables:
+        return []
+    used = walk.references(node, 0, str(node.kind))
+    if None in used:
+        return []
+    found = Collector()
+    for key, table in tables:
+        for member in table.members:
+            pointer = f"#/{key}/{escape_pointer(member.key)}"
+            if member.value is None or any(ref == pointer or (ref or "").startswith(f"{pointer}/") for ref in used):
+                continue
+            fix = without_member(table, member, f"Remove '{member.key}'")
+            found.add("LN714", member.key_span, {"k": member.key}, fix=fix)
+    return list(found.found)
+
+
+def _target(root: JsonNode, ref: str) -> JsonNode | None:
+    if not ref.startswith("#/"):
+        return root if ref == "#" else None
+    return root.at(from_pointer(ref[1:]))
+
+
+class _Walk:
+    """One walk over a schema. ``where`` names a container among those of the document, for what is remembered of the last walk."""
+
+    def __init__(self, draft: Draft, scans: Scans, parameters: bool) -> None:
+        self._draft: Draft = draft
+        self._scans = scans
+        self._field = parameters
+        if len(scans) > _MAX_SCANS:
+            scans.clear()
+
+    def _speaking(self, node: JsonNode, key: str, where: str, look: Callable[[int], T]) -> list[tuple[int, T]]:
+        wide = len(node.greens) > _WIDE
+        return speaking(node, (key, self._draft, self._field, where), look, self._scans if wide else None)
+
+    def schema(self, node: JsonNode, depth: int, where: str, *, top: bool = False) -> Locals:
+        """A schema and all below it, relative to it; ``top``: it is ``parameters`` itself."""
+        if node.kind != "object" or depth > MAX_SCHEMA_DEPTH:
+            return ()
+
+        def look() -> Locals:
+            found: list[Diag] = [*lint_schema(node, self._draft)]
+            if top:
+                found += lint_required(node)
+            for member, value in parts_of(node, self._draft):
+                shape = "schemas" if value.kind == "array" else SHAPES[member.key]
+                below = f"{where}/{member.key}"
+                _carry(
+                    found, node, value, self._part(value, shape, depth + 1, below, top and member.key == "properties")
+                )
+            return tuple(found[:MAX_KEPT])
+
+        return kept(node, ("schema", self._draft, top), look)
+
+    def _part(self, node: JsonNode, shape: str, depth: int, where: str, parameters: bool) -> Locals:
+        """What stands under a keyword: a schema, a list of schemas or a map of them; relative to it."""
+        if shape == "schema":
+            return self.schema(node, depth, where)
+
+        def below(i: int) -> Locals:
+            view = node.view(i)
+            value = view.value if isinstance(view, Member) else view
+            if not isinstance(value, JsonNode) or value.kind != "object":
+                return ()
+            found = _parameter(view, value) if parameters and isinstance(view, Member) else ()
+            return (*found, *self.schema(value, depth, f"{where}/{view.key if isinstance(view, Member) else i}"))
+
+        def look() -> Locals:
+            found: list[Diag] = [*self._names(node, where)] if parameters else []
+            for i, part in self._speaking(node, "part", where, below):
+                value = node.child(i)
+                if value is not None:
+                    _carry(found, node, value, part)
+            return tuple(found[:MAX_KEPT])
+
+        return kept(node, ("part", self._draft, parameters), look)
+
+    def _names(self, node: JsonNode, where: str) -> Locals:
+        """``lint_names``, not asked again while the names are the same and none of them is at fault."""
+        key = ("names", where)
+        known = self._scans.get(key)
+        if known is not None and known[0] == node.keys:
+            return known[1]
+        found = lint_names(node)
+        if all(diag.span == (0, 1) for diag in found):
+            self._scans[key] = (node.keys, found)
+        else:
+            self._scans.pop(key, None)
+        return found
+
+    def referring(self, properties: JsonNode) -> tuple[int, ...]:
+        """The parameters that are what they are by reference."""
+
+        def refer(i: int) -> bool:
+            value = properties.child(i)
+            return value is not None and value.kind == "object" and refers(value)
+
+        return kept(
+            properties, "referring", lambda: tuple(i for i, _ in self._speaking(properties, "referring", "", refer))
+        )
+
+    def references(self, node: JsonNode, depth: int, where: str) -> frozenset[str | None]:
+        """Every ``$ref`` in a schema; None among them where names are given that only a validator can follow."""
+
+        def below(i: int) -> frozenset[str | None]:
+            key = node.keys[i] if node.keys else ""
+            value = node.child(i)
+            if value is None:
+                return frozenset()
+            if key in ("$ref", "$dynamicRef") and isinstance(value.value, str):
+                plain = value.value == "#" or (value.value.startswith("#/") and "%" not in value.value)
+                return frozenset((value.value if plain else None,))
+            if key in ("$id", "$anchor", "$dynamicAnchor") and value.kind == "string":
+                return frozenset((None,))
+            if value.kind in ("object", "array") and depth < MAX_SCHEMA_DEPTH:
+                return self.references(value, depth + 1, f"{where}/{key or i}")
+            return frozenset()
+
+        def look() -> frozenset[str | None]:
+            parts = self._speaking(node, "references", where, below)
+            return frozenset[str | None]().union(*(part for _, part in parts))
+
+        return kept(node, "references", look)
+
+
+def _parameter(member: Member, value: JsonNode) -> Locals:
+    """A parameter's findings; they hold while its schema, its name and the distance between them do."""
+    key = ("parameter", member.key, member.key_start - value.start)
+    return kept(value, key, lambda: lint_parameter(member))
+
+
+def _carry(found: list[Diag], above: JsonNode, node: JsonNode, below: Locals) -> None:
+    if below and len(found) < MAX_KEPT:
+        by = node.start - above.start
+        found.extend(moved(diag, by) for diag in below)

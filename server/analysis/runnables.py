@@ -1,0 +1,162 @@
+"""What of a document can be run, where an editor offers it, and why something is not run.
+
+A target is an exact stretch of the text: what is run is what is shown, so its digest travels with every offer. Must not run
+anything nor know LSP.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+import msgspec
+
+from tamis.protocols.catalogue import message, severity
+from tamis.protocols.jsontext.tree import JsonNode
+from tamis.protocols.model import Block, Call, Document
+from tamis.protocols.positions import Span
+from tamis.protocols.schema.words import is_object
+from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
+
+TargetKind = Literal["block", "call", "example", "manifest"]
+MAX_TARGETS = 2_000
+"""More are not offered; a text of this many calls is a log, and each could still be run by its place."""
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Something that can be run, or could if it were in order.
+
+    ``span`` is its exact text, ``head`` the line's place where an offer stands. ``block`` is its number among the text's blocks, ``call``
+    its place in the block (for ``kind: "call"``), ``example`` its number in the manifest. ``reason`` says why it cannot be run.
+    """
+
+    kind: TargetKind
+    span: Span
+    head: Span
+    tool_ids: tuple[str, ...] = ()
+    block: int = -1
+    call: int = -1
+    example: int = -1
+    examples: int = 0
+    """Of a manifest: how many examples it has."""
+    step: int | None = None
+    protocol: str = ""
+    reason: str = ""
+
+
+def digest_of(text: str) -> str:
+    """A short digest that names an exact text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def targets(snapshot: Snapshot) -> list[Target]:
+    """Everything of a document that can be run, in its order; the calls of a block of several follow the block."""
+    if len(snapshot.text) > MAX_ANALYSED_CHARS:
+        return []
+    if snapshot.kind == "text":
+        return _of_text(snapshot)
+    return _of_manifest(snapshot) if snapshot.kind == "manifest" else []
+
+
+def target_at(snapshot: Snapshot, span: Span, kind: TargetKind | None = None) -> Target | None:
+    """The target of exactly this span, else the smallest one that holds it."""
+    holding = [
+        target
+        for target in targets(snapshot)
+        if (kind is None or target.kind == kind) and target.span[0] <= span[0] and span[1] <= target.span[1]
+    ]
+    exact = next((target for target in holding if target.span == span), None)
+    return exact or min(holding, key=lambda target: target.span[1] - target.span[0], default=None)
+
+
+def selected(document: Document, target: Target) -> Document:
+    """The document as if the target's calls were all it held; places stay those of the whole text."""
+    block = document.blocks[target.block]
+    if target.kind == "call":
+        block = msgspec.structs.replace(block, calls=[block.calls[target.call]])
+    return msgspec.structs.replace(document, blocks=[block], calls=list(block.calls))
+
+
+def example_input(snapshot: Snapshot, number: int) -> dict[str, Any] | None:
+    """The input of an example as it is written, comments and trailing commas allowed; None when it is no object."""
+    found = _node(snapshot, f"/examples/{number}/input")
+    given = found.to_python() if found is not None else None
+    return given if is_object(given) else None
+
+
+def expected_output(snapshot: Snapshot, number: int) -> tuple[bool, Any]:
+    """Whether an example says what should come out, and what."""
+    found = _node(snapshot, f"/examples/{number}/expectedOutput")
+    return (False, None) if found is None else (True, found.to_python())
+
+
+def _node(snapshot: Snapshot, pointer: str) -> JsonNode | None:
+    return snapshot.manifest.tree.node_at(pointer)
+
+
+def _of_text(snapshot: Snapshot) -> list[Target]:
+    found: list[Target] = []
+    for number, block in enumerate(snapshot.document.blocks):
+        if not block.calls and block.state == "mention":
+            continue
+        reason = _why_not(block)
+        names = tuple(call.tool_id for call in block.calls)
+        found.append(
+            Target("block", block.span, block.open, names, block=number, protocol=block.protocol, reason=reason)
+        )
+        if len(block.calls) > 1:
+            found += [_of_call(block, number, place, call, reason) for place, call in enumerate(block.calls)]
+        if len(found) >= MAX_TARGETS:
+            break
+    return found[:MAX_TARGETS]
+
+
+def _of_call(block: Block, number: int, place: int, call: Call, reason: str) -> Target:
+    if not reason and not call.executable:
+        reason = "this call is not complete, or has more than one reading"
+    return Target(
+        "call",
+        call.span,
+        call.tool_span,
+        (call.tool_id,),
+        block=number,
+        call=place,
+        step=call.step,
+        protocol=block.protocol,
+        reason=reason,
+    )
+
+
+def _why_not(block: Block) -> str:
+    """The first reason why nothing of a block is run; empty when something is."""
+    if any(call.executable for call in block.calls):
+        return ""
+    if block.aside:
+        inside = any(diag.code == "TC017" for diag in block.diagnostics)
+        return "it stands in reasoning" if inside else "it stands in an example"
+    for level in ("error", "warning"):
+        for diag in block.diagnostics:
+            if severity(diag) == level:
+                return message(diag)
+    return "no call could be read here"
+
+
+def _of_manifest(snapshot: Snapshot) -> list[Target]:
+    root = snapshot.manifest.tree.root
+    if root is None or root.kind != "object":
+        return []
+    tool_id = root.get("toolId")
+    if tool_id is None or not isinstance(tool_id.value, str) or not tool_id.value:
+        return []
+    names = (tool_id.value,)
+    examples = root.get("examples")
+    items = examples.items if examples is not None and examples.kind == "array" else []
+    reason = "" if snapshot.manifest.manifest is not None else "the manifest has errors; its tool is not registered"
+    head = root.member("toolId")
+    found = [
+        Target("manifest", root.span, head.key_span if head else root.span, names, examples=len(items), reason=reason)
+    ]
+    for number, item in enumerate(items[:MAX_TARGETS]):
+        head_span = (item.span[0], min(item.span[0] + 1, item.span[1]))
+        found.append(Target("example", item.span, head_span, names, example=number, reason=reason))
+    return found

@@ -1,0 +1,92 @@
+"""Settings that belong to the editor and not to ``tamis.toml``: whether lenses are shown, whether and how runs are allowed.
+
+They come with ``initializationOptions.settings`` and ``workspace/didChangeConfiguration``, nested or with dotted names. They can only
+close what the files allow, never open it. Must not know documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+import msgspec
+
+NAMES = frozenset(
+    {
+        "path",
+        "args",
+        "trace",
+        "markdown",
+        "interpreter",
+        "importStrategy",
+        "codeLens",
+        "inlayHints",
+        "execution",
+        "prompt",
+        "mcp",
+        "showNotifications",
+        "roots",
+        "exclude",
+        "trusted",
+    }
+)
+"""The editor's own settings; every other name is one of ``tamis.toml``."""
+
+Confirmation = Literal["never", "writes", "always"]
+_STRICTNESS: tuple[Confirmation, ...] = ("never", "writes", "always")
+
+
+class ClientSettings(msgspec.Struct, frozen=True):
+    """The editor's settings with their defaults; ``values`` is what was sent."""
+
+    trusted: bool = True
+    values: Mapping[str, Any] = {}
+
+    def get(self, path: str) -> Any:
+        """A setting by its dotted name, or None."""
+        return setting(self.values, path)
+
+    def switch(self, path: str) -> bool:
+        """A setting that is on unless it says ``false``."""
+        return self.get(path) is not False
+
+    @property
+    def timeout_ms(self) -> int | None:
+        """``execution.timeoutMs``: lowers how long a run may take."""
+        found = self.get("execution.timeoutMs")
+        return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+    def confirmation(self, policy: Confirmation) -> Confirmation:
+        """The stricter of ``policy.requireConfirmation`` and the editor's ``execution.requireConfirmation``."""
+        found = self.get("execution.requireConfirmation")
+        own = _STRICTNESS.index(found) if found in _STRICTNESS else 0
+        return _STRICTNESS[max(own, _STRICTNESS.index(policy))]
+
+
+def setting(values: Mapping[str, Any], path: str) -> Any:
+    """The value at a dotted name, written nested (``{"codeLens": {"enable": …}}``) or in one (``{"codeLens.enable": …}``)."""
+    if path in values:
+        return values[path]
+    here: Any = values
+    for name in path.split("."):
+        here = cast("dict[str, Any]", here).get(name) if isinstance(here, dict) else None
+    return here
+
+
+def own_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of sent settings that is the editor's own."""
+    return {name: value for name, value in values.items() if name.split(".")[0] in NAMES}
+
+
+def read_options(options: Mapping[str, Any]) -> ClientSettings:
+    """From ``initializationOptions``; a folder is trusted unless the client says that it is not (interface)."""
+    found: Any = options.get("settings")
+    values = own_settings(cast("dict[str, Any]", found)) if isinstance(found, dict) else {}
+    return ClientSettings(options.get("trusted") is not False, values)
+
+
+def changed(before: ClientSettings, values: Mapping[str, Any]) -> ClientSettings:
+    """From ``workspace/didChangeConfiguration``; ``trusted`` there tells that the user came to trust the folder, or no longer does."""
+    trusted: Any = values.get("trusted")
+    own = {**before.values, **own_settings(values)}
+    return ClientSettings(trusted if isinstance(trusted, bool) else before.trusted, own)

@@ -1,0 +1,152 @@
+"""``textDocument/codeLens`` and ``codeLens/resolve``; and the same offers as code actions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+from lsprotocol import types
+
+from tamis.server.analysis.lenses import CONVERT, COPY_AS, Around, Lens, lenses, resolved_title, run_actions
+from tamis.server.analysis.rewriting import PROTOCOLS, form_title
+from tamis.server.analysis.runnables import digest_of, targets
+from tamis.server.lsp.command_names import COMMANDS, CONVERT_KIND, RUN_KIND
+from tamis.server.lsp.documents import path_of
+from tamis.server.lsp.runs import in_short
+from tamis.server.wire.jsonrpc import encode
+
+if TYPE_CHECKING:
+    from pygls.lsp.server import LanguageServer
+
+    from tamis.protocols.positions import Span
+    from tamis.server.analysis.snapshot import Snapshot
+    from tamis.server.lsp.documents import Document
+    from tamis.server.lsp.framework import TamisProtocol
+    from tamis.server.lsp.session import Session
+
+
+def register(server: LanguageServer, session: Session) -> None:
+    """Registers the verbs."""
+    protocol = cast("TamisProtocol", server.protocol)
+
+    def code_lens(params: types.CodeLensParams) -> msgspec.Raw | list[Any]:
+        document = session.documents.get(params.text_document.uri)
+        if document is None or document.kind == "other" or not session.workspace.client.switch("codeLens.enable"):
+            return []
+        snapshot = session.workspace.snapshot(document, wait=0.5)
+        found = lenses(snapshot, around(session, document, snapshot))
+        places: dict[tuple[int | str, ...], dict[str, Any]] = {}
+        # Written here: pygls' converter would look at each of thousands of objects.
+        return msgspec.Raw(encode([_to_lens(document, lens, places) for lens in found]))
+
+    def resolve(params: types.CodeLens) -> dict[str, Any]:
+        sent: Any = params.data
+        data = cast("dict[str, Any]", sent) if isinstance(sent, dict) else {}
+        where = params.range
+        lens: dict[str, Any] = {
+            "range": {
+                "start": {"line": where.start.line, "character": where.start.character},
+                "end": {"line": where.end.line, "character": where.end.character},
+            }
+        }
+        arguments = data.get("arguments")
+        given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+        if data.get("command") not in COMMANDS:
+            return lens  # none of ours
+        title = _title(session, protocol, str(data.get("resolve")), given)
+        lens["command"] = {"title": title, "command": str(data.get("command", "")), "arguments": [given]}
+        return lens
+
+    server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=True))(code_lens)
+    server.feature(types.CODE_LENS_RESOLVE)(resolve)
+
+
+def around(session: Session, document: Document, snapshot: Snapshot) -> Around:
+    """What the offers for a document depend on."""
+    client = session.workspace.client
+    found = Around(trusted=client.trusted, enabled=client.switch("execution.enable"))
+    if not session.has_runs(document.uri):
+        return found
+    spans = [target.span for target in targets(snapshot)]
+    runs = session.runs.results(document.uri, document.text, spans)
+    return Around(
+        found.trusted,
+        found.enabled,
+        {span: in_short(run) for span, run in runs.items()},
+        session.runs.asking(document.uri, document.text, spans),
+    )
+
+
+def actions(session: Session, document: Document, snapshot: Snapshot, span: Span) -> list[types.CodeAction]:
+    """What can be run, converted or copied at a place, as code actions that are commands."""
+    made: list[types.CodeAction] = []
+    for lens in run_actions(snapshot, span, around(session, document, snapshot)):
+        if lens.command == CONVERT:
+            for name in PROTOCOLS:
+                if name != lens.target.protocol:
+                    title = f"Convert to {form_title(name)}"
+                    made.append(_action(document, lens, title, CONVERT_KIND, {"to": name}))
+        elif lens.command == COPY_AS:
+            made.append(_action(document, lens, "Copy the call as…", RUN_KIND, {}))
+        else:
+            made.append(_action(document, lens, lens.title.removeprefix("▶ "), RUN_KIND, {}))
+    return made
+
+
+def _action(document: Document, lens: Lens, title: str, kind: str, more: Mapping[str, Any]) -> types.CodeAction:
+    arguments = {**arguments_of(document, lens), **more}
+    return types.CodeAction(title, kind=kind, command=types.Command(title, lens.command, arguments=[arguments]))
+
+
+def arguments_of(document: Document, lens: Lens) -> dict[str, Any]:
+    """A command's arguments: the place and the digest of exactly the text that is shown there."""
+    return {**_shown(document, lens.target.span), **lens.more}
+
+
+def _shown(document: Document, span: Span) -> dict[str, Any]:
+    return {
+        "uri": document.uri,
+        "version": document.version,
+        "range": _plain(document, span),
+        "digest": digest_of(document.text[span[0] : span[1]]),
+    }
+
+
+def _plain(document: Document, span: Span) -> dict[str, Any]:
+    found = document.range(span)
+    return {
+        "start": {"line": found.start.line, "character": found.start.character},
+        "end": {"line": found.end.line, "character": found.end.character},
+    }
+
+
+def _to_lens(document: Document, lens: Lens, places: dict[tuple[int | str, ...], dict[str, Any]]) -> dict[str, Any]:
+    # The lenses of a target share its place, and places are what costs.
+    key = (*lens.target.span, "shown")
+    if key not in places:
+        places[key] = _shown(document, lens.target.span)
+    arguments = {**places[key], **lens.more}
+    if lens.span not in places:
+        places[lens.span] = _plain(document, lens.span)
+    made: dict[str, Any] = {"range": places[lens.span]}
+    if lens.resolve:
+        made["data"] = {"resolve": lens.resolve, "command": lens.command, "arguments": arguments}
+    else:
+        made["command"] = {"title": lens.title, "command": lens.command, "arguments": [arguments]}
+    return made
+
+
+def _title(session: Session, protocol: TamisProtocol, resolve: str, given: dict[str, Any]) -> str:
+    uri, tool_id = str(given.get("uri", "")), str(given.get("toolId", ""))
+    document = session.documents.get(uri)
+    if document is None:
+        return "Preview prompt" if resolve == "prompt" else "references"
+    tokens = None
+    if resolve == "prompt":
+        from tamis.server.lsp.features.execute_command import commands_of
+
+        root = session.workspace.root_of(document.path or path_of(uri))
+        tokens = commands_of(session, protocol).previews.tokens(root, tool_id) if root is not None else None
+    snapshot = session.workspace.snapshot(document)
+    return resolved_title(resolve, [tool_id], snapshot, tokens) or "references"

@@ -1,0 +1,74 @@
+"""``textDocument/documentLink`` and ``documentLink/resolve``."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+
+from tamis.server.analysis.links import Link, links_of
+from tamis.server.lsp.documents import uri_of
+from tamis.server.lsp.elsewhere import Elsewhere, asked
+
+if TYPE_CHECKING:
+    from pygls.lsp.server import LanguageServer
+
+    from tamis.server.analysis.snapshot import Snapshot
+    from tamis.server.lsp.session import Session
+
+
+def register(server: LanguageServer, session: Session) -> None:
+    """Registers both verbs."""
+
+    def document_link(params: types.DocumentLinkParams) -> list[dict[str, Any]]:
+        found = asked(session, params.text_document.uri)
+        if found is None:
+            return []
+        _document, snapshot = found
+        places = Elsewhere(session, snapshot)
+        tooltips = session.can("textDocument.documentLink.tooltipSupport")
+        made: list[dict[str, Any]] = []
+        for link in links_of(snapshot):
+            target = _target(session, places, snapshot, link)
+            if target:
+                tooltip = {"tooltip": link.tooltip} if tooltips else {}
+                made.append({"range": places.range(snapshot.path, link.span), "target": target, **tooltip})
+        return made
+
+    def resolve(link: types.DocumentLink) -> types.DocumentLink:
+        # Every link has its target at once: a client that resolves all the same gets it back.
+        return link
+
+    server.feature(types.TEXT_DOCUMENT_DOCUMENT_LINK)(document_link)
+    server.feature(types.DOCUMENT_LINK_RESOLVE)(resolve)
+
+
+def _target(session: Session, places: Elsewhere, snapshot: Snapshot, link: Link) -> str:
+    if link.uri:
+        return link.uri
+    if link.resource:
+        path = _resource(session, snapshot, link.resource)
+        return uri_of(path) if path else ""
+    if not link.sure and not os.path.isfile(link.path):
+        return ""
+    uri = places.uri(link.path)
+    if link.target is None or link.target == (0, 0):
+        return uri
+    start = places.range(link.path, link.target)["start"]
+    return f"{uri}#{start['line'] + 1},{start['character'] + 1}"
+
+
+def _resource(session: Session, snapshot: Snapshot, uri: str) -> str:
+    """The file of a ``fam://`` URI; empty where the operator's settings lead to none."""
+    from tamis.server.runtime.resources import ResourceError, resolve_resource
+
+    root = session.workspace.root_of(snapshot.path)
+    if root is None or root.settings is None:
+        return ""
+    loaded = root.settings
+    try:
+        path = resolve_resource(uri, loaded.settings.resources, loaded.root)
+    except (ResourceError, OSError, ValueError):
+        return ""
+    return path if os.path.isfile(path) else ""

@@ -1,0 +1,134 @@
+"""``textDocument/prepareRename``, ``textDocument/rename`` and ``workspace/willRenameFiles``.
+
+A rename that cannot be proven is refused with a response error that says why; clients show its message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
+from tamis.server.analysis.moves import edits_of_moves
+from tamis.server.analysis.rename import RenameEdit, RenameRefusedError, in_files, moved_workflow, prepare, rename
+from tamis.server.lsp.documents import path_of, uri_of
+from tamis.server.lsp.elsewhere import Elsewhere, all_read, asked, looked_again, offset_of
+
+if TYPE_CHECKING:
+    from pygls.lsp.server import LanguageServer
+
+    from tamis.server.lsp.session import Session
+
+PATIENCE = 5.0
+"""How long a rename waits for the folders to be read, in seconds: one that misses a file would break it."""
+_TRIES = 3
+_REQUEST_FAILED = -32803
+_WARNING = 2
+_CLOSED, _ASIDE = "closed", "aside"
+_ANNOTATIONS = {
+    _CLOSED: {
+        "label": "Files that are not open",
+        "description": "The edits reach files that no editor shows",
+        "needsConfirmation": True,
+    },
+    _ASIDE: {
+        "label": "Examples and reasoning",
+        "description": "The calls are quoted and would not run",
+        "needsConfirmation": True,
+    },
+}
+
+
+def register(server: LanguageServer, session: Session) -> None:
+    """Registers the three verbs."""
+
+    def prepare_rename(params: types.PrepareRenameParams) -> dict[str, Any] | None:
+        found = asked(session, params.text_document.uri)
+        if found is None:
+            return None
+        document, snapshot = found
+        try:
+            what = prepare(snapshot, offset_of(document, params.position), files=_renames_files(session))
+        except RenameRefusedError as refused:
+            raise JsonRpcException(str(refused), _REQUEST_FAILED) from None
+        return {"range": Elsewhere(session, snapshot).range(snapshot.path, what.span), "placeholder": what.name}
+
+    def do_rename(params: types.RenameParams) -> dict[str, Any] | None:
+        if not all_read(session, PATIENCE):
+            raise JsonRpcException("The folders are still being read; try again in a moment", _REQUEST_FAILED)
+        for _ in range(_TRIES):
+            found = asked(session, params.text_document.uri)
+            if found is None:
+                return None
+            document, snapshot = found
+            offset = offset_of(document, params.position)
+            try:
+                edits = rename(snapshot, offset, params.new_name, files=_renames_files(session))
+            except RenameRefusedError as refused:
+                raise JsonRpcException(str(refused), _REQUEST_FAILED) from None
+            if not looked_again(session, (one.path for one in edits)):
+                places = Elsewhere(session, snapshot)
+                answer = workspace_edit(session, places, edits)
+                move = moved_workflow(snapshot, offset, params.new_name)
+                if move is not None and edits:
+                    answer["documentChanges"].append(
+                        {"kind": "rename", "oldUri": places.uri(move[0]), "newUri": uri_of(move[1])}
+                    )
+                return answer
+        raise JsonRpcException("Files of the workspace are changing; try again in a moment", _REQUEST_FAILED)
+
+    def will_rename_files(params: types.RenameFilesParams) -> dict[str, Any] | None:
+        moves: list[tuple[str, str]] = []
+        for file in params.files:
+            old, new = path_of(file.old_uri), path_of(file.new_uri)
+            if old is not None and new is not None:
+                moves.append((old.rstrip("/"), new.rstrip("/")))
+        all_read(session, PATIENCE)
+        session.workspace.settle()
+        edits, notes = edits_of_moves(session.workspace.index, moves)
+        if looked_again(session, (one.path for one in edits)):
+            edits, notes = edits_of_moves(session.workspace.index, moves)
+        for note in notes[:5]:
+            session.notify("window/showMessage", {"type": _WARNING, "message": note})
+        return workspace_edit(session, Elsewhere(session), edits) if edits else None
+
+    server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)(prepare_rename)
+    server.feature(types.TEXT_DOCUMENT_RENAME)(do_rename)
+    server.feature(types.WORKSPACE_WILL_RENAME_FILES)(will_rename_files)
+
+
+def _renames_files(session: Session) -> bool:
+    """Whether the client renames files as part of a workspace edit."""
+    able: Any = session.capability("workspace.workspaceEdit.resourceOperations")
+    return session.can("workspace.workspaceEdit.documentChanges") and isinstance(able, list) and "rename" in able
+
+
+def workspace_edit(session: Session, places: Elsewhere, edits: Sequence[RenameEdit]) -> dict[str, Any]:
+    """The edits as the client takes them: bound to versions and with annotations where it knows them."""
+    versioned = session.can("workspace.workspaceEdit.documentChanges")
+    annotated = versioned and session.capability("workspace.workspaceEdit.changeAnnotationSupport") is not None
+    used: dict[str, Any] = {}
+    operations: list[dict[str, Any]] = []
+    changes: dict[str, list[dict[str, Any]]] = {}
+    for path, mine in in_files(edits).items():
+        document = places.document(path)
+        made: list[dict[str, Any]] = []
+        for one in mine:
+            edit = {"range": places.range(path, (one.edit.start, one.edit.end)), "newText": one.edit.new_text}
+            kind = _CLOSED if document is None else _ASIDE if one.aside else None
+            if annotated and kind is not None:
+                used[kind] = _ANNOTATIONS[kind]
+                edit["annotationId"] = kind
+            made.append(edit)
+        uri = places.uri(path)
+        changes[uri] = made
+        version = document.version if document is not None else None
+        operations.append({"textDocument": {"uri": uri, "version": version}, "edits": made})
+    if not versioned:
+        return {"changes": changes}
+    answer: dict[str, Any] = {"documentChanges": operations}
+    if used:
+        answer["changeAnnotations"] = used
+    return answer

@@ -1,0 +1,122 @@
+"""``textDocument/documentSymbol``, ``workspace/symbol`` and ``workspaceSymbol/resolve``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from lsprotocol import types
+
+from tamis.server.analysis.symbols import Symbol, find_tools, outline
+from tamis.server.lsp.documents import path_of
+from tamis.server.lsp.elsewhere import Elsewhere, asked
+
+if TYPE_CHECKING:
+    from pygls.lsp.server import LanguageServer
+
+    from tamis.server.analysis.snapshot import Snapshot
+    from tamis.server.lsp.session import Session
+
+_KINDS = {
+    "tool": 12,  # Function
+    "handler": 6,  # Method
+    "group": 19,  # Object
+    "parameter": 7,  # Property
+    "definition": 23,  # Struct
+    "example": 24,  # Event
+    "field": 15,  # String
+    "block": 3,  # Namespace
+    "call": 12,  # Function
+    "argument": 13,  # Variable
+    "name": 14,  # Constant
+}
+_FUNCTION, _STRUCT, _CLASS = 12, 23, 5
+_FIRST_KINDS = 18
+"""What every client knows: File to Array."""
+
+
+def register(server: LanguageServer, session: Session) -> None:
+    """Registers the three verbs."""
+
+    def kind_of(kind: str, where: str) -> int:
+        number = _KINDS[kind]
+        known = session.capability(f"{where}.symbolKind.valueSet")
+        allowed = number in known if isinstance(known, list) else number <= _FIRST_KINDS
+        return number if allowed else _CLASS
+
+    def document_symbol(params: types.DocumentSymbolParams) -> list[dict[str, Any]]:
+        found = asked(session, params.text_document.uri)
+        if found is None:
+            return []
+        document, snapshot = found
+        places = Elsewhere(session, snapshot)
+        symbols = outline(snapshot)
+        where = "textDocument.documentSymbol"
+        if session.can(f"{where}.hierarchicalDocumentSymbolSupport"):
+            return [nested(places, snapshot, symbol) for symbol in symbols]
+        flat: list[dict[str, Any]] = []
+        stack = [(symbol, "") for symbol in reversed(symbols)]
+        while stack:
+            symbol, container = stack.pop()
+            entry: dict[str, Any] = {
+                "name": symbol.name,
+                "kind": kind_of(symbol.kind, where),
+                "location": {"uri": document.uri, "range": places.range(snapshot.path, symbol.span)},
+            }
+            if container:
+                entry["containerName"] = container
+            flat.append(entry)
+            stack += [(child, symbol.name) for child in reversed(symbol.children)]
+        return flat
+
+    def nested(places: Elsewhere, snapshot: Snapshot, symbol: Symbol) -> dict[str, Any]:
+        made: dict[str, Any] = {
+            "name": symbol.name,
+            "kind": kind_of(symbol.kind, "textDocument.documentSymbol"),
+            "range": places.range(snapshot.path, symbol.span),
+            "selectionRange": places.range(snapshot.path, symbol.selection),
+        }
+        if symbol.detail:
+            made["detail"] = symbol.detail
+        if symbol.children:
+            made["children"] = [nested(places, snapshot, child) for child in symbol.children]
+        return made
+
+    def workspace_symbol(params: types.WorkspaceSymbolParams) -> list[dict[str, Any]]:
+        for root in session.workspace.roots:
+            root.loaded.wait(0.5)
+        session.workspace.settle()
+        places = Elsewhere(session)
+        resolved = session.capability("workspace.symbol.resolveSupport.properties")
+        lazily = isinstance(resolved, list) and "location.range" in resolved
+        made: list[dict[str, Any]] = []
+        for found in find_tools(session.workspace.index, params.query):
+            path, span = found.tool.path, found.tool.declared.span
+            entry: dict[str, Any] = {
+                "name": found.name,
+                "kind": kind_of("tool", "workspace.symbol"),
+                "location": {"uri": places.uri(path)} if lazily else places.location(path, span),
+            }
+            if found.container:
+                entry["containerName"] = found.container
+            if lazily:
+                entry["data"] = {"toolId": found.tool.tool_id}
+            made.append(entry)
+        return made
+
+    def resolve(symbol: types.WorkspaceSymbol) -> types.WorkspaceSymbol | dict[str, Any]:
+        data: Any = symbol.data
+        path = path_of(symbol.location.uri)
+        session.workspace.settle()
+        tool_id: Any = (
+            cast("dict[str, Any]", data).get("toolId") if isinstance(data, dict) else getattr(data, "toolId", "")
+        )
+        for tool in session.workspace.index.declarations(str(tool_id)):
+            if tool.path == path:
+                location = Elsewhere(session).location(tool.path, tool.declared.span)
+                made: dict[str, Any] = {"name": symbol.name, "kind": symbol.kind.value, "location": location}
+                return {**made, "containerName": symbol.container_name} if symbol.container_name else made
+        return symbol
+
+    server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)(document_symbol)
+    server.feature(types.WORKSPACE_SYMBOL)(workspace_symbol)
+    server.feature(types.WORKSPACE_SYMBOL_RESOLVE)(resolve)

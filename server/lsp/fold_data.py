@@ -1,0 +1,82 @@
+"""Folds as LSP's folding ranges: whole lines for clients that fold only those, and no more than the client takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from tamis.server.analysis.folding import Fold
+from tamis.server.lsp.documents import Document
+
+T = TypeVar("T")
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What a client can fold; ``limit`` None is no limit."""
+
+    lines_only: bool = False
+    limit: int | None = None
+    texts: bool = False
+
+
+def fold_ranges(document: Document, folds: Sequence[Fold], wish: Wish) -> list[dict[str, Any]]:
+    """The ranges, by place. Where there are too many, the outermost stay; one line begins at most one range of whole lines."""
+    if wish.limit is not None:
+        # Most of a long file is never asked for: its places need not be looked up.
+        folds = [fold for _, fold in _limited([(fold.depth, fold) for fold in folds], 4 * wish.limit)]
+    made: list[tuple[int, dict[str, Any]]] = []
+    begun: set[int] = set()
+    for fold in folds:
+        entry: dict[str, Any]
+        if wish.lines_only:
+            first, last = (document.lines.position(offset)[0] for offset in fold.span)
+            # The line that closes a fold stays to be seen.
+            last = last if fold.last else last - 1
+            if last <= first or first in begun:
+                continue
+            begun.add(first)
+            entry = {"startLine": first, "endLine": last}
+        else:
+            found = document.range(fold.span)
+            start, end = found.start, found.end
+            if end.line <= start.line:
+                continue
+            entry = {
+                "startLine": start.line,
+                "startCharacter": start.character,
+                "endLine": end.line,
+                "endCharacter": end.character,
+            }
+        if fold.kind:
+            entry["kind"] = fold.kind
+        if wish.texts and fold.text:
+            entry["collapsedText"] = fold.text
+        made.append((fold.depth, entry))
+    return [entry for _, entry in _limited(made, wish.limit)]
+
+
+def _limited(made: list[tuple[int, T]], limit: int | None) -> list[tuple[int, T]]:
+    """As many as there may be: whole depths from the outermost on, and of the next one the first."""
+    if limit is None or len(made) <= limit:
+        return made
+    room = limit
+    counts = Counter(depth for depth, _ in made)
+    whole: set[int] = set()
+    part = -1
+    for depth in sorted(counts):
+        if counts[depth] > room:
+            part = depth
+            break
+        room -= counts[depth]
+        whole.add(depth)
+    kept: list[tuple[int, T]] = []
+    for item in made:
+        if item[0] in whole:
+            kept.append(item)
+        elif item[0] == part and room > 0:
+            room -= 1
+            kept.append(item)
+    return kept

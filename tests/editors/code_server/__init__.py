@@ -1,0 +1,140 @@
+"""VS Code in a browser: the npm package ``code-server`` with headless Chromium, installed by the test that needs it.
+
+Nothing of it is compiled: its password hashing is never used with ``--auth none``, so a stand-in takes the place of that one
+native module, and the search program comes from the system.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+VERSION = "4.100.3"
+DRIVER = Path(__file__).with_name("drive.mjs")
+START_SECONDS = 30.0
+DRIVE_SECONDS = 240.0
+
+
+def chromium() -> str | None:
+    """The machine's Chromium."""
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def install(npm: list[str], env: dict[str, str], folder: Path) -> str | None:
+    """Puts code-server and the browser driver into a folder; gives npm's words when it cannot."""
+    folder.mkdir(parents=True)
+    (folder / "package.json").write_text("{}")
+    quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev", "--silent"]
+    inner = folder / "node_modules" / "code-server" / "lib" / "vscode"
+    for where, what in ((folder, [f"code-server@{VERSION}", "playwright-core@1"]), (inner, [])):
+        done = subprocess.run(
+            [*npm, "install", *quiet, *what],
+            cwd=where,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        if done.returncode:
+            return done.stderr or done.stdout or "npm failed"
+    (inner / "node_modules.asar").symlink_to("node_modules")
+    hashing = folder / "node_modules" / "argon2"
+    shutil.rmtree(hashing)
+    hashing.mkdir()
+    (hashing / "index.js").write_text("module.exports = {};\n")
+    (hashing / "package.json").write_text('{"name": "argon2", "version": "0.0.0", "main": "index.js"}')
+    search = shutil.which("rg")
+    if search is not None:
+        programs = inner / "node_modules" / "@vscode" / "ripgrep" / "bin"
+        programs.mkdir(exist_ok=True)
+        (programs / "rg").symlink_to(search)
+    return None
+
+
+def add_extension(package: Path, folder: Path) -> None:
+    """Unpacks a packed extension where the server looks for installed ones."""
+    target = folder / "tamis.tamis-0.1.0"
+    with zipfile.ZipFile(package) as archive:
+        for name in archive.namelist():
+            if name.startswith("extension/") and not name.endswith("/"):
+                path = target / name.removeprefix("extension/")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(archive.read(name))
+
+
+@contextmanager
+def serve(node: str, installed: Path, work: Path, settings: dict[str, Any], env: dict[str, str]) -> Iterator[str]:
+    """Runs the server on a free port of the loopback; gives its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    user = work / "user" / "User"
+    user.mkdir(parents=True)
+    (user / "settings.json").write_text(json.dumps(settings))
+    (work / "config.yaml").write_text("auth: none\n")
+    home = work / "home"
+    home.mkdir()
+    log = (work / "server.log").open("wb")
+    command = [
+        *(node, str(installed / "node_modules" / "code-server" / "out" / "node" / "entry.js")),
+        *("--config", str(work / "config.yaml"), "--auth", "none", "--bind-addr", f"127.0.0.1:{port}"),
+        *("--user-data-dir", str(work / "user"), "--extensions-dir", str(work / "extensions")),
+        *("--disable-telemetry", "--disable-update-check", "--disable-workspace-trust"),
+        "--disable-getting-started-override",
+    ]
+    process = subprocess.Popen(
+        command, cwd=work, env={**env, "HOME": str(home)}, stdout=log, stderr=log, start_new_session=True
+    )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        _wait(address, process)
+        yield address
+    finally:
+        # The whole group: the server's editors and language servers are its children.
+        os.killpg(process.pid, 15)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.wait(10)
+        log.close()
+
+
+def _wait(address: str, process: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{address}/healthz", timeout=2):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise RuntimeError("code-server did not start")
+
+
+def drive(node: str, installed: Path, config: dict[str, Any], work: Path) -> dict[str, Any]:
+    """Runs the driver; gives what it saw."""
+    config = {
+        **config,
+        "playwright": str(installed / "node_modules" / "playwright-core" / "package.json"),
+        "chromium": chromium(),
+        "shots": str(work),
+    }
+    file = work / "drive.json"
+    file.write_text(json.dumps(config))
+    done = subprocess.run(
+        [node, str(DRIVER), str(file)], cwd=work, capture_output=True, text=True, timeout=DRIVE_SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)

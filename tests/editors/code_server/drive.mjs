@@ -1,0 +1,162 @@
+// Drives VS Code in a headless browser as a user does, and says as one JSON document what could be seen.
+// usage: node drive.mjs CONFIG.json   (config: playwright, chromium, url, folder, shots)
+import { createRequire } from "node:module";
+import { readFileSync, writeFileSync } from "node:fs";
+
+const config = JSON.parse(readFileSync(process.argv[2], "utf8"));
+const { chromium } = createRequire(config.playwright)("playwright-core");
+const seen = { steps: [] };
+
+const browser = await chromium.launch({
+  executablePath: config.chromium,
+  args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+page.setDefaultTimeout(config.patience ?? 30000);
+
+async function step(name, work) {
+  const started = Date.now();
+  try {
+    seen[name] = (await work()) ?? true;
+  } catch (error) {
+    seen[name] = null;
+    seen.failure ??= { step: name, error: String(error).slice(0, 2000) };
+    await page.screenshot({ path: `${config.shots}/failed-${name}.png` }).catch(() => {});
+  }
+  seen.steps.push([name, Date.now() - started]);
+}
+
+async function run(title) {
+  await page.keyboard.press("F1");
+  await page.locator(".quick-input-widget input").fill(`>${title}`);
+  await page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first().waitFor();
+  await page.keyboard.press("Enter");
+}
+
+async function open(name) {
+  // The explorer, because the search for files needs a program that this installation does not bring.
+  const row = (text) => page.locator(".explorer-folders-view .monaco-list-row", { hasText: text }).first();
+  await row("tools").waitFor();
+  if ((await row("tools").getAttribute("aria-expanded")) === "false") {
+    await row("tools").click();
+  }
+  await row(name).dblclick();
+  await page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor();
+  await page.locator(".editor-instance .monaco-editor.focused").first().waitFor();
+}
+
+async function goto(line, column) {
+  await page.keyboard.press("Control+G");
+  await page.locator(".quick-input-widget input").fill(`:${line}:${column}`);
+  await page.keyboard.press("Enter");
+  await page.locator(".quick-input-widget").waitFor({ state: "hidden" });
+}
+
+const texts = (selector) => page.locator(selector).allInnerTexts();
+
+await step("workbench", async () => {
+  await page.goto(`${config.url}/?folder=${encodeURIComponent(config.folder)}`);
+  await page.locator(".monaco-workbench .explorer-folders-view").waitFor();
+});
+
+await step("squiggle", async () => {
+  await open("weather.tool.json");
+  await page.locator(".squiggly-error").first().waitFor();
+});
+
+await step("problems", async () => {
+  await page.keyboard.press("Control+Shift+M");
+  const rows = page.locator(".markers-panel .monaco-list-row");
+  await rows.nth(1).waitFor();
+  return await texts(".markers-panel .monaco-list-row");
+});
+
+await step("completion", async () => {
+  await page.keyboard.press("Control+Shift+M");
+  await open("weather.tool.json");
+  await goto(config.completeAt[0], config.completeAt[1]);
+  await page.keyboard.press("Control+Space");
+  await page.locator(".suggest-widget .monaco-list-row").first().waitFor();
+  const found = await texts(".suggest-widget .monaco-list-row .label-name");
+  await page.keyboard.press("Escape");
+  return found;
+});
+
+await step("lens", async () => {
+  await open("calls.md");
+  await page.locator(".codelens-decoration a").first().waitFor();
+  return await texts(".codelens-decoration a");
+});
+
+await step("hover", async () => {
+  await goto(config.hoverAt[0], config.hoverAt[1]);
+  await page.keyboard.press("Control+K");
+  await page.keyboard.press("Control+I");
+  await page.locator(".monaco-hover .hover-contents:visible").first().waitFor();
+  const found = await texts(".monaco-hover .hover-contents:visible");
+  await page.keyboard.press("Escape");
+  return found;
+});
+
+await step("fixes", async () => {
+  await goto(config.fixAt[0], config.fixAt[1]);
+  await page.keyboard.press("Control+.");
+  await page.locator(".action-widget .monaco-list-row").first().waitFor();
+  const found = await texts(".action-widget .monaco-list-row");
+  await page.keyboard.press("Escape");
+  return found;
+});
+
+await step("ran", async () => {
+  await page.locator(".codelens-decoration a", { hasText: "Run" }).first().click();
+  await page.locator(".tab.active", { hasText: /^1\.json/ }).waitFor();
+  await page.locator(".view-lines", { hasText: "outcome" }).first().waitFor();
+  return (await texts(".view-lines")).join("\n");
+});
+
+await step("picture", async () => {
+  await open("calls.md");
+  await page.locator(".codelens-decoration a").first().waitFor();
+  await goto(config.fixAt[0], config.fixAt[1]);
+  await page.keyboard.press("Control+K");
+  await page.keyboard.press("Control+I");
+  await page.locator(".monaco-hover .hover-contents:visible").first().waitFor();
+  await page.waitForTimeout(700);
+  await page.screenshot({ path: `${config.shots}/editor.png` });
+  const hints = await page.locator(".view-lines").first().innerText();
+  await page.keyboard.press("Escape");
+  return hints;
+});
+
+await step("definition", async () => {
+  await goto(config.hoverAt[0], config.hoverAt[1]);
+  await page.keyboard.press("F12");
+  await page.locator(".tab.active", { hasText: "tool.json" }).waitFor();
+  return await texts(".tab.active");
+});
+
+await step("renamed", async () => {
+  await open("calls.md");
+  await goto(config.hoverAt[0], config.hoverAt[1]);
+  await page.keyboard.press("F2");
+  await page.locator(".rename-box input").fill("text:counts");
+  await page.keyboard.press("Enter");
+  await page.locator(".view-lines", { hasText: "text:counts" }).first().waitFor();
+  return (await texts(".view-lines")).join("\n");
+});
+
+await step("fixed", async () => {
+  await open("weather.tool.json");
+  await page.locator(".squiggly-error").first().waitFor();
+  await goto(config.typeAt[0], config.typeAt[1]);
+  await page.keyboard.press("Control+.");
+  await page.locator(".action-widget .monaco-list-row", { hasText: "'python'" }).first().waitFor();
+  await page.keyboard.press("Enter");
+  await page.locator(".view-lines", { hasText: '"language": "python"' }).first().waitFor();
+  return (await texts(".view-lines")).join("\n");
+});
+
+writeFileSync(`${config.shots}/seen.json`, JSON.stringify(seen, null, 1));
+process.stdout.write(JSON.stringify(seen));
+await browser.close();

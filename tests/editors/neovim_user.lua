@@ -1,0 +1,472 @@
+-- Plays a user: drives a second Neovim by its keys and its own LSP functions, and writes down what that one shows.
+-- Usage: nvim --headless -u NONE -i NONE -l neovim_user.lua PLUGIN_DIR WORKSPACE RESULT_FILE
+local plugin, workspace, result_file = unpack(_G.arg)
+local seen = { took = {} }
+local failed
+
+local editor = vim.fn.jobstart({ vim.v.progpath, '--embed', '--headless', '-u', 'NONE', '-i', 'NONE', '-n' }, {
+  rpc = true,
+  cwd = workspace,
+  on_exit = function(_, code)
+    seen.exit_code = code
+  end,
+})
+
+local function lua(code, ...)
+  return vim.rpcrequest(editor, 'nvim_exec_lua', code, { ... })
+end
+
+local function keys(text)
+  vim.rpcrequest(editor, 'nvim_input', text)
+end
+
+local function finish(code)
+  vim.fn.writefile({ vim.json.encode(seen) }, result_file)
+  os.exit(code)
+end
+
+--- Asks the other Neovim until it answers something; gives the answer.
+local function wait(what, code, ...)
+  local arguments = { ... }
+  local found
+  local ok = vim.wait(10000, function()
+    local answer = lua(code, unpack(arguments))
+    if answer ~= nil and answer ~= vim.NIL and answer ~= false then
+      found = answer
+      return true
+    end
+    return false
+  end, 20)
+  if not ok then
+    error('waited in vain for ' .. what .. ': ' .. vim.inspect(lua('return { shown(), vim.api.nvim_buf_get_lines(0, 0, -1, false), messages, asked, vim.fn.mode() }')))
+  end
+  return found
+end
+
+--- Does one feature; what goes wrong is written down under its name.
+local function feature(name, work)
+  if failed then
+    return
+  end
+  local started = vim.uv.hrtime()
+  local ok, answer = pcall(work)
+  seen.took[name] = math.floor((vim.uv.hrtime() - started) / 1e6)
+  if ok then
+    seen[name] = answer
+  else
+    failed = name
+    seen.failed = { step = name, why = tostring(answer) }
+  end
+end
+
+lua(
+  [[
+  local plugin = ...
+  vim.o.swapfile = false
+  vim.o.hidden = true
+  vim.o.cmdheight = 8
+  vim.opt.completeopt = { 'menuone', 'noselect' }
+  vim.opt.runtimepath:prepend(plugin)
+  vim.cmd('filetype on')
+  vim.cmd.runtime({ 'ftdetect/*.lua', bang = true })
+  vim.cmd.runtime('plugin/tamis.lua')
+  -- Findings pushed, and files watched by the editor: the other session has neither.
+  vim.lsp.config('tamis', {
+    capabilities = {
+      textDocument = { diagnostic = false },
+      workspace = { didChangeWatchedFiles = { dynamicRegistration = true } },
+    },
+  })
+  vim.lsp.enable('tamis')
+
+  messages, asked, pick, progress = {}, {}, {}, {}
+  local show = vim.lsp.handlers['window/showMessage']
+  vim.lsp.handlers['window/showMessage'] = function(fault, result, context)
+    table.insert(messages, result.message)
+    return show(fault, { type = result.type, message = result.message:match('[^\n]*') }, context)
+  end
+  vim.ui.select = function(items, options, choose)
+    local titles = vim.tbl_map(options.format_item or tostring, items)
+    table.insert(asked, { prompt = options.prompt, titles = titles })
+    for _, wanted in ipairs(pick) do
+      for number, title in ipairs(titles) do
+        if title:find(wanted, 1, true) then
+          return choose(items[number], number)
+        end
+      end
+    end
+    choose(nil, nil)
+  end
+  vim.api.nvim_create_autocmd('LspProgress', {
+    callback = function(event)
+      table.insert(progress, event.data.params)
+    end,
+  })
+
+  function client()
+    return vim.lsp.get_clients({ bufnr = 0, name = 'tamis' })[1]
+  end
+  function open(name)
+    vim.cmd.edit(vim.fn.fnameescape(name))
+  end
+  function shown()
+    return vim.tbl_map(function(item)
+      local space = vim.diagnostic.get_namespace(item.namespace)
+      return { code = item.code, message = item.message, space = space.name, line = item.lnum }
+    end, vim.diagnostic.get(0))
+  end
+  function has(code)
+    for _, item in ipairs(vim.diagnostic.get(0)) do
+      if item.code == code then
+        return true
+      end
+    end
+    return false
+  end
+  function place(text, offset)
+    vim.api.nvim_win_set_cursor(0, { 1, 0 })
+    local found = vim.fn.search('\\V' .. text, 'cW')
+    assert(found > 0, text)
+    local at = vim.api.nvim_win_get_cursor(0)
+    vim.api.nvim_win_set_cursor(0, { at[1], at[2] + (offset or 0) })
+  end
+  function lines()
+    return vim.api.nvim_buf_get_lines(0, 0, -1, false)
+  end
+  -- The text of the open float, and it is closed.
+  function float()
+    for _, window in ipairs(vim.api.nvim_list_wins()) do
+      if vim.api.nvim_win_get_config(window).relative ~= '' then
+        local text = table.concat(vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(window), 0, -1, false), '\n')
+        vim.api.nvim_win_close(window, true)
+        return text
+      end
+    end
+  end
+  -- What stands as virtual text in this buffer, in namespaces of a name.
+  function virtual(name)
+    local found = {}
+    for space, id in pairs(vim.api.nvim_get_namespaces()) do
+      if space:find(name, 1, true) then
+        for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, id, 0, -1, { details = true })) do
+          for _, chunk in ipairs(mark[4].virt_text or {}) do
+            table.insert(found, chunk[1])
+          end
+        end
+      end
+    end
+    return found
+  end
+  function ask(method, params)
+    local answer, fault = client():request_sync(method, params, 5000, 0)
+    return answer and answer.result
+  end
+  function here()
+    return vim.lsp.util.make_position_params(0, client().offset_encoding)
+  end
+]],
+  plugin
+)
+
+local function open(name)
+  lua('open(...)', name)
+  wait('a client on ' .. name, 'return client() ~= nil and client().initialized')
+end
+
+local function lenses(part)
+  lua('vim.lsp.codelens.refresh({ bufnr = 0 })')
+  return wait(
+    'the lens ' .. part,
+    [[
+    local found = virtual('codelens')
+    local text = table.concat(found, '|')
+    if text:find(..., 1, true) and not text:find('Unresolved', 1, true) then return found end
+  ]],
+    part
+  )
+end
+
+feature('pushed', function()
+  open('broken.tool.json')
+  return wait('the missing script', "return has('MF540') and shown()")
+end)
+
+feature('created', function()
+  lua([[
+    place('missing.py', 2)
+    vim.lsp.buf.code_action({ apply = true, filter = function(action) return action.title:find('Create the script', 1, true) end })
+  ]])
+  return wait(
+    'the new script',
+    [[
+    local number = vim.fn.bufnr('missing.py')
+    local text = number > 0 and table.concat(vim.api.nvim_buf_get_lines(number, 0, -1, false), '\n') or ''
+    return text ~= '' and { text = text, here = vim.fs.basename(vim.api.nvim_buf_get_name(0)) }
+  ]]
+  )
+end)
+
+feature('created_seen', function()
+  lua("open('missing.py') vim.cmd('silent write') open('broken.tool.json')")
+  return wait('the script to be found', "return not has('MF540')")
+end)
+
+feature('formatted', function()
+  open('messy.tool.json')
+  lua('vim.lsp.buf.format({ timeout_ms = 5000 })')
+  return lua('return lines()')
+end)
+
+feature('hints', function()
+  lua('vim.lsp.inlay_hint.enable(true, { bufnr = 0 })')
+  return wait(
+    'hints',
+    [[
+    local found = vim.lsp.inlay_hint.get({ bufnr = 0 })
+    return #found > 0 and vim.tbl_map(function(one)
+      local label = one.inlay_hint.label
+      return type(label) == 'string' and label or table.concat(vim.tbl_map(function(part) return part.value end, label))
+    end, found)
+  ]]
+  )
+end)
+
+feature('symbols', function()
+  lua([[
+    outline, found_tools = nil, nil
+    vim.lsp.buf.document_symbol({ on_list = function(list) outline = list.items end })
+    vim.lsp.buf.workspace_symbol('echo', { on_list = function(list) found_tools = list.items end })
+  ]])
+  return wait(
+    'symbols',
+    [[
+    if not (outline and found_tools) then return end
+    local function text(item) return item.text end
+    return { document = vim.tbl_map(text, outline), workspace = vim.tbl_map(text, found_tools) }
+  ]]
+  )
+end)
+
+feature('hover', function()
+  open('calls.md')
+  wait('the calls to be checked', "return has('VA401')")
+  lua("place('t:echo', 3) vim.lsp.buf.hover()")
+  return wait('a float', 'return float()')
+end)
+
+feature('signature', function()
+  lua("place('loud', 1) vim.lsp.buf.signature_help()")
+  return wait('a float', 'return float()')
+end)
+
+feature('tokens', function()
+  return wait(
+    'semantic tokens',
+    [[
+    place('t:echo', 3)
+    local at = vim.api.nvim_win_get_cursor(0)
+    local found = vim.lsp.semantic_tokens.get_at_pos(0, at[1] - 1, at[2])
+    return found and found[1] and { type = found[1].type, modifiers = vim.tbl_keys(found[1].modifiers) }
+  ]]
+  )
+end)
+
+feature('highlighted', function()
+  lua("place('t:echo', 3) vim.lsp.buf.document_highlight()")
+  return wait(
+    'highlights',
+    [[
+    local space = vim.api.nvim_get_namespaces()['nvim.lsp.references'] or -1
+    local found = space >= 0 and vim.api.nvim_buf_get_extmarks(0, space, 0, -1, {}) or {}
+    return #found > 0 and vim.tbl_map(function(mark) return mark[2] end, found)
+  ]]
+  )
+end)
+
+feature('folds', function()
+  lua("vim.wo.foldmethod = 'expr' vim.wo.foldexpr = 'v:lua.vim.lsp.foldexpr()' vim.wo.foldlevel = 0")
+  local found = wait('folds', "place('<ACTION>') local line = vim.fn.line('.') local last = vim.fn.foldclosedend(line) return last > line and { line, last }")
+  lua("vim.wo.foldmethod = 'manual' vim.cmd('normal! zE')")
+  return found
+end)
+
+feature('selections', function()
+  return lua([[
+    place('loud', 1)
+    local at = here()
+    local found = ask('textDocument/selectionRange', { textDocument = at.textDocument, positions = { at.position } })
+    local texts, one = {}, found and found[1]
+    while one do
+      local first, last = one.range.start, one.range['end']
+      if last.line < vim.api.nvim_buf_line_count(0) then
+        table.insert(texts, table.concat(vim.api.nvim_buf_get_text(0, first.line, first.character, last.line, last.character, {}), '\n'))
+      end
+      one = one.parent
+    end
+    return texts
+  ]])
+end)
+
+feature('linked', function()
+  -- Neovim 0.11 has no function for this yet: what one of a later version would be given.
+  return lua([[
+    place('t:echo', 3)
+    local found = ask('textDocument/linkedEditingRange', here())
+    return vim.tbl_map(function(range) return range.start.line end, found.ranges)
+  ]])
+end)
+
+feature('definition', function()
+  lua("place('t:echo', 3) vim.lsp.buf.definition()")
+  local found = wait('the manifest', "local name = vim.api.nvim_buf_get_name(0) return name:find('tool.json', 1, true) and vim.fs.basename(name)")
+  lua("open('calls.md')")
+  return found
+end)
+
+feature('references', function()
+  lua("refs = nil place('t:echo', 3) vim.lsp.buf.references(nil, { on_list = function(list) refs = list.items end })")
+  return wait('references', "return refs and vim.tbl_map(function(item) return vim.fs.basename(item.filename) end, refs)")
+end)
+
+feature('lenses', function()
+  return lenses('Run')
+end)
+
+feature('ran', function()
+  lua("messages, asked, pick = {}, {}, { '▶ Run' } place('<ACTION>') vim.lsp.codelens.run()")
+  local message = wait('the outcome', 'return messages[1]')
+  return { message = message, offered = lua('return asked[1]'), lenses = lenses('✓') }
+end)
+
+feature('result_hints', function()
+  lua('vim.lsp.inlay_hint.enable(true, { bufnr = 0 })')
+  return wait(
+    'the outcome as a hint',
+    [[
+    for _, text in ipairs(virtual('inlayhint')) do
+      if text:find('✓', 1, true) then return text end
+    end
+  ]]
+  )
+end)
+
+feature('cancelled', function()
+  open('sleeps.vcp')
+  lenses('Run')
+  lua("messages, progress, pick = {}, {}, { '▶ Run' } place('TOOL_REQUEST') vim.lsp.codelens.run()")
+  local begun = wait('progress', "for _, one in ipairs(progress) do if one.value.kind == 'begin' then return one end end")
+  lua("local token = ... client():notify('window/workDoneProgress/cancel', { token = token })", begun.token)
+  local message = wait('the outcome', 'return messages[1]')
+  return {
+    title = begun.value.title,
+    cancellable = begun.value.cancellable,
+    message = message,
+    ended = wait('the end of the progress', "for _, one in ipairs(progress) do if one.value.kind == 'end' then return true end end"),
+  }
+end)
+
+feature('request_cancelled', function()
+  local id = lua([[
+    answer = nil
+    progress = {}
+    for _, lens in ipairs(vim.lsp.codelens.get(0)) do
+      if lens.command.title == '▶ Run' then
+        local _, id = client():request('workspace/executeCommand', lens.command, function(_, result) answer = result end)
+        return id
+      end
+    end
+  ]])
+  wait('progress', "return #progress > 0")
+  lua('client():cancel_request(...)', id)
+  return wait('the answer', 'return answer and answer.status')
+end)
+
+feature('approved', function()
+  open('asks.tam')
+  lenses('Run')
+  lua("messages, asked, pick = {}, {}, { '▶ Run', 'Allow once' } place('REQUEST_TOOL') vim.lsp.codelens.run()")
+  local message = wait('the outcome', 'return messages[1]')
+  return { message = message, asked = lua('return asked[#asked]') }
+end)
+
+feature('denied', function()
+  lua("messages, asked, pick = {}, {}, { '▶ Run', 'Deny' } place('REQUEST_TOOL')")
+  lenses('Run')
+  lua('vim.lsp.codelens.run()')
+  return wait('the outcome', 'return messages[1]')
+end)
+
+feature('watched', function()
+  open('calls.md')
+  wait('the unknown tool', "return has('VA401')")
+  lua([[
+    local text = table.concat(vim.fn.readfile('t_echo/x.tool.json'), '\n')
+    vim.fn.writefile(vim.split((text:gsub('t:echo', 't:later')), '\n'), 'later.tool.json')
+  ]])
+  wait('the tool to be known', "return not has('VA401')")
+  lua("vim.fn.delete('later.tool.json')")
+  return wait('the tool to be unknown again', "return has('VA401')")
+end)
+
+feature('renamed', function()
+  lua("place('t:echo', 3) vim.lsp.buf.rename('t:said')")
+  return wait(
+    'the new name',
+    [[
+    local found = {}
+    for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
+      local text = table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), '\n')
+      local _, times = text:gsub('t:said', '')
+      if times > 0 then found[vim.fs.basename(vim.api.nvim_buf_get_name(buffer))] = times end
+    end
+    return next(found) and found
+  ]]
+  )
+end)
+
+feature('completed', function()
+  open('typed.md')
+  lua("vim.lsp.completion.enable(true, client().id, 0, { autotrigger = false })")
+  keys('i<LT>ACTION>')
+  wait('insert mode', "return vim.fn.mode() == 'i' and vim.fn.getline(1) == '<ACTION>'")
+  keys('<C-x><C-o>')
+  local words = wait(
+    'the menu',
+    [[
+    local found = vim.fn.complete_info({ 'items' }).items
+    return vim.fn.pumvisible() == 1 and #found > 0 and vim.tbl_map(function(item) return item.abbr end, found)
+  ]]
+  )
+  local at = 0
+  for number, word in ipairs(words) do
+    at = word:find('t:ask', 1, true) and number or at
+  end
+  keys(('<C-n>'):rep(at))
+  local told = wait(
+    'the words of the item',
+    [[
+    local info = vim.fn.complete_info({ 'items', 'selected' })
+    local item = info.items[info.selected + 1]
+    return item and item.info ~= '' and item.info or float()
+  ]]
+  )
+  keys('<C-y>')
+  wait('the snippet', "return table.concat(lines(), '\\n'):find('</t:ask>', 1, true) ~= nil and vim.fn.pumvisible() == 0")
+  return {
+    words = words,
+    told = told,
+    lines = lua('return lines()'),
+    stops = lua('return vim.snippet.active()'),
+  }
+end)
+
+feature('stopped_ms', function()
+  keys('<C-\\><C-n>')
+  local started = vim.uv.hrtime()
+  vim.rpcnotify(editor, 'nvim_command', 'qall!')
+  vim.fn.jobwait({ editor }, 5000)
+  return (vim.uv.hrtime() - started) / 1e6
+end)
+
+vim.fn.jobstop(editor)
+finish(failed and 3 or 0)

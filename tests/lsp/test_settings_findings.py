@@ -1,0 +1,164 @@
+"""Findings of tamis.toml while it is edited: what `tamis doctor` says, at its place (interface, Configuration)."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tamis.server.analysis.diagnostics import diagnose
+from tamis.server.analysis.snapshot import Snapshot, kind_of
+from tamis.server.analysis.toml_places import toml_places
+from tamis.server.runtime.config import load_settings
+from tests.conftest import ROOT
+from tests.lsp.lsp_client import Client
+
+WRONG = """\
+tools = ["tools"] # comment with = and [brackets]
+strctJson = true
+onConflict = "replce"
+
+[policy]
+allowHost = ["a.b"]
+"readRoots" = "x"
+
+[sandbox]
+wallMs = "10"
+interpreters = { nodejs = "/opt/node", pyton = '''/usr/bin/python3''' }
+
+[sandbox.runtimes.python]
+command = ["x"]
+
+[lint]
+LN9999 = "off"
+parameter-undescrbed = "off"
+not-flat = "warn"
+"""
+
+
+def found(text: str) -> list[tuple[str, str, str, str]]:
+    path = "/w/tamis.toml"
+    snapshot = Snapshot(path, kind_of(path, "toml"), text, None)
+    return [
+        (text[finding.span[0] : finding.span[1]], finding.code, finding.severity, finding.message)
+        for finding in diagnose(snapshot)
+    ]
+
+
+def test_each_problem_stands_at_its_key_or_value() -> None:
+    assert [(what, code, level) for what, code, level, _ in found(WRONG)] == [
+        ("strctJson", "ST802", "warning"),
+        ('"replce"', "ST803", "error"),
+        ("allowHost", "ST802", "error"),
+        ('"x"', "ST803", "error"),
+        ('"10"', "ST803", "error"),
+        ("pyton", "ST802", "error"),
+        ("python", "ST803", "error"),
+        ('["x"]', "ST803", "error"),
+        ("LN9999", "ST802", "warning"),
+        ("parameter-undescrbed", "ST802", "warning"),
+        ('"warn"', "ST803", "warning"),
+    ]
+
+
+def test_the_words_are_those_of_loading(tmp_path: Path) -> None:
+    (tmp_path / "tamis.toml").write_text(WRONG)
+    said = [problem.removeprefix("tamis.toml: ").lower() for problem in load_settings(tmp_path).problems]
+    shown = [message.removesuffix("; no tool is run until it is mended").lower() for *_, message in found(WRONG)]
+    assert sorted(shown) == sorted(said)
+
+
+def test_a_misspelled_name_has_a_fix() -> None:
+    path = "/w/tamis.toml"
+    fixes = {
+        WRONG[edit.start : edit.end]: edit.new_text
+        for finding in diagnose(Snapshot(path, "other", WRONG, None))
+        if finding.fix is not None
+        for edit in finding.fix.edits
+    }
+    assert fixes == {
+        "strctJson": "strictJson",
+        "allowHost": "allowHosts",
+        "pyton": "python",
+        "parameter-undescrbed": "parameter-undescribed",
+        '"warn"': '"warning"',
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [("[policy\n", "\n"), ("a = \n", ""), ("a = 1\na = 2\n", ""), ('x = "a\n', ""), ("[a]\n[a]\n", "")],
+)
+def test_what_is_no_toml_is_one_error(text: str, what: str) -> None:
+    (one,) = found(text)
+    assert one[1:3] == ("ST801", "error")
+    assert what in text
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/**/tamis.toml")))
+def test_right_settings_are_silent(path: Path) -> None:
+    assert found(path.read_text("utf-8")) == []
+
+
+def test_the_editor_gets_them_as_they_are_typed(tmp_path: Path) -> None:
+    uri = (tmp_path / "tamis.toml").as_uri()
+    with Client(cwd=tmp_path) as client:
+        client.start(tmp_path, {}, {})
+        client.open(uri, "strictJson = 1\n", "toml")
+        (item,) = client.published(uri)
+        assert (item["code"], item["severity"]) == ("ST803", 2)
+        assert item["range"]["start"] == {"line": 0, "character": 13}
+        client.stop()
+
+
+KEYS = st.text("abc-_\"'. é", min_size=1, max_size=5)
+
+
+@given(
+    st.recursive(
+        st.integers(-9, 9) | st.booleans() | st.text(max_size=6),
+        lambda part: st.lists(part, max_size=2) | st.dictionaries(KEYS, part, max_size=3),
+    )
+)
+def test_the_scan_finds_every_key_of_inline_tables(value: Any) -> None:
+    text = f"top = {written(value)}\n"
+    assert tomllib.loads(text) == {"top": value}
+    places = toml_places(text)
+    for path in paths(value, ("top",)):
+        assert path in places
+        key, span = places[path]
+        assert tomllib.loads(f"{text[slice(*key)]} = {text[slice(*span)]}")
+
+
+@given(st.text("[]{}=,.\"'#\n ab1é", max_size=40), st.integers(0, len(WRONG)), st.integers(0, 30))
+def test_half_typed_settings_are_analysed(put: str, at: int, cut: int) -> None:
+    text = WRONG[:at] + put + WRONG[at + cut :]
+    snapshot = Snapshot("/w/tamis.toml", "other", text, None)
+    for finding in diagnose(snapshot):
+        assert 0 <= finding.span[0] <= finding.span[1] <= len(text)
+
+
+def written(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, list):
+        return "[" + ", ".join(map(written, value)) + "]"
+    return "{ " + ", ".join(f"{quoted(key)} = {written(part)}" for key, part in value.items()) + " }"
+
+
+def quoted(text: str) -> str:
+    return '"' + "".join(char if char.isalnum() or char in " -_.'" else f"\\U{ord(char):08x}" for char in text) + '"'
+
+
+def paths(value: Any, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+    if not isinstance(value, dict):
+        return [path]
+    return [path, *(below for key, part in value.items() for below in paths(part, (*path, key)))]

@@ -1,0 +1,453 @@
+"""Requests under way: cancelled at any time, answered once, stale answers said to be stale; floods and clients that do not read."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tamis.server.lsp.session import Session
+from tamis.server.wire.outbox import Outbox
+from tests.lsp.lsp_client import SERVER, Client, edit
+
+CALL = "<ACTION><core:echo><text>x</text></core:echo></ACTION>"
+URI = "untitled:a"
+AT = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 12}}
+
+# A server whose hover takes a while, so that something is under way when the next message comes.
+SLOW_HOVER = """
+import sys, time
+import tamis.server.lsp.features.hover as hover
+def register(server, session):
+    def slow(params: hover.types.HoverParams):
+        print("begun", file=sys.stderr, flush=True)
+        time.sleep(0.4)
+    server.feature("textDocument/hover")(slow)
+hover.register = register
+from tamis.server.lsp.main import serve
+sys.exit(serve(None))
+"""
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    with Client() as client:
+        yield client
+
+
+@pytest.fixture
+def slow() -> Iterator[Client]:
+    with Client(command=[sys.executable, "-c", SLOW_HOVER]) as client:
+        client.start()
+        client.open(URI, CALL)
+        client.published(URI)
+        yield client
+
+
+def cancel(client: Client, request_id: int) -> None:
+    client.notify("$/cancelRequest", {"id": request_id})
+
+
+def begun(client: Client, number: int) -> None:
+    """Waits until so many hovers have begun."""
+    until = time.monotonic() + 20
+    while client.stderr.count(b"begun") < number:
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def answers(client: Client) -> list[Any]:
+    return [message["id"] for message in client.messages if "method" not in message]
+
+
+def test_request_that_runs_is_answered_at_once_when_cancelled(slow: Client) -> None:
+    sent = slow.request("textDocument/hover", AT)
+    begun(slow, 1)
+    cancel(slow, sent)
+    assert slow.answer(sent)["error"]["code"] == -32800
+    # The answer that the handler gives later is dropped.
+    slow.call("textDocument/hover", AT)
+    slow.call("shutdown")
+    assert answers(slow).count(sent) == 1
+
+
+def test_request_that_waits_is_not_begun_when_cancelled(slow: Client) -> None:
+    # pygls#517
+    first = slow.request("textDocument/hover", AT)
+    begun(slow, 1)
+    second = slow.request("textDocument/hover", AT)
+    slow.request("textDocument/hover", AT)
+    cancel(slow, second)
+    assert slow.answer(second)["error"]["code"] == -32800
+    slow.call("textDocument/hover", AT)
+    assert first in answers(slow)
+    assert slow.stderr.count(b"begun") == 3
+
+
+def test_cancel_after_the_answer_and_of_unknown_ids_changes_nothing(client: Client) -> None:
+    client.start()
+    client.open(URI, CALL)
+    sent = client.request("textDocument/hover", AT)
+    client.answer(sent)
+    for strange in (sent, 999, "x"):
+        client.notify("$/cancelRequest", {"id": strange})
+    client.notify("$/cancelRequest", {"id": {}})
+    client.notify("$/cancelRequest")
+    # An id may be used again once it was answered.
+    client.send({"id": sent, "method": "textDocument/hover", "params": AT})
+    assert "result" in client.answer(sent)
+    assert answers(client).count(sent) == 2
+
+
+def test_answer_about_a_text_that_changed_meanwhile_is_content_modified(slow: Client) -> None:
+    sent = slow.request("textDocument/hover", AT)
+    begun(slow, 1)
+    slow.change(URI, edit((0, 0), (0, 0), "\n"))
+    assert slow.answer(sent)["error"]["code"] == -32801
+    assert "result" in slow.answer(slow.request("textDocument/hover", AT))
+
+
+def test_position_in_a_text_that_changed_before_its_turn_is_content_modified(slow: Client) -> None:
+    slow.request("textDocument/hover", AT)
+    begun(slow, 1)
+    waiting = slow.request("textDocument/hover", AT)
+    slow.change(URI, edit((0, 0), (0, 0), "\n"))
+    assert slow.answer(waiting)["error"]["code"] == -32801
+    assert slow.stderr.count(b"begun") == 1
+
+
+def test_requests_to_the_hot_lane_are_answered_while_the_other_works(slow: Client) -> None:
+    hover = slow.request("textDocument/hover", AT)
+    begun(slow, 1)
+    slow.call("textDocument/completion", AT)
+    assert hover not in answers(slow)
+    slow.answer(hover)
+
+
+def test_two_requests_under_way_with_one_id_are_two_answers(slow: Client) -> None:
+    sent = slow.request("textDocument/hover", AT)
+    begun(slow, 1)
+    slow.send({"id": sent, "method": "textDocument/hover", "params": AT})
+    assert slow.answer(sent)["error"]["code"] == -32600
+    assert "result" in slow.answer(sent)
+
+
+@pytest.mark.parametrize("method", ["textDocument/hover", "textDocument/completion", "shutdown", "nothing"])
+def test_request_whose_id_is_null_is_an_invalid_request(client: Client, method: str) -> None:
+    client.start()
+    client.send({"id": None, "method": method, "params": AT})
+    assert client.answer(None)["error"]["code"] == -32600
+    assert client.stop() == 0
+
+
+def test_responses_to_nothing_are_ignored(client: Client) -> None:
+    client.start()
+    client.call("textDocument/hover", AT)
+    for identity in (1, 4711, "x", "00000000-0000-0000-0000-000000000000", None):
+        client.send({"id": identity, "result": {"a": [1]}})
+        client.send({"id": identity, "error": {"code": "no number"}})
+        client.send({"id": identity, "result": 1, "error": 2})
+    assert client.stop() == 0
+    assert b"Traceback" not in client.stderr
+
+
+def test_shutdown_waits_for_nothing(slow: Client) -> None:
+    slow.request("textDocument/hover", AT)
+    begun(slow, 1)
+    started = time.monotonic()
+    assert slow.stop() == 0
+    assert time.monotonic() - started < 5
+
+
+class Unread:
+    """A session, in this process, whose folder is never read."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sent: list[dict[str, Any]] = []
+        self.session = Session(lambda body, **_: self.sent.append(json.loads(body)), lambda _: None)
+        monkeypatch.setattr(self.session.scanner, "load", lambda _: None)
+        folders = [{"uri": folder.as_uri(), "name": "x"}]
+        self.send(1, "initialize", {"capabilities": {}, "workspaceFolders": folders})
+        self.send(None, "initialized", {})
+        item = {"uri": URI, "languageId": "markdown", "version": 1, "text": CALL}
+        self.send(None, "textDocument/didOpen", {"textDocument": item})
+
+    def send(self, identity: int | None, method: str, params: Any) -> None:
+        message = {"method": method, "params": params} | ({} if identity is None else {"id": identity})
+        self.session.receive([json.dumps(message).encode()])
+
+    def answered(self) -> list[Any]:
+        return [message.get("id") for message in self.sent if "method" not in message]
+
+
+def test_tools_that_do_not_come_are_waited_for_once_and_nobody_else_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unread = Unread(tmp_path, monkeypatch)
+    unread.send(2, "textDocument/completion", AT)
+    unread.send(3, "tamis/nothing", {})
+    assert unread.answered() == [1, 3]
+    assert unread.session.due is not None
+    time.sleep(max(0.0, unread.session.due - time.monotonic()) + 0.6)
+    unread.session.wake()
+    assert unread.answered() == [1, 3, 2]
+    unread.send(4, "textDocument/completion", AT)
+    assert unread.answered() == [1, 3, 2, 4]
+    assert unread.session.due is None
+
+
+def test_request_that_waits_for_tools_can_be_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unread = Unread(tmp_path, monkeypatch)
+    unread.send(2, "textDocument/completion", AT)
+    unread.send(None, "$/cancelRequest", {"id": 2})
+    assert unread.sent[-1]["error"]["code"] == -32800
+    unread.session.wake(everything=True)
+    assert unread.answered() == [1, 2]
+
+
+def test_requests_that_wait_for_tools_are_answered_at_shutdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unread = Unread(tmp_path, monkeypatch)
+    unread.send(2, "textDocument/completion", AT)
+    unread.send(3, "shutdown", None)
+    assert unread.answered() == [1, 2, 3]
+
+
+# Traces and logs
+
+
+def test_trace_is_told_to_those_who_ask(client: Client) -> None:
+    client.start()
+    client.call("textDocument/hover", AT)
+    assert not [one for one in client.messages if one.get("method") == "$/logTrace"]
+    client.notify("$/setTrace", {"value": "verbose"})
+    client.call("textDocument/completion", AT)
+    client.notify("$/setTrace", {"value": "off"})
+    client.call("textDocument/completion", AT)
+    traces = [one["params"] for one in client.messages if one.get("method") == "$/logTrace"]
+    assert any("textDocument/completion" in one["message"] and "untitled:a" in one["verbose"] for one in traces)
+    assert any(one["message"].startswith("sent result") for one in traces)
+    assert len(traces) <= 4
+
+
+def test_trace_may_begin_with_initialize(client: Client) -> None:
+    client.call("initialize", {"capabilities": {}, "processId": None, "rootUri": None, "trace": "messages"})
+    client.call("textDocument/completion", AT)
+    traces = [one["params"] for one in client.messages if one.get("method") == "$/logTrace"]
+    assert traces
+    assert not any("verbose" in one for one in traces)
+
+
+def test_lines_of_the_log_are_bounded_in_length_and_number(client: Client) -> None:
+    client.start()
+    for _ in range(300):
+        client.notify("textDocument/didOpen", {"textDocument": {"uri": 3, "x" * 50_000: 1}})
+    client.call("textDocument/completion", AT)
+    lines = [one["params"]["message"] for one in client.messages if one.get("method") == "window/logMessage"]
+    assert 0 < len(lines) <= 50
+    assert all(len(line) < 2_100 for line in lines)
+
+
+# Settings
+
+
+def test_settings_are_asked_for_where_the_client_can_answer(tmp_path: Path) -> None:
+    # The client overlays the file, and what it says later lies over what it said first.
+    (tmp_path / "tamis.toml").write_text("strictJson = false\n")
+    uri = (tmp_path / "a.tool.json").as_uri()
+    text = "// a note\n{}"
+    with Client() as client:
+        client.answers["workspace/configuration"] = [{"strictJson": True}]
+        capabilities = {"workspace": {"configuration": True, "didChangeConfiguration": {"dynamicRegistration": True}}}
+        client.start(tmp_path, capabilities)
+        client.open(uri, text, "json")
+        while not any(one["severity"] == 1 and "Comments" in one["message"] for one in client.published(uri)):
+            pass
+        registered = [
+            one["method"]
+            for message in client.messages
+            if message.get("method") == "client/registerCapability"
+            for one in message["params"]["registrations"]
+        ]
+        assert registered == ["workspace/didChangeConfiguration"]
+        client.answers["workspace/configuration"] = [{"strictJson": False}]
+        client.notify("workspace/didChangeConfiguration", {"settings": None})
+        while any(one["severity"] == 1 and "Comments" in one["message"] for one in client.published(uri)):
+            pass
+
+
+@pytest.mark.parametrize("answer", [None, [], [None], ["x"], {"a": 1}, 3])
+def test_strange_settings_are_taken_for_none(tmp_path: Path, answer: Any) -> None:
+    with Client() as client:
+        client.answers["workspace/configuration"] = answer
+        client.start(tmp_path, {"workspace": {"configuration": True}})
+        client.notify("workspace/didChangeConfiguration", {"settings": answer})
+        client.call("textDocument/completion", AT)
+        assert client.stop() == 0
+        assert client.stderr == b""
+
+
+# Floods
+
+
+def test_keystrokes_written_one_by_one_are_answered_at_most_three_times(client: Client) -> None:
+    client.start()
+    client.open(URI, CALL + "\n" + "prose 你好 😋\n" * 400)
+    client.published(URI, 1)
+    before = len(client.messages)
+    for number in range(30):
+        client.change(URI, edit((1, 0), (1, 0), f"{number} </ACTION>"))
+    client.published(URI, 31)
+    with pytest.raises(queue.Empty):
+        client.next(0.2)
+    assert len(client.messages) - before <= 3
+
+
+def test_single_keystrokes_are_answered_each(client: Client) -> None:
+    client.start()
+    client.open(URI, CALL)
+    client.published(URI, 1)
+    for _ in range(20):
+        version = client.change(URI, edit((0, 0), (0, 0), "</ACTION>\n"))
+        client.published(URI, version)
+
+
+def frame(message: dict[str, Any]) -> bytes:
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    return b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def memory(process: subprocess.Popen[bytes]) -> int:
+    """Resident bytes."""
+    pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_client_that_does_not_read_costs_bounded_memory_and_gets_every_answer() -> None:
+    process = subprocess.Popen(SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    requests = 400
+    stdin = process.stdin
+
+    def write() -> None:
+        stdin.write(frame({"id": 0, "method": "initialize", "params": {"capabilities": {}}}))
+        stdin.write(frame({"method": "initialized", "params": {}}))
+        item = {"uri": URI, "languageId": "markdown", "version": 1, "text": CALL}
+        stdin.write(frame({"method": "textDocument/didOpen", "params": {"textDocument": item}}))
+        for number in range(1, requests + 1):
+            # Each change brings two hundred findings anew, each completion an answer.
+            change = {"text": "</ACTION>\n" * 300 + str(number)}
+            document = {"uri": URI, "version": number + 1}
+            stdin.write(
+                frame(
+                    {
+                        "method": "textDocument/didChange",
+                        "params": {"textDocument": document, "contentChanges": [change]},
+                    }
+                )
+            )
+            stdin.flush()
+            stdin.write(frame({"id": number, "method": "textDocument/completion", "params": AT}))
+            stdin.flush()
+            if number % 20 == 0:
+                time.sleep(0.03)
+        stdin.write(frame({"id": requests + 1, "method": "shutdown"}))
+        stdin.flush()
+
+    writer = threading.Thread(target=write)
+    try:
+        writer.start()
+        writer.join(60)
+        assert not writer.is_alive()
+        time.sleep(0.5)
+        assert memory(process) < 200 * 1024 * 1024
+        answered: list[int] = []
+        published = 0
+        while requests + 1 not in answered:
+            length = 0
+            while line := process.stdout.readline().strip():
+                length = int(line.split(b":")[1]) if line.lower().startswith(b"content-length") else length
+            message = json.loads(process.stdout.read(length))
+            if "method" not in message:
+                answered.append(message["id"])
+            published += message.get("method") == "textDocument/publishDiagnostics"
+        assert sorted(answered) == list(range(requests + 2))
+        # What was said about the document while nobody listened is said once.
+        assert published < 20
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def test_flood_of_requests_is_answered_one_by_one(client: Client) -> None:
+    client.start()
+    client.open(URI, CALL)
+    data = b"".join(
+        frame({"id": f"f{number}", "method": "textDocument/hover", "params": AT}) for number in range(3_000)
+    )
+    threading.Thread(target=client.send_bytes, args=(data,)).start()
+    waiting = {f"f{number}" for number in range(3_000)}
+    while waiting:
+        message = client.next()
+        if "method" not in message:
+            waiting.remove(message["id"])
+            # Beyond a bound requests are refused instead of kept.
+            assert "result" in message or message["error"]["code"] == -32803
+    assert client.stop() == 0
+
+
+# The outbox alone
+
+
+def test_outbox_keeps_order_and_loses_nothing_while_nobody_reads() -> None:
+    read, write = os.pipe()
+    outbox = Outbox(write)
+    messages = [b"%06d" % number + b"x" * 10_000 for number in range(300)]
+    for message in messages:
+        assert outbox.write(message)
+    received = b""
+    while len(received) < sum(map(len, messages)):
+        received += os.read(read, 1 << 20)
+    assert received == b"".join(messages)
+    os.close(read)
+    os.close(write)
+
+
+def test_outbox_replaces_what_has_the_same_key_and_drops_what_may_be_dropped() -> None:
+    read, write = os.pipe()
+    outbox = Outbox(write)
+    outbox.write(b"a" * 200_000)
+    for number in range(1_000):
+        outbox.write(b"K%03d" % number, key="k")
+    outbox.write(b"b" * 5 * 1024 * 1024)
+    assert not outbox.write(b"log", droppable=True)
+    assert outbox.dropped == 1
+    received = b""
+    while len(received) < 200_000 + 4 + 5 * 1024 * 1024:
+        received += os.read(read, 1 << 20)
+    assert received == b"a" * 200_000 + b"K999" + b"b" * 5 * 1024 * 1024
+    outbox.close(1)
+    os.close(read)
+    os.close(write)
+
+
+def test_outbox_of_a_client_that_has_gone_is_broken() -> None:
+    read, write = os.pipe()
+    outbox = Outbox(write)
+    outbox.write(b"a" * 200_000)
+    os.close(read)
+    outbox.close(5)
+    assert outbox.broken
+    assert not outbox.write(b"b")
+    os.close(write)

@@ -1,0 +1,463 @@
+"""What changes on disk reaches open documents without an edit to them: told by the client, by its file operations, or found by looking."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tamis.server.lsp import scanning
+from tamis.server.lsp.documents import Document
+from tamis.server.lsp.roots import Root
+from tamis.server.lsp.scanning import Change, Scanner
+from tamis.server.lsp.workspace import Workspace
+from tamis.server.runtime.config import load_settings
+from tamis.server.runtime.registry import load_registry
+from tests.lsp.lsp_client import Client
+
+MANIFEST: dict[str, Any] = {
+    "toolId": "core:echo",
+    "displayName": "Echo",
+    "description": "Gives back the text that it is given, so that a call can be tried out.",
+    "version": "1.0.0",
+    "handler": {"type": "external-script", "scriptPath": "echo.py", "language": "python"},
+    "parameters": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+}
+CALL = "<ACTION><core:echo><txt>x</txt></core:echo></ACTION>\n"
+WATCHES = {"workspace": {"didChangeWatchedFiles": {"dynamicRegistration": True}}}
+
+
+def manifest(tool_id: str = "core:echo", parameter: str = "text") -> str:
+    parameters = {"type": "object", "properties": {parameter: {"type": "string"}}, "required": [parameter]}
+    return json.dumps({**MANIFEST, "toolId": tool_id, "parameters": parameters})
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "echo.py").write_text("")
+    (tmp_path / "echo.tool.json").write_text(manifest())
+    return tmp_path
+
+
+def codes(items: list[dict[str, Any]]) -> list[str]:
+    return [item["code"] for item in items if item["severity"] == 1]
+
+
+class Watched:
+    """A workspace with its scanner, without a session."""
+
+    def __init__(self, *folders: Path) -> None:
+        self.workspace = Workspace()
+        self.workspace.configure([str(folder) for folder in folders], {})
+        self.changes: list[Change] = []
+        self.said: list[str] = []
+        self._idle = threading.Event()
+        self.scanner = Scanner(
+            self.workspace,
+            loaded=lambda _: None,
+            changed=self.changes.append,
+            idle=self._idle.set,
+            say=self.said.append,
+            busy=lambda: False,
+        )
+        self.settle(lambda: self.scanner.load(self.workspace.roots))
+
+    def settle(self, do: Callable[[], None]) -> None:
+        """Does something and waits until the scanner has nothing left to do."""
+        self._idle.clear()
+        do()
+        assert self._idle.wait(20)
+
+    def look(self, *paths: Path) -> None:
+        self.settle(lambda: self.scanner.look([str(path) for path in paths]))
+
+    @property
+    def root(self) -> Root:
+        return self.workspace.roots[0]
+
+    @property
+    def files(self) -> list[str]:
+        return [os.path.relpath(path, self.root.path) for path in self.workspace.index.files()]
+
+    @property
+    def tools(self) -> list[str]:
+        registry = self.root.registry
+        assert registry is not None
+        return [tool.tool_id for tool in registry.tools]
+
+
+def agrees_with_a_fresh_load(watched: Watched) -> None:
+    """What was kept up to date is what loading everything anew finds."""
+    folder = Path(watched.root.path)
+    registry = watched.root.registry
+    assert registry is not None
+    fresh = load_registry(folder, load_settings(folder).settings)
+    assert [(one.path, one.available, one.reason) for one in registry.tools] == [
+        (one.path, one.available, one.reason) for one in fresh.tools
+    ]
+    assert registry.conflicts == fresh.conflicts
+    assert sorted(error.path for error in registry.errors) == sorted(error.path for error in fresh.errors)
+    again = Watched(folder)
+    assert watched.workspace.index.files() == again.workspace.index.files()
+    for path in again.workspace.index.files():
+        assert watched.workspace.index.text(path) == again.workspace.index.text(path)
+
+
+# Through the wire
+
+
+def test_client_that_cannot_watch_sees_changes_all_the_same(root: Path) -> None:
+    # item 1: by watching where the client cannot
+    uri = (root / "a.md").as_uri()
+    with Client() as client:
+        client.start(root)
+        client.open(uri, CALL)
+        assert codes(client.published(uri)) == ["VA403"]
+        (root / "echo.tool.json").write_text(manifest(parameter="txt"))
+        assert codes(client.published(uri)) == []
+        status = [one["params"] for one in client.messages if one.get("method") == "experimental/serverStatus"]
+        assert status[-1]["message"].startswith("tools: 1")
+
+
+def test_files_that_the_editor_creates_renames_and_deletes_are_looked_at(root: Path) -> None:
+    uri = (root / "a.md").as_uri()
+    capabilities = {
+        "workspace": {
+            **WATCHES["workspace"],
+            "fileOperations": {"didCreate": True, "didRename": True, "didDelete": True},
+        }
+    }
+    with Client() as client:
+        announced = client.start(root, capabilities)["capabilities"]["workspace"]["fileOperations"]
+        assert {"didCreate", "didRename", "didDelete"} <= announced.keys()
+        client.open(uri, CALL)
+        assert codes(client.published(uri)) == ["VA403"]
+        # A folder is renamed, and the events name the folder alone.
+        (root / "old").mkdir()
+        (root / "echo.tool.json").rename(root / "old" / "echo.tool.json")
+        client.notify("workspace/didCreateFiles", {"files": [{"uri": (root / "old").as_uri()}]})
+        client.notify("workspace/didDeleteFiles", {"files": [{"uri": (root / "echo.tool.json").as_uri()}]})
+        (root / "old").rename(root / "new")
+        (root / "new" / "echo.tool.json").write_text(manifest(parameter="txt"))
+        files = [{"oldUri": (root / "old").as_uri(), "newUri": (root / "new").as_uri()}]
+        client.notify("workspace/didRenameFiles", {"files": files})
+        while codes(client.published(uri)):
+            pass
+        (root / "new" / "echo.tool.json").unlink()
+        (root / "other.tool.json").write_text(manifest("core:other"))
+        client.notify("workspace/didDeleteFiles", {"files": [{"uri": (root / "new").as_uri()}]})
+        client.notify("workspace/didCreateFiles", {"files": [{"uri": (root / "other.tool.json").as_uri()}]})
+        while codes(client.published(uri)) != ["VA401"]:
+            pass
+
+
+def test_saving_a_new_manifest_brings_its_tool_without_any_watching(root: Path) -> None:
+    uri, new = (root / "a.md").as_uri(), root / "new.tool.json"
+    with Client() as client:
+        client.start(root, WATCHES)
+        client.open(uri, CALL.replace("core:echo", "core:new"))
+        assert codes(client.published(uri)) == ["VA401"]
+        client.open(new.as_uri(), manifest("core:new"), "json")
+        new.write_text(manifest("core:new"))
+        client.notify("textDocument/didSave", {"textDocument": {"uri": new.as_uri()}})
+        while codes(client.published(uri)) != ["VA403"]:
+            pass
+
+
+def test_configuration_that_changes_on_disk_is_taken(root: Path) -> None:
+    uri = (root / "a.md").as_uri()
+    with Client() as client:
+        client.start(root, WATCHES)
+        client.open(uri, CALL)
+        assert codes(client.published(uri)) == ["VA403"]
+        (root / "other").mkdir()
+        (root / "tamis.toml").write_text('tools = ["other"]\n')
+        client.notify(
+            "workspace/didChangeWatchedFiles", {"changes": [{"uri": (root / "tamis.toml").as_uri(), "type": 1}]}
+        )
+        # No tool is known any more: then calls are not judged.
+        assert codes(client.published(uri)) == []
+
+
+def test_two_servers_on_one_folder_see_the_same(root: Path) -> None:
+    uri = (root / "a.md").as_uri()
+    with Client() as one, Client() as two:
+        for client in (one, two):
+            client.start(root)
+            client.open(uri, CALL)
+            assert codes(client.published(uri)) == ["VA403"]
+        (root / "echo.tool.json").write_text(manifest(parameter="txt"))
+        for client in (one, two):
+            assert codes(client.published(uri)) == []
+
+
+def test_folder_behind_a_link_is_known_by_the_name_that_the_editor_uses(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    link = tmp_path_factory.mktemp("links") / "here"
+    link.symlink_to(root)
+    uri, there = (link / "a.md").as_uri(), (link / "echo.tool.json").as_uri()
+    with Client() as client:
+        client.start(link)
+        client.open(uri, CALL)
+        assert codes(client.published(uri)) == ["VA403"]
+        client.open(there, manifest(), "json")
+        client.published(there)
+        client.change(there, {"text": manifest(parameter="txt")})
+        assert codes(client.published(uri)) == []
+
+
+URIS = [
+    "file:///w/%00.md",
+    "file:relative.md",
+    "file://[",
+    "file:",
+    "",
+    "a.md",
+    "git:/w/a.md?x",
+    "untitled:U",
+    "file://host/a.md",
+    "file:///w/%ff.md",
+    "file:///w/" + "long" * 2_000 + ".md",
+]
+
+
+def test_uri_of_any_kind_is_a_document(root: Path) -> None:
+    with Client() as client:
+        client.start(root)
+        for uri in URIS:
+            client.open(uri, "</ACTION>\n")
+            assert [item["code"] for item in client.published(uri)] == ["TC003"]
+            client.call("textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 3}})
+            client.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": uri, "type": 2}]})
+            client.notify("workspace/didRenameFiles", {"files": [{"oldUri": uri, "newUri": uri}]})
+            client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+            client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+        assert client.stop() == 0
+        assert b"Traceback" not in client.stderr
+
+
+# The scanner alone
+
+
+def test_index_holds_what_says_something_about_tools(root: Path) -> None:
+    (root / "a.md").write_text(CALL)
+    (root / "prose.md").write_text("nothing to see\n")
+    (root / "sub").mkdir()
+    (root / "sub" / "b.vcp").write_text("<<<[TOOL_REQUEST]>>>\n")
+    (root / "agent_profile.json").write_text('{"tool_ids_inventory": ["core:echo"]}')
+    (root / "package.json").write_text("{}")
+    (root / "node_modules").mkdir()
+    (root / "node_modules" / "c.md").write_text(CALL)
+    (root / ".gitignore").write_text("ignored.md\n")
+    (root / "ignored.md").write_text(CALL)
+    watched = Watched(root)
+    assert watched.files == ["a.md", "agent_profile.json", "echo.tool.json", "sub/b.vcp"]
+    assert [one.role for one in watched.workspace.index.occurrences("core:echo")] == ["call", "profile", "declaration"]
+
+
+def test_open_document_counts_instead_of_its_file(root: Path) -> None:
+    (root / "a.md").write_text(CALL)
+    watched = Watched(root)
+    workspace = watched.workspace
+    document = Document((root / "a.md").as_uri(), "markdown", 1, CALL + CALL, "utf-32")
+    workspace.note(document)
+    workspace.settle()
+    assert workspace.index.text(str(root / "a.md")) == CALL + CALL
+    (root / "a.md").write_text("on disk " + CALL)
+    watched.look(root / "a.md")
+    assert workspace.index.text(str(root / "a.md")) == CALL + CALL
+    workspace.forget(document)
+    watched.look(root / "a.md")
+    assert workspace.index.text(str(root / "a.md")) == "on disk " + CALL
+
+
+def test_document_that_was_never_saved_is_in_the_index_while_it_is_open() -> None:
+    workspace = Workspace()
+    document = Document("untitled:Untitled-1", "markdown", 1, CALL, "utf-32")
+    workspace.note(document)
+    workspace.settle()
+    assert workspace.index.files() == ["untitled:Untitled-1"]
+    workspace.forget(document)
+    assert workspace.index.files() == []
+
+
+def test_only_the_changed_file_is_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        (root / f"t{number}.tool.json").write_text(manifest(f"core:t{number}"))
+    watched = Watched(root)
+    read: list[str] = []
+    import tamis.server.runtime.loader as loader
+
+    original = loader.read_manifest_file
+    monkeypatch.setattr(loader, "read_manifest_file", lambda path: (read.append(path), original(path))[1])
+    (root / "t7.tool.json").write_text(manifest("core:seven"))
+    watched.look(root / "t7.tool.json")
+    assert set(read) == {str(root / "t7.tool.json")}
+    assert "core:seven" in watched.tools
+    assert "core:t7" not in watched.tools
+    agrees_with_a_fresh_load(watched)
+
+
+def vanish(root: Path) -> list[Path]:
+    (root / "a.md").unlink()
+    (root / "echo.tool.json").unlink()
+    return [root / "a.md", root / "echo.tool.json"]
+
+
+def become_folders(root: Path) -> list[Path]:
+    vanish(root)
+    (root / "a.md").mkdir()
+    (root / "a.md" / "inner.md").write_text(CALL)
+    (root / "echo.tool.json").mkdir()
+    return [root / "a.md", root / "echo.tool.json"]
+
+
+def become_links(root: Path) -> list[Path]:
+    vanish(root)
+    (root / "target.txt").write_text(CALL)
+    (root / "a.md").symlink_to("target.txt")
+    (root / "echo.tool.json").symlink_to("echo.tool.json")
+    return [root / "a.md", root / "echo.tool.json", root / "target.txt"]
+
+
+def become_pipes(root: Path) -> list[Path]:
+    vanish(root)
+    os.mkfifo(root / "a.md")
+    os.mkfifo(root / "echo.tool.json")
+    return [root / "a.md", root / "echo.tool.json"]
+
+
+def become_no_text(root: Path) -> list[Path]:
+    (root / "a.md").write_bytes(b"\xff\xfe" + CALL.encode())
+    (root / "echo.tool.json").write_bytes(b"\xff\xfe{}")
+    return [root / "a.md", root / "echo.tool.json"]
+
+
+def become_huge(root: Path) -> list[Path]:
+    (root / "a.md").write_text(CALL + "x" * 5_000_000)
+    (root / "echo.tool.json").write_text(manifest() + " " * 5_000_000)
+    return [root / "a.md", root / "echo.tool.json"]
+
+
+def a_loop_appears(root: Path) -> list[Path]:
+    (root / "loop").mkdir()
+    (root / "loop" / "again").symlink_to(root)
+    (root / "loop" / "b.md").write_text(CALL)
+    return [root / "loop"]
+
+
+def a_folder_moves(root: Path) -> list[Path]:
+    (root / "one").mkdir()
+    for name in ("a.md", "echo.tool.json"):
+        (root / name).rename(root / "one" / name)
+    return [root / "a.md", root / "echo.tool.json", root / "one"]
+
+
+def a_duplicate_comes_first(root: Path) -> list[Path]:
+    (root / "a.tool.json").write_text(manifest())
+    return [root / "a.tool.json"]
+
+
+def the_script_goes(root: Path) -> list[Path]:
+    (root / "echo.py").unlink()
+    return [root / "echo.py"]
+
+
+def it_is_ignored(root: Path) -> list[Path]:
+    (root / ".tamisignore").write_text("*.md\necho*\n")
+    return [root / ".tamisignore"]
+
+
+def something_ignored_changes(root: Path) -> list[Path]:
+    (root / ".git").mkdir(exist_ok=True)
+    (root / ".git" / "x.tool.json").write_text(manifest("core:hidden"))
+    (root / "deep" / "node_modules").mkdir(parents=True)
+    (root / "deep" / "node_modules" / "y.tool.json").write_text(manifest("core:hidden2"))
+    return [root / ".git" / "x.tool.json", root / "deep" / "node_modules" / "y.tool.json"]
+
+
+def it_cannot_be_read(root: Path) -> list[Path]:
+    (root / "echo.tool.json").chmod(0)
+    (root / "closed").mkdir()
+    (root / "closed" / "b.md").write_text(CALL)
+    (root / "closed").chmod(0)
+    return [root / "echo.tool.json", root / "closed"]
+
+
+HAPPENINGS = [
+    vanish,
+    become_folders,
+    become_links,
+    become_pipes,
+    become_no_text,
+    become_huge,
+    a_loop_appears,
+    a_folder_moves,
+    a_duplicate_comes_first,
+    the_script_goes,
+    it_is_ignored,
+    something_ignored_changes,
+    it_cannot_be_read,
+]
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "found"])
+@pytest.mark.parametrize("happening", HAPPENINGS, ids=lambda one: one.__name__)
+def test_what_is_known_stays_what_is_there(
+    root: Path, happening: Callable[[Path], list[Path]], told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scanning, "POLL_SECONDS", 0.02)
+    (root / "a.md").write_text(CALL)
+    (root / "z.tool.json").write_text(manifest())
+    watched = Watched(root)
+    before = len(watched.changes)
+    paths = happening(root)
+    if told:
+        watched.look(*paths)
+    else:
+        watched.scanner.poll(True)
+        until = time.monotonic() + 20
+        while len(watched.changes) == before and happening is not something_ignored_changes:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        watched.scanner.poll(False)
+        watched.look(root / "nothing.md")
+    agrees_with_a_fresh_load(watched)
+    if os.path.isdir(root / "closed"):
+        (root / "closed").chmod(0o700)
+
+
+def test_folder_that_is_closed_is_forgotten(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other")
+    (other / "b.md").write_text(CALL)
+    watched = Watched(root, other)
+    assert str(other / "b.md") in watched.workspace.index.files()
+    removed = watched.workspace.remove(str(other))
+    assert removed is not None
+    watched.scanner.later(lambda: watched.scanner.forget(removed))
+    watched.look(root / "echo.tool.json")
+    until = time.monotonic() + 20
+    while str(other / "b.md") in watched.workspace.index.files():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert str(root / "echo.tool.json") in watched.workspace.index.files()
+
+
+def test_bounds_are_said_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanning, "MAX_TOTAL_BYTES", 2_000)
+    for number in range(50):
+        (root / f"{number}.md").write_text(CALL)
+    watched = Watched(root)
+    assert len(watched.files) < 45
+    assert len([line for line in watched.said if "2000 bytes" in line]) == 1
+    (root / "big.md").write_bytes(b"x" * 4_200_000)
+    (root / "big2.md").write_bytes(b"x" * 4_200_000)
+    watched.look(root / "big.md", root / "big2.md")
+    assert len([line for line in watched.said if "larger than" in line]) == 1
