@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.lsp_client import Server
 from bench.lsp_texts import Bulk, keystrokes, manifest, position
 from bench.measure import EFFORT, shown
-from tamis.protocols.manifest.json_schema import manifest_schema
+from tamis.protocols.manifest.json_schema import published
 from tests.node_runtime import NODE, node_project
 
 PROJECT = Path(__file__).parent / "lsp_anchor"
@@ -73,7 +73,9 @@ class _Sides:
     def anchor(self) -> Server | None:
         if self._anchor is None:
             return None
-        return Server(self._anchor, self.root, pulls=True, schema=manifest_schema())
+        # What its users get from us: the embedded schemas are held against the draft-07 metaschema that it has built in, so both
+        # sides check the same.
+        return Server(self._anchor, self.root, pulls=True, schema=published("draft-07"))
 
     @contextmanager
     def both(self) -> Iterator[list[Server]]:
@@ -99,6 +101,8 @@ def bench_lsp(
         sides = _Sides(root, anchor_command() if node else None)
         lines = ["### Language server (utf-16 columns; keystrokes at the start, in the middle and at the end)", ""]
         lines += _HEAD + _RULE
+        if node:
+            _is_same_work(sides, path)
         lines += _starting(sides, path)
         for size in sizes:
             count, bar = SIZES[size]
@@ -119,6 +123,18 @@ def bench_lsp(
         text = manifest(EFFORT.size(1_000_000), "properties", cjk=False, pretty=True)
         lines += _large(sides, path, text)
     return "\n".join([*lines, ""])
+
+
+def _is_same_work(sides: _Sides, path: Path) -> None:
+    """Both sides must find a type that is none inside an embedded schema; an anchor that does not look there is no measure."""
+    text = manifest(2_000, "properties", cjk=False, pretty=True).replace('"type": "integer"', '"type": "integr"', 1)
+    path.write_text(text, encoding="utf-8")
+    line = text[: text.index('"integr"')].count("\n")
+    with sides.both() as servers:
+        for server in servers:
+            server.initialize()
+            found = server.open(path, text)
+            assert any(item["range"]["start"]["line"] == line for item in found), "a wrong type was not found"
 
 
 def _quiet() -> float:

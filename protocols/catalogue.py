@@ -434,13 +434,16 @@ _ENTRIES: tuple[Entry, ...] = (
     ),
     _off("LN774", "request-id-missing", "hint", "The block has no request_id: sent again, it runs again"),
     # Switching findings off
+    _e("LN780", "workflow-undescribed", "warning", "'{id}' has no description; the model has only its name to go by"),
     _e("LN790", "ignore-unused", "hint", "Nothing of {code} is found here; this ignores nothing"),
     _e("LN791", "ignore-unknown", "warning", "'{v}' is no rule{hint}"),
     _e("LN792", "ignore-refused", "information", "{code} {why}; it cannot be ignored"),
+    _e("LN793", "ignore-shape", "warning", "'x-tamis-ignore' takes a list of rules, or true for all"),
     # tamis.toml
     _e("ST801", "settings-syntax", "error", "This is no TOML: {reason}; no tool is run until it is mended"),
     _e("ST802", "setting-unknown", "warning", "{reason}"),
     _e("ST803", "setting-wrong", "warning", "{reason}"),
+    _e("ST804", "setting-idle", "warning", "{reason}"),
     # Agent profiles
     _e("PF601", "profile-type", "error", "'{p}' must be {expected}, not {received}"),
     _e("PF602", "profile-value", "error", "'{v}' is not a value of '{p}': one of {list}{hint}"),
@@ -452,6 +455,8 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("PF608", "tool-calls-off", "hint", "Without toolCallConfig tool calls are off"),
     _e("PF609", "toggle-unlisted", "warning", "'{id}' is toggled but not in tool_ids_inventory{hint}"),
     _e("PF610", "inventory-id-shape", "error", "'{id}' cannot be a tool id: {reason}"),
+    _e("PF611", "workflow-missing", "warning", "No workflow file is there for '{id}'{hint}"),
+    _e("PF612", "inventory-missing", "warning", "tool_ids_inventory is missing: every tool counts as listed"),
 )
 
 CATALOGUE: dict[str, Entry] = {entry.code: entry for entry in _ENTRIES}
@@ -476,7 +481,11 @@ def message(diag: Diag) -> str:
         if len(text) > _MAX_ARGUMENT and name not in ("list", "hint", "reason"):
             text = text[: _MAX_ARGUMENT - 1] + "…"
         arguments[name] = text.replace("\n", "\\n").replace("\r", "\\r").replace("\x00", "\\0")
-    return _FORMATTER.vformat(CATALOGUE[diag.code].message, (), arguments)
+    sentence = CATALOGUE[diag.code].message
+    if "subject" in arguments:
+        # One sentence for both schemas of a manifest: it is listed with the first of them.
+        sentence = sentence.replace("parameters", "{subject}", 1)
+    return _FORMATTER.vformat(sentence, (), arguments)
 
 
 def severity(diag: Diag, *, strict: bool = False) -> Severity:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 
 import msgspec
 
@@ -27,6 +28,10 @@ from tamis.protocols.suggest import same_name
 __all__ = ["CallCheck", "LocatedFinding", "check_call", "locate", "mask", "reading_of", "to_problem"]
 
 _AT_NAME = frozenset(("VA403", "VA441"))
+_OF_URIS = frozenset(("VA403", "VA410"))
+"""What can be said of a parameter that is given by URI before its path is known: that there is none, or that it takes no text."""
+MAX_NAME_AHEAD = 400
+"""How far before a part's value its name is looked for, in code points."""
 
 
 class LocatedFinding(msgspec.Struct, frozen=True):
@@ -67,12 +72,18 @@ def check_call(call: Call, source: str, plan: Plan, *, reading: Reading | None =
         raw, hinted = _hinted(param, call.type_hints.get(param.name), source)
         findings += hinted
         args[param.name] = raw if reading == "typed" else _as_declared(param, raw, plan, source)
-    outcome = plan.check(args, reading)
+    # What is given by URI is there, as the path of a file that is known only when the call runs (T17).
+    by_uri = {name: uri for name, uri in call.uris.items() if name not in args}
+    outcome = plan.check({**args, **by_uri}, reading)
+    errors = [
+        one for one in outcome.errors if one.code in _OF_URIS or from_pointer(one.path)[:1] not in [[n] for n in by_uri]
+    ]
     bad = {finding.path for finding in findings if finding.severity == "error"}
-    findings += [one for one in [*outcome.errors, *outcome.warnings] if one.path not in bad]
-    valid = outcome.valid and not bad
+    findings += [one for one in [*errors, *outcome.warnings] if one.path not in bad]
+    valid = not errors and not bad
     located = [LocatedFinding(one, _diag(one, call, source)) for one in findings]
-    return CallCheck(valid, outcome.coerced if valid and is_object(outcome.coerced) else {}, located)
+    coerced = outcome.coerced if valid and is_object(outcome.coerced) else {}
+    return CallCheck(valid, {name: value for name, value in coerced.items() if name not in by_uri}, located)
 
 
 def reading_of(protocol: str) -> Reading:
@@ -182,6 +193,10 @@ def locate(finding: Finding, call: Call, source: str) -> tuple[Span, Value | Non
     if len(tokens) == 1 and finding.code in _AT_NAME:
         return param.name_span, None
     value, rest = _descend(param.value, tokens[1:])
+    if not rest and finding.code in _AT_NAME:
+        named = _names_around(value, tokens[-1], call, source)
+        if named is not None:
+            return named[0], None
     if value.kind != "text":
         return value.span, value
     if finding.at is not None:
@@ -230,6 +245,59 @@ def _inside_json(value: Value, source: str, tokens: list[str], code: str) -> Spa
     return value.source_span(span[0] + lead, span[1] + lead)
 
 
+def _names_around(value: Value, name: str, call: Call, source: str) -> tuple[Span, Span | None] | None:
+    """Where the name of a part stands before its value and, of an element, behind it; None where it is written otherwise."""
+    before = source[max(call.span[0], value.span[0] - MAX_NAME_AHEAD) : value.span[0]]
+    if call.protocol == "action":
+        opened, closed = (
+            rf"<({re.escape(name)})(?:\s[^<>]*)?>\s*(?:<!\[CDATA\[\s*)?\Z",
+            rf"\s*(?:\]\]>\s*)?</({re.escape(name)})\s*>",
+        )
+        found = re.search(opened, before)
+        close = re.compile(closed).match(source, value.span[1], call.span[1])
+    else:
+        found, close = re.search(rf'"({re.escape(name)})"\s*:\s*"?\Z', before), None
+    if found is None:
+        return None
+    shift = value.span[0] - len(before)
+    return (found.start(1) + shift, found.end(1) + shift), close.span(1) if close is not None else None
+
+
+def _renamed_key(param: Param, call: Call, source: str, name: str) -> Edit:
+    """A parameter's name replaced; what a pair's key says besides (``common_``, the step) stays."""
+    start, end = param.name_span
+    raw = source[start:end]
+    if param.origin not in ("pair", "common") or raw == param.name:
+        return Edit(start, end, name)
+    at = raw.rfind(param.name) if param.origin == "common" else 0 if raw.startswith(param.name) else -1
+    if at >= 0:
+        return Edit(start + at, start + at + len(param.name), name)
+    number = re.search(r"\d+\Z", raw)
+    stepped = number is not None and call.step is not None and not param.name.endswith(number[0])
+    return Edit(
+        start, end, ("common_" if param.origin == "common" else "") + name + (f"_{call.step}" if stepped else "")
+    )
+
+
+def _renamed_part(finding: Finding, call: Call, source: str, tokens: list[str]) -> Fix | None:
+    """A part inside a value under the name that the finding proposes."""
+    suggestion, param = finding.suggestion, call.param(tokens[0])
+    if suggestion is None or param is None or any(mark in suggestion for mark in '<&>"\\ \n'):
+        return None
+    value, rest = _descend(param.value, tokens[1:])
+    owner, _ = _descend(param.value, tokens[1:-1])
+    named = _names_around(value, tokens[-1], call, source)
+    if rest or named is None or value.repeated or suggestion in owner.entries:
+        return None
+    edits = [Edit(*named[0], suggestion)]
+    if call.protocol == "action":
+        if named[1] is None:
+            return None
+        edits.append(Edit(*named[1], suggestion))
+    sure = "safe" if same_name(suggestion, tokens[-1]) else "unsafe"
+    return Fix(f"Rename to '{suggestion}'", tuple(edits), sure)
+
+
 def _fix(finding: Finding, call: Call, source: str, span: Span, value: Value | None) -> Fix | None:
     """The replacement that the finding proposes, where it can be written at its place without escaping."""
     suggestion = finding.suggestion
@@ -240,10 +308,12 @@ def _fix(finding: Finding, call: Call, source: str, span: Span, value: Value | N
         return None
     if finding.code == "VA403":
         tokens = from_pointer(finding.path)
-        param = call.param(tokens[0]) if len(tokens) == 1 else None
+        if len(tokens) > 1:
+            return _renamed_part(finding, call, source, tokens)
+        param = call.param(tokens[0])
         if param is None:
             return None
-        edits = [Edit(span[0], span[1], suggestion)]
+        edits = [_renamed_key(param, call, source, suggestion)]
         closer = f"</{source[span[0] : span[1]]}>"
         if param.origin == "child" and call.protocol == "action":
             if not source.endswith(closer, 0, param.span[1]):

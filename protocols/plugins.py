@@ -43,6 +43,10 @@ def find_protocol(name: str) -> CallProtocol | None:
     return _known.get(name)
 
 
+SHIPPED = (*BUILT_IN, "json", "hermes")
+"""The ids of the protocols that come with this package, whether or not they were asked for yet."""
+
+
 def known_protocols() -> tuple[str, ...]:
     """The ids of all protocols that are known, the built-in ones first."""
     return tuple(dict.fromkeys((*BUILT_IN, "json", *_known)))

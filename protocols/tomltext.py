@@ -290,6 +290,7 @@ class _Reader:
         """A dotted key. A part that is not there yet (behind a dot) is an empty name, and an error."""
         names: list[str] = []
         spans: list[Span] = []
+        dot = -1
         while True:
             start = self.at
             char = self.text[start : start + 1]
@@ -304,8 +305,8 @@ class _Reader:
                 if match is None:
                     if names:
                         names.append("")
-                        spans.append((start, start))
-                        self._error(start, start, "a name is missing behind '.'")
+                        spans.append((dot, dot))
+                        self._error(dot, dot, "a name is missing behind '.'")
                     return tuple(names), tuple(spans)
                 self.at = match.end()
                 names.append(match[0])
@@ -316,6 +317,7 @@ class _Reader:
                 self.at = behind
                 return tuple(names), tuple(spans)
             self.at += 1
+            dot = self.at
             self._blanks()
 
     def _entry(self, nest: _Nest | None, pending: list[_Nest] | None, depth: int = 0) -> TomlEntry | None:

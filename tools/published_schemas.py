@@ -7,15 +7,19 @@ import sys
 from pathlib import Path
 
 from tamis.protocols.manifest.json_schema import FILES, published
+from tamis.server.analysis.json_words import PROFILE_FILE, profile_schema
+from tamis.server.runtime.settings_schema import FILE as SETTINGS_FILE
+from tamis.server.runtime.settings_schema import settings_schema
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas"
 
 
 def texts() -> dict[str, str]:
     """The files by name."""
-    return {
-        name: json.dumps(published(dialect), ensure_ascii=False, indent=2) + "\n" for dialect, name in FILES.items()
-    }
+    schemas: dict[str, object] = {name: published(dialect) for dialect, name in FILES.items()}
+    schemas[SETTINGS_FILE] = settings_schema()
+    schemas[PROFILE_FILE] = profile_schema()
+    return {name: json.dumps(schema, ensure_ascii=False, indent=2) + "\n" for name, schema in schemas.items()}
 
 
 def main() -> int:

@@ -578,13 +578,14 @@ class ValueReader:
 
 
 def join(before: Value, value: Value) -> Value:
-    """Two values of one name: a list (ruling 15)."""
+    """Two values of one name: a list (ruling 15). One that its schema made a list of one gives its item."""
     span = (before.span[0], max(before.span[1], value.span[1]))
+    items = value.items if value.kind == "list" and value.repeated else [value]
     if before.kind == "list" and before.repeated:
-        before.items.append(value)
+        before.items.extend(items)
         before.span = span
         return before
-    return Value("list", span, items=[before, value], repeated=True)
+    return Value("list", span, items=[before, *items], repeated=True)
 
 
 def _names(schema: dict[str, Json]) -> list[str]:

@@ -1,15 +1,16 @@
 """The position-free half of a JSON tree: what was read, with every place counted from the start of its own container.
 
 Because nothing here knows where it stands in the text, an unchanged container is shared by all later versions of a document: an
-edit makes new branches only on the way from the root to the edit. Branches are never changed once a tree holds them, but for
-the two caches ``made`` and ``memo``. Must not know the text or what it means.
+edit makes new branches only on the way from the root to the edit, and a wide one knows which of its children were others before
+(``was``), so that nobody needs to look for them. Branches are never changed once a tree holds them, but for the two caches
+``made`` and ``memo``. Must not know the text or what it means.
 """
 
 from __future__ import annotations
 
 from itertools import compress, repeat
 from operator import attrgetter, is_
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -25,6 +26,10 @@ Note = tuple[int, Diag]
 """A finding, and by how much it moved: its place is ``span + shift - origin`` from the start of the branch that owns it."""
 Trivia = tuple[int, int, int]
 """Start, end and place of discovery, from the start of the owner. A comment is found where it starts, a trailing comma later."""
+
+
+_WIDE = 32
+"""A branch with more children is not to be gone through at each keystroke."""
 
 
 class Scalar(msgspec.Struct, gc=False, eq=False):
@@ -54,6 +59,25 @@ class Own(msgspec.Struct, gc=False, eq=False):
         return bool(self.notes or self.trivia or self.doubled)
 
 
+class Was(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """What a branch was before an edit: its children ``low:high`` were others, and now ``low:top`` stand in their place.
+
+    ``values``, ``keys`` and ``made`` are those of that time; all other children are the same, in the same shape.
+    """
+
+    values: list[Green | None]
+    keys: list[str]
+    low: int
+    high: int
+    top: int
+    made: list[Json] | dict[str, Json] | None
+
+
+def was_of(old: Branch, low: int, high: int, top: int) -> Was | None:
+    """What is to be known of the branch before an edit; nothing of a narrow one, which is looked through as fast."""
+    return Was(old.values, old.keys, low, high, top, old.made) if len(old.values) > _WIDE else None
+
+
 class Branch(msgspec.Struct, gc=False, eq=False):
     """An object or list. The four lists run in parallel; ``keys`` and ``shapes`` are empty for a list.
 
@@ -72,6 +96,7 @@ class Branch(msgspec.Struct, gc=False, eq=False):
     own: Own | None = None
     made: list[Json] | dict[str, Json] | None = None
     memo: dict[object, object] | None = None
+    was: Was | None = None
 
     @property
     def is_marked(self) -> bool:
@@ -152,7 +177,6 @@ def python_of(green: Green) -> Json:
     return root if green.made is None else green.made
 
 
-_WIDE = 32
 _MADE = attrgetter("made")
 
 
@@ -161,6 +185,8 @@ def _filled(
 ) -> bool:
     """Fills the value of a wide branch of which most parts are made already, without a step in Python for each; false where a
     part is no container."""
+    if branch.was is not None and _derived(branch, branch.was, into, fresh):
+        return True
     try:
         parts: list[Json] = list(map(_MADE, branch.values))
     except AttributeError:
@@ -173,9 +199,75 @@ def _filled(
         parts[at] = part
     if isinstance(into, dict):
         into.update(zip(branch.keys, parts, strict=True))
+        was = branch.was
+        if (
+            was is not None
+            and isinstance(was.made, dict)
+            and len(was.made) == len(was.values)
+            and len(into) == len(parts)
+        ):
+            note(into, was.made, was.keys[was.low : was.high], branch.keys[was.low : was.top])
     else:
         into.extend(parts)
     return True
+
+
+def _derived(
+    branch: Branch,
+    was: Was,
+    into: list[Json] | dict[str, Json],
+    fresh: list[tuple[Branch, list[Json] | dict[str, Json]]],
+) -> bool:
+    """Fills the value of a branch in which one child was replaced from the value that it had before; false where it had none."""
+    old, low = was.made, was.low
+    if old is None or was.high != low + 1 or was.top != low + 1 or len(old) != len(was.values):
+        return False
+    if branch.keys is not was.keys and branch.keys[low] != was.keys[low]:
+        return False
+    value = branch.values[low]
+    if value is None:
+        return False
+    part = value.value if isinstance(value, Scalar) else value.made
+    if part is None and isinstance(value, Branch):
+        part = _fresh(value.kind)
+        fresh.append((value, part))
+    if isinstance(into, dict):
+        assert isinstance(old, dict)
+        into.update(old)
+        key = branch.keys[low]
+        into[key] = part
+        note(into, old, [key], [key])
+    else:
+        assert isinstance(old, list)
+        into.extend(old)
+        into[low] = part
+    return True
+
+
+class Difference(NamedTuple):
+    """Of two mappings: the names that were taken out, and those that were put in. All other names have the same values."""
+
+    gone: list[str]
+    come: list[str]
+
+
+_MAX_NOTED = 8
+_noted: dict[int, tuple[object, object, Difference]] = {}
+"""The last wide values that were made from others, with these."""
+
+
+def note(new: object, old: object, gone: list[str], come: list[str]) -> None:
+    """Notes how a mapping differs from the one that it was made from."""
+    _noted[id(new)] = (new, old, Difference(gone, come))
+    while len(_noted) > _MAX_NOTED:
+        # Another thread may take out the same one.
+        _noted.pop(next(iter(list(_noted))), None)
+
+
+def difference(old: object, new: object) -> Difference | None:
+    """How a mapping differs from the one that it was made from, where that was noted."""
+    found = _noted.get(id(new))
+    return found[2] if found is not None and found[0] is new and found[1] is old else None
 
 
 def _fresh(kind: NodeKind) -> list[Json] | dict[str, Json]:

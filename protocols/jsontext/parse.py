@@ -18,6 +18,8 @@ from tamis.protocols.jsontext.tree import JsonTree, Reading
 from tamis.protocols.model import Diag, Edit, Fix, Severity
 
 MAX_JSON_DEPTH = 500
+MAX_STRAY = 40
+"""How many closers too many behind a document may be removed together."""
 
 _WS = r"[ \t\n\r]*+"
 _TEXT = r'"([^"\\\x00-\x1f]*+)"'
@@ -79,7 +81,7 @@ class Reader(Tokens):
         try:
             self.skip()
             if self.at >= len(text):
-                self.error("MF520", self.at, self.at, "the document is empty")
+                self.error("MF520", 0, len(text), "the document is empty")
             else:
                 document.starts.append(self.at)
                 document.values.append(None)
@@ -119,7 +121,11 @@ class Reader(Tokens):
         self.skip()
         if self.at < len(self.text):
             end = max(len(self.text.rstrip()), self.at + 1)
-            self.error("MF520", self.at, end, "there is text after the end of the document")
+            stray = self.text[self.at : end]
+            fix = None
+            if len(stray) <= MAX_STRAY and not stray.strip("}] \t\r\n"):
+                fix = Fix(f"Remove '{' '.join(stray.split())}'", (Edit(self.at, end, ""),), "unsafe")
+            self.error("MF520", self.at, end, "there is text after the end of the document", fix)
 
     def close_all(self) -> None:
         """Everything that is open ends here."""
@@ -338,6 +344,8 @@ class Reader(Tokens):
                 self.close(char)
                 continue
             if char == ":":
+                if self.was_name(at):
+                    return
                 self.error("MF520", at, at + 1, "':' is not expected here")
                 self.at = at + 1
                 return
@@ -345,6 +353,44 @@ class Reader(Tokens):
             fix = Fix("Insert ','", (Edit(end, end, ","),))
             self.error("MF520", at, at + 1, "',' is missing before this", fix)
             return
+
+    def was_name(self, colon: int) -> bool:
+        """Whether the last element of a list is the name of a member of the object around it: the list's closer is then missing."""
+        stack = self.stack
+        node = stack[-1]
+        if node.kind != "array" or not node.values:
+            return False
+        if len(stack) < 2:
+            if self.below:
+                raise Leaves  # what is around decides
+            return False
+        last = node.values[-1]
+        if stack[-2].kind != "object" or not isinstance(last, Scalar) or not isinstance(last.value, str):
+            return False
+        start = node.origin + node.starts[-1]
+        own = node.own
+        if own is not None:
+            comma = [diag for _, diag in own.notes if diag.span[0] >= start]
+            if own.trivia and own.trivia[-1][0] >= node.starts[-1]:
+                return False
+            if len(comma) == 1 and comma[0].fix is not None and comma[0].fix.title == "Insert ','":
+                # The closer is what is missing there, not the comma.
+                own.notes.pop()
+                own.errors -= 1
+                self.errors -= 1
+            elif comma:
+                return False
+        node.starts.pop()
+        node.values.pop()
+        end = self.last_end()
+        self.finish(start, False)
+        closer = "]" if "," in self.text[end:start] else "],"
+        fix = Fix("Insert ']'", (Edit(end, end, closer),), "unsafe")
+        name_end = start + last.length
+        self.error("MF520", start, name_end, "']' is missing before this name", fix)
+        self.add(stack[-1], last.value, start, (name_end - start, -1, -1), None)
+        self.member_value(stack[-1], start, name_end, colon)
+        return True
 
     def last_end(self) -> int:
         """Where the last thing of the innermost container ends."""
@@ -439,22 +485,32 @@ class Reader(Tokens):
             key, key_end = self.bare_key()
         self.add(node, key, at, (key_end - at, -1, -1), None)
         self.skip()
-        colon = -1
         if self.at < len(text) and text[self.at] == ":":
-            colon = self.at - at
+            self.member_value(node, at, key_end, self.at)
+            return
+        ends = self.at >= len(text)
+        alone = not ends and (
+            text[self.at] in ",}]" or (text[self.at] == '"' and _MEMBER.match(text, self.at) is not None)
+        )
+        fix = None if ends or alone else Fix("Insert ':'", (Edit(key_end, key_end, ":"),), "unsafe")
+        stop = min(self.at + 1, len(text)) if ends else key_end
+        self.error("MF520", at, stop, f"':' is missing after {text[at:key_end][:40]}", fix)
+        if ends or text[self.at] in ",}]":
+            self.separator()
+            return
+        if alone:
+            return  # a whole member follows: the name stood alone
+        self.member_value(node, at, key_end, -1)
+
+    def member_value(self, node: Branch, at: int, key_end: int, colon: int) -> None:
+        """The value of the last member, which begins at ``at``, and what follows it; ``colon`` is -1 where there is none."""
+        text = self.text
+        key = node.keys[-1]
+        if colon >= 0:
+            self.at = colon + 1
+            colon -= at
             node.shapes[-1] = (key_end - at, colon, -1)
-            self.at += 1
             self.skip()
-        else:
-            stop = min(self.at + 1, len(text))
-            self.error(
-                "MF520", at, key_end if self.at < len(text) else stop, f"':' is missing after {text[at:key_end][:40]}"
-            )
-            if self.at >= len(text) or text[self.at] in ",}]":
-                self.separator()
-                return
-            if text[self.at] == '"' and _MEMBER.match(text, self.at):
-                return  # a whole member follows: the name stood alone
         if self.at >= len(text):
             self.unclosed()
             return

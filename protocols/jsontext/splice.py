@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from tamis.protocols.jsontext.findings import MAX_ERRORS
-from tamis.protocols.jsontext.green import Branch, Green, Note, Own, Trivia
+from tamis.protocols.jsontext.green import Branch, Green, Note, Own, Trivia, was_of
 from tamis.protocols.jsontext.tree import Change, Reading
 
 _UNCOUNTED = frozenset(("MF527", "MF529", "TC015"))
@@ -61,7 +61,7 @@ def _joined(step: Step, part: Part, change: Change) -> Branch:
     if old.kind == "object":
         if keys[low:high] != new.keys:
             keys = keys[:low] + new.keys + keys[high:]
-            doubled = len(set(keys)) != len(keys)
+            doubled = len(set(keys)) != len(keys) if doubled else any(keys.count(key) > 1 for key in new.keys)
         shapes = shapes[:low] + new.shapes + shapes[high:]
     return Branch(
         old.kind,
@@ -73,6 +73,7 @@ def _joined(step: Step, part: Part, change: Change) -> Branch:
         keys,
         shapes,
         _owned(step, part, delta, doubled),
+        was=was_of(old, low, high, low + len(new.values)),
     )
 
 
@@ -161,7 +162,18 @@ def _with_child(old: Branch, index: int, child: Branch, delta: int) -> Branch:
             ],
             [one if one[0] < end else _shifted(one, delta) for one in own.trivia],
         )
-    return Branch(old.kind, old.origin, old.length + delta, old.closed, starts, values, old.keys, old.shapes, own)
+    return Branch(
+        old.kind,
+        old.origin,
+        old.length + delta,
+        old.closed,
+        starts,
+        values,
+        old.keys,
+        old.shapes,
+        own,
+        was=was_of(old, index, index + 1, index + 1),
+    )
 
 
 def _shifted(trivia: Trivia, delta: int) -> Trivia:

@@ -17,6 +17,9 @@ from tamis.protocols.model import Diag, Edit, Fix
 MAX_INT_DIGITS = 4300
 """The interpreter's own bound for turning text into an integer; JSON numbers above it are refused."""
 
+_QUOTES = "“”„‟«»‘’‚‛＂`"
+"""What word processors and other languages quote with."""
+NOT_CLOSED = "the string is not closed on its line"
 _LINE_END = re.compile(r"[\r\n]")
 _SKIP = re.compile(r"[ \t\n\r]*+")
 _STRING = re.compile(r'"(?:[^"\\\n\r]++|\\[^\n\r])*+(?:(")|\\)?')
@@ -133,7 +136,7 @@ class Tokens:
             key, end = self.single()
         else:
             end = _word_end(text, at)
-            key = text[at:end]
+            key = text[at:end].strip(_QUOTES) or text[at:end]
             self.at = end
         fix = Fix("Put the name in double quotes", (Edit(at, end, quoted(key)),))
         self.error("MF520", at, end, "names need double quotes", fix)
@@ -179,7 +182,9 @@ class Tokens:
         if word[0] in "0123456789+-.":
             self.error("MF523", at, end, f"{_shown(word)} is not a JSON number")
             return Scalar("error", end - at, None)
-        fix = Fix("Put it in double quotes", (Edit(at, end, quoted(word)),), "unsafe")
+        bare = word.strip(_QUOTES)
+        title = "Put it in double quotes" if bare == word else "Use straight double quotes"
+        fix = Fix(title, (Edit(at, end, quoted(bare)),), "unsafe")
         self.error("MF520", at, end, f"a value is expected, not {_shown(word)}; texts need double quotes", fix)
         return Scalar("error", end - at, None)
 
@@ -208,7 +213,17 @@ class Tokens:
             if end >= len(text):
                 self.ended("a string", at, end)
             else:
-                self.error("MF522", at, end, "the string is not closed on its line")
+                # A comma at the end of the line stands behind the string: only the quote before it is missing.
+                body = raw.rstrip()
+                if len(body) > 1 and body.endswith(",") and not body.endswith("\\,"):
+                    body = body[:-1].rstrip()
+                    raw = body
+                    end = self.at = at + len(body)
+                fix = None
+                if len(body) > 1 and not body.endswith("\\"):
+                    place = at + len(body)
+                    fix = Fix("Close the string", (Edit(place, place, '"'),), "unsafe")
+                self.error("MF522", at, end, NOT_CLOSED, fix)
         if closed and "\\" in raw:
             # The C decoder takes exactly what has no fault; only then is a look at every escape due.
             try:

@@ -149,10 +149,9 @@ class JsonNode(msgspec.Struct, gc=False, eq=False):
         if not isinstance(branch, Branch):
             return None
         keys = branch.keys
-        try:
-            index = keys.index(name)
-        except ValueError:
+        if name not in keys:
             return None
+        index = keys.index(name)
         if branch.own is not None and branch.own.doubled:
             index = max(i for i, key in enumerate(keys) if key == name)
         found = self.view(index)
@@ -271,7 +270,7 @@ class Place(msgspec.Struct, frozen=True):
 class JsonTree:
     """A JSON text as it was read. Never changed: an edit makes the next one."""
 
-    __slots__ = ("_found", "_root", "before", "reading", "text")
+    __slots__ = ("_found", "_root", "_silent", "before", "reading", "text")
 
     def __init__(self, text: str, reading: Reading, before: Before | None = None) -> None:
         """``before``: what was read of an earlier version that was read to its end, where this one was not."""
@@ -280,6 +279,16 @@ class JsonTree:
         self.before = before
         self._root: JsonNode | None = None
         self._found: Found | None = None
+        self._silent: tuple[str, ...] = ()
+
+    def says(self, word: str) -> bool:
+        """Whether the text holds a word; after an edit of a text without it only what the edit touched is searched."""
+        if word in self._silent:
+            return False
+        if word in self.text:
+            return True
+        self._silent = (*self._silent, word)
+        return False
 
     @property
     def root(self) -> JsonNode | None:
@@ -322,7 +331,13 @@ class JsonTree:
 
         if text is None:
             text = "".join((self.text[:start], new, self.text[end:]))
-        return edited(self, Change(text, start, end, len(new) - (end - start)))
+        tree = edited(self, Change(text, start, end, len(new) - (end - start)))
+        if self._silent:
+            last = start + len(new)
+            tree._silent = tuple(
+                word for word in self._silent if word not in text[max(0, start - len(word)) : last + len(word)]
+            )
+        return tree
 
     @property
     def ok(self) -> bool:

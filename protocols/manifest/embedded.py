@@ -14,10 +14,10 @@ from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.manifest.fields import MAX_FINDINGS, Findings
 from tamis.protocols.model import Diag, Edit, Fix
 from tamis.protocols.positions import Span
-from tamis.protocols.schema.check import SchemaIssue
+from tamis.protocols.schema.check import KEYWORDS, SchemaIssue
 from tamis.protocols.schema.facts import Checked, Facts, check_shared
 from tamis.protocols.schema.held import Held, hold
-from tamis.protocols.schema.words import Finding, is_list, is_object, label
+from tamis.protocols.schema.words import JSON_TYPES, Finding, is_list, is_object, label
 from tamis.protocols.suggest import same_name
 
 
@@ -53,10 +53,18 @@ def check_schema_field(
         return FieldSchema(None, memory)
     checked = check_shared(schema, memory.checked, {} if leaves is None else leaves)
     for issue in checked.issues:
-        _report(tree, issue, f"/{field}", found)
+        _report(tree, issue, field, found)
     if field == "parameters" and is_object(schema):
         named = schema.get("type", "object")
-        if named != "object" and not (is_list(named) and "object" in named):
+        if schema and all(
+            is_object(part) and name not in KEYWORDS and name[:1] != "$" for name, part in schema.items()
+        ):
+            # The parameters stand where the keywords belong: JSON Schema would take any arguments at all.
+            received = "parameters by name: put them in 'properties'"
+            found.add("MF535", (node.start, node.start + 1), {"received": received}, severity="warning")
+        elif (
+            (named in JSON_TYPES or is_list(named)) and named != "object" and not (is_list(named) and "object" in named)
+        ):
             at = tree.node_at("/parameters/type") or node
             found.add("MF535", at.span, {"received": str(named)})
     held = hold(checked, memory.held) if checked.usable else None
@@ -70,15 +78,18 @@ def check_schema_field(
     return FieldSchema(held, FieldMemory(checked, held or memory.held))
 
 
-def _report(tree: JsonTree, issue: SchemaIssue, base: str, found: Findings) -> None:
-    path = f"{base}{issue.path}"
+def _report(tree: JsonTree, issue: SchemaIssue, field: str, found: Findings) -> None:
+    path = f"/{field}{issue.path}"
     span = (tree.key_span(path) if issue.on_key else None) or value_span(tree, path)
     fix = None
     if issue.suggestion is not None:
         sure = "safe" if issue.on_key and same_name(issue.suggestion, str(issue.args.get("k", ""))) else "unsafe"
         text = quoted(issue.suggestion)
         fix = Fix(f"Replace by '{issue.suggestion}'", (Edit(*span, text),), sure)
-    diag = Diag(issue.code, span, dict(issue.args), severity=issue.severity, fix=fix, data={"path": path})
+    args = dict(issue.args)
+    if field != "parameters" and issue.code == "VA450":
+        args["subject"] = field
+    diag = Diag(issue.code, span, args, severity=issue.severity, fix=fix, data={"path": path})
     found.diags.append(diag)
 
 

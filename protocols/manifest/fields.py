@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from tamis.protocols.jsontext.tree import JsonNode, Member
-from tamis.protocols.model import Diag, Edit, Fix, Json
+from tamis.protocols.model import Diag, Edit, Fix, Json, Severity
 from tamis.protocols.positions import Span
-from tamis.protocols.schema.words import excerpt, type_of, types_in_words
+from tamis.protocols.schema.words import excerpt
 from tamis.protocols.suggest import best, hint, same_name
 
 MAX_FINDINGS = 200
@@ -48,10 +48,11 @@ class Findings:
         *,
         fix: Fix | None = None,
         data: dict[str, Json] | None = None,
+        severity: Severity | None = None,
     ) -> None:
         """One finding; past the cap nothing is added."""
         if len(self.diags) < MAX_FINDINGS:
-            self.diags.append(Diag(code, span, dict(args or {}), fix=fix, data=data or {}))
+            self.diags.append(Diag(code, span, dict(args or {}), severity=severity, fix=fix, data=data or {}))
 
     def wrong_type(self, node: JsonNode, label: str, expected: str) -> None:
         """The value is of another type than wanted."""
@@ -173,6 +174,8 @@ class Findings:
     def unknown_field(self, member: Member, known: list[str], required: Iterable[str] = ()) -> None:
         """A member that is no field."""
         found = best(member.key, known) or _begun(member.key, known)
+        if found is None and _ELSEWHERE_CALLED.get(member.key) in known:
+            found = _ELSEWHERE_CALLED[member.key]
         fix = None
         if found is not None:
             sure = "safe" if same_name(found, member.key) else "unsafe"
@@ -197,6 +200,15 @@ class Findings:
         self.add("MF501", (node.start, node.start + 1), {"k": name, "why": why}, data={"field": name})
 
 
+_ELSEWHERE_CALLED = {
+    **dict.fromkeys(("inputSchema", "input_schema", "arguments", "args"), "parameters"),
+    **dict.fromkeys(("outputSchema", "output_schema", "returns"), "output"),
+    **dict.fromkeys(("name", "title"), "displayName"),
+    "id": "toolId",
+}
+"""What other tool formats call fields of a manifest."""
+
+
 def _begun(key: str, known: Iterable[str]) -> str | None:
     """The one name whose first words a key is: ``memory`` for ``memoryBytes``."""
     size = len(key)
@@ -214,8 +226,3 @@ def value_of(members: dict[str, Member], name: str) -> JsonNode | None:
     if member is None or member.value is None or member.value.kind == "error":
         return None
     return member.value
-
-
-def in_words(value: Json) -> str:
-    """The type of a value in words."""
-    return types_in_words([type_of(value)])

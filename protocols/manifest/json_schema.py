@@ -87,7 +87,7 @@ def manifest_schema() -> dict[str, Json]:
             "additionalProperties": {"type": "string", "minLength": 1},
         },
     }
-    root = _object("A tool that agents can call (seed 003 §2.2).", properties, required=required)
+    root = _object("A tool that agents can call.", properties, required=required)
     return {"$schema": DRAFT_07, "$id": SCHEMA_ID, "title": "Tamis tool manifest", **root}
 
 

@@ -17,12 +17,15 @@ from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.manifest.fields import Findings, value_of
 from tamis.protocols.manifest.reading import tool_id_fault
+from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import Diag, Edit, Fix, Json
 from tamis.protocols.plugins import known_protocols
 from tamis.protocols.suggest import best, hint
 
 PREFIXES = ("workflow", "system", "kb", "core", "vendor", "custom")
 """Namespaces that the seeds give a meaning to; a registered tool's namespace is as good."""
+HOST_PREFIXES = ("system", "kb")
+"""What a host resolves by itself (W03): nothing here can know whether it is there."""
 _CONFIG = (
     *("enabled", "mode", "toolToggles", "defaultToolEnabled", "maxIterations"),
     *("timeout", "requireConfirmation", "parallelExecution", "protocol"),
@@ -74,10 +77,15 @@ class ProfileReading(msgspec.Struct):
 
 
 def read_profile(
-    text: str, known_ids: Iterable[str] | None = None, *, strict: bool = False, tree: JsonTree | None = None
+    text: str,
+    known_ids: Iterable[str] | None = None,
+    *,
+    strict: bool = False,
+    tree: JsonTree | None = None,
+    workflows: Iterable[str] | None = None,
 ) -> ProfileReading:
-    """Reads a profile. With ``known_ids``, ids that are not among them are reported; ``tree`` is the text as it was read already, in
-    the same strictness. Never raises."""
+    """Reads a profile. With ``known_ids``, ids that are not among them are reported; with ``workflows`` (ids) those of workflows that have no
+    file. ``tree`` is the text as it was read already, in the same strictness. Never raises."""
     tree = tree or parse_json(text, comments=not strict)
     found = Findings("PF")
     known = None if known_ids is None else list(known_ids)
@@ -89,12 +97,12 @@ def read_profile(
     elif root is not None:
         members = {member.key: member for member in root.members}
         inventory = value_of(members, "tool_ids_inventory")
-        entries = _inventory(inventory, known, found)
+        entries = _inventory(inventory, known, None if workflows is None else list(workflows), found)
         config_node = value_of(members, "toolCallConfig")
         listed = None if inventory is None else {tool_id for tool_id, _ in entries}
         config = _config(config_node, listed, found)
+        _misspelled(root, found)
         if config_node is None and "toolCallConfig" not in members:
-            _misspelled(root, found)
             found.add("PF608", (root.start, root.start + 1))
         ids = None if inventory is None else tuple(dict.fromkeys(tool_id for tool_id, _ in entries))
         raw = root.to_python()
@@ -109,11 +117,18 @@ def _misspelled(root: JsonNode, found: Findings) -> None:
     """A profile has other fields of its host; only near misses of the two that count here are reported."""
     wanted = [name for name in ("tool_ids_inventory", "toolCallConfig") if root.member(name) is None]
     for member in root.members:
-        if best(member.key, wanted) is not None:
+        meant = best(member.key, wanted)
+        if meant is not None:
             found.unknown_field(member, wanted)
+            if meant == "tool_ids_inventory":
+                # Without it every tool counts as listed, which who wrote a list did not want.
+                found.add("PF612", (root.start, root.start + 1))
+                wanted.remove(meant)
 
 
-def _inventory(node: JsonNode | None, known: list[str] | None, found: Findings) -> list[tuple[str, JsonNode]]:
+def _inventory(
+    node: JsonNode | None, known: list[str] | None, workflows: list[str] | None, found: Findings
+) -> list[tuple[str, JsonNode]]:
     entries = found.texts(node, "tool_ids_inventory") or []
     seen: set[str] = set()
     prefixes = {*PREFIXES, *(tool_id.partition(":")[0] for tool_id in known or () if ":" in tool_id)}
@@ -132,9 +147,17 @@ def _inventory(node: JsonNode | None, known: list[str] | None, found: Findings) 
             continue
         if colon and prefix not in prefixes:
             near = best(prefix, sorted(prefixes))
+            if known is None and near is None:
+                continue  # the tools are not known, so neither are their namespaces
             renamed = f"{near}:{tool_id.partition(':')[2]}" if near else None
             args = {"prefix": prefix, "id": tool_id, "hint": hint(near)}
             found.add("PF605", item.span, args, fix=_replacing(item, renamed))
+        elif colon and prefix in HOST_PREFIXES:
+            continue
+        elif tool_id.startswith(PREFIX):
+            if workflows is not None and tool_id not in workflows:
+                near = best(tool_id, workflows)
+                found.add("PF611", item.span, {"id": tool_id, "hint": hint(near)}, fix=_replacing(item, near))
         elif known is not None:
             near = best(tool_id, known)
             found.add("PF606", item.span, {"id": tool_id, "hint": hint(near)}, fix=_replacing(item, near))

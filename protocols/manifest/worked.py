@@ -15,7 +15,7 @@ import msgspec
 from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.manifest.embedded import FieldSchema, reasons, value_span
-from tamis.protocols.manifest.fields import MAX_FINDINGS, Findings, in_words, value_of
+from tamis.protocols.manifest.fields import MAX_FINDINGS, Findings, value_of
 from tamis.protocols.model import Edit, Fix, Json
 from tamis.protocols.schema.held import Held, Use, changed_since
 from tamis.protocols.schema.words import Finding, is_list, is_object
@@ -154,7 +154,7 @@ def _read(item: JsonNode, i: int, found: Findings) -> _Record:
         return _Record(None, noisy=True)
     args = given.to_python()
     if not is_object(args):
-        found.wrong_type(given, f"examples[{i}].input", f"an object of arguments, not {in_words(args)}")
+        found.wrong_type(given, f"examples[{i}].input", "an object of arguments")
         return _Record(None, noisy=True)
     wanted = value_of(fields, "expectedOutput")
     expected = msgspec.UNSET if wanted is None else wanted.to_python()
@@ -245,6 +245,8 @@ def _judged(record: _Record, held: Held, use: Use) -> _Record:
 def _report(
     tree: JsonTree, node: JsonNode, memory: ExamplesMemory, plan: Held | None, output: Held | None, found: Findings
 ) -> None:
+    if memory.loud and any(diag.code == "MF535" and diag.severity is None for diag in found.diags):
+        plan = None  # arguments are no list or text: that is said of the parameters
     for i in sorted(memory.loud):
         if len(found.diags) >= MAX_FINDINGS:
             return

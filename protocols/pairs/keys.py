@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tamis.protocols.model import MAX_NAME_CHARS, Edit
 from tamis.protocols.pairs.bounds import Bounds, past
-from tamis.protocols.pairs.walk import BLANK, LEADING, TRAILING, Pair, delete, excerpt, fix, note_invisible
+from tamis.protocols.pairs.walk import BLANK, LEADING, QUOTES, TRAILING, Pair, delete, excerpt, fix, note_invisible
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.tam.keys import visible
@@ -53,7 +53,7 @@ class Keys(Bounds):
         if tail_decoration and sep is not None:
             edits.append(delete(sep[1], head_start))
         # In a quotation (``> key``) the lines of the values are quoted too, and nobody wrote them so.
-        quoted = raw.startswith(("<", ">", "＜", "＞"))
+        quoted = raw.startswith(QUOTES)
         if edits or quoted:
             self.found.add(
                 d.codes.decoration,

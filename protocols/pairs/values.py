@@ -23,6 +23,18 @@ from tamis.protocols.pairs.spelling import Spelling
 from tamis.protocols.pairs.walk import BLANK, LINE_END, Family, Pair, fix
 from tamis.protocols.positions import Span
 
+_FOREIGN = {"tam": ("「始」", "「末」"), "vcp": ("»»»", "«««")}
+"""The delimiters of the other protocol of pairs."""
+
+
+def _foreign_marks(protocol: str, text: str, start: int, end: int) -> tuple[Span, Span] | None:
+    """The other protocol's delimiters, where they stand around the whole of a value and nowhere in it."""
+    head, tail = _FOREIGN[protocol]
+    part = text[start:end]
+    if not (part.startswith(head) and part.endswith(tail)) or part.count(head) + part.count(tail) != 2:
+        return None
+    return (start, start + len(head)), (end - len(tail), end)
+
 
 class Values(Spelling):
     """The part of the walk that closes pairs."""
@@ -129,6 +141,7 @@ class Values(Spelling):
         pair.value, pair.end, pair.delimited = (at, end), end, False
         # Quotes around the whole of it, or escaped delimiters, may belong to the value or not: two readings.
         doubtful = wrapped(text[at:end]) or self.odd_edge(at, end, both=True) or holds_pair(text[at:end])
+        bare = _foreign_marks(d.protocol, text, at, end) or ((at, at), (end, end))
         self.found.add(
             d.codes.bare,
             (start, end),
@@ -137,8 +150,8 @@ class Values(Spelling):
             severity="error" if doubtful else None,
             fix=fix(
                 f"Write {plain.head}…{plain.tail}",
-                Edit(at, at, plain.head),
-                Edit(end, end, plain.tail),
+                Edit(*bare[0], plain.head),
+                Edit(*bare[1], plain.tail),
                 unsafe=doubtful,
             ),
             repair=True,

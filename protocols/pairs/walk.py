@@ -39,6 +39,8 @@ LEADING = lazy(
     r"[ \t]*+(?:(?:[-*+•·▪●◦‣–—][ \t]++|\d{1,3}[.)][ \t]++)(?:\[[ xX]\][ \t]++)?)?[*`\"'“”‘’「」『』]*+[ \t]*+"
 )
 """Bullets, quotes and emphasis that models put before a key (TM221, VC324); an underscore is part of the name."""
+QUOTES = ("<", ">", "＜", "＞")
+"""How the key of a quoted line begins (``> key``): the lines of its value are quoted too."""
 TRAILING = " \t*`\"'“”‘’「」『』"
 FENCE_LINE = lazy(r"(?:```|~~~)[\w+-]*[ \t]*+(?=[\r\n]|\Z)")
 _ODD = {

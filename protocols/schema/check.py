@@ -212,10 +212,17 @@ class Walk:
                 yield _bad(here, f"{key} is true or false, not {excerpt(value)}")
         elif shape == "names":
             # Older generators write "required": true on the property itself.
-            if not is_list(value) or not all(isinstance(name, str) for name in value):
+            if not is_list(value):
                 yield _bad(here, f"{key} is a list of names, not {excerpt(value)}")
-            elif len({str(name) for name in value}) != len(value):
-                yield _bad(here, f"{key} names something twice")
+                return
+            seen: set[str] = set()
+            for i, name in enumerate(value):
+                if not isinstance(name, str):
+                    yield _bad((here, i), f"{key} is a list of names, {excerpt(name)} is none")
+                elif name in seen:
+                    yield _bad((here, i), f"{key} names {excerpt(name)} twice")
+                else:
+                    seen.add(name)
         elif not isinstance(value, str):
             yield _bad(here, f"{key} is a text, not {excerpt(value)}")
         elif key == "pattern":

@@ -368,7 +368,11 @@ class Node:
                 return made
         suggestion = None
         if "array" in types and trimmed:
-            suggestion = as_json([part.strip() for part in trimmed.split(",") if part.strip()])
+            parts: list[Json] = [part.strip() for part in trimmed.split(",") if part.strip()]
+            trial = run.trial()
+            made = self.coerce(parts, where, trial)
+            # What the items could not be is no proposal.
+            suggestion = None if trial.errors else as_json(made)
         run.error(
             "VA410",
             where,

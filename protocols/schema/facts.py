@@ -15,6 +15,7 @@ from typing import NamedTuple, cast
 
 import msgspec
 
+from tamis.protocols.jsontext.green import difference, note
 from tamis.protocols.model import Json, escape_pointer
 from tamis.protocols.schema.check import (
     MAX_SCHEMA_DEPTH,
@@ -135,6 +136,9 @@ _NO_REFS: dict[str, int] = {}
 
 def changed_members(old: dict[str, Json], new: dict[str, Json]) -> tuple[list[str], bool]:
     """The keys of ``new`` whose values are not the same objects as in ``old``, and whether the keys are the same in order."""
+    known = difference(old, new)
+    if known is not None:
+        return [name for name in known.come if old.get(name, _MISSING) is not new[name]], known.gone == known.come
     if len(old) == len(new) and list(old) == list(new):
         return list(compress(new, map(is_not, old.values(), new.values()))), True
     get = old.get
@@ -268,7 +272,8 @@ class Builder:
         same_tokens = same_keys
         gone: list[str] = []
         if not same_keys:
-            gone = [name for name in before.value if name not in value]
+            known = difference(before.value, value)
+            gone = [name for name in (before.value if known is None else known.gone) if name not in value]
             for name in gone:
                 was = parts.pop(name)
                 facts.count -= was.count
@@ -291,7 +296,9 @@ class Builder:
                 loud.pop(name, None)
             refs = _counted(refs if was is None else _counted(refs, was.refs, -1), made.refs, 1)
         facts.refs = refs
-        if lowered:
+        if len(parts) > _NARROW:
+            note(parts, before.parts, [*gone, *(name for name in changed if name in before.parts)], changed)
+        if lowered and not any(parts[name].height == facts.height for name in changed):
             facts.height = max((part.height for part in parts.values()), default=0)
         facts.broken = any(part.broken for part in loud.values())
         facts.token = self._map_token(value, facts, before, same_tokens)

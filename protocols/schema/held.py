@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, cast
 
+from tamis.protocols.jsontext.green import difference
 from tamis.protocols.model import Json
 from tamis.protocols.schema.facts import Checked, Facts, changed_members
 from tamis.protocols.schema.plan import Plan, compile_plan, is_too_deep
@@ -166,7 +167,8 @@ def changed_since(before: Held, now: Held) -> frozenset[str] | None:
     changed = set(changed_members(cast("dict[str, Json]", old), cast("dict[str, Json]", new))[0])
     changed = {name for name in changed if name not in old or old[name].token != new[name].token}
     if len(new) != len(old) or any(name not in old for name in changed):
-        changed.update(name for name in old if name not in new)
+        known = difference(old, new)
+        changed.update(name for name in (old if known is None else known.gone) if name not in new)
     return frozenset(changed)
 
 

@@ -21,9 +21,10 @@ from tamis.protocols.model import (
     ReadOptions,
     Value,
 )
-from tamis.protocols.pairs.walk import Findings, Lexed, Pair, delete, fix
+from tamis.protocols.pairs.walk import QUOTES, Findings, Lexed, Pair, delete, fix
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
+from tamis.protocols.suggest import best
 from tamis.protocols.tam.keys import Key, declared_names, is_canonical, parse_key, squash, suspicious_script, visible
 
 TYPE_HINTS = ("text", "json", "base64")
@@ -161,8 +162,10 @@ class _Steps:
         inner = parse_key(bare)
         if inner.base not in _RESERVED and bare not in _RESERVED and not bare.startswith(_RESERVED_PREFIXES):
             return key
-        change = self.rename(pair, bare)
-        self.found.add("TM221", pair.key, index, args={"raw": pair.raw}, fix=change, repair=True)
+        # A quoted key is said already, as an error.
+        if not pair.raw.startswith(QUOTES):
+            change = self.rename(pair, bare)
+            self.found.add("TM221", pair.key, index, args={"raw": pair.raw}, fix=change, repair=True)
         return inner
 
     def reorder(self, fields: list[_Field]) -> Fix | None:
@@ -366,7 +369,9 @@ class _Steps:
     def note_key(self, index: int, pair: Pair, key: Key, field: _Field) -> None:
         if not pair.raw.isascii() and (script := suspicious_script(pair.raw)):
             self.found.add("TC016", pair.key, index, args={"raw": pair.raw, "script": script}, repair=True)
-        if not is_canonical(pair.raw) and key.normal != pair.raw and field.name != pair.raw:
+        # A declared name stays as it is declared, also between a prefix and a step.
+        declared = is_canonical(pair.raw.replace(field.name, "x", 1))
+        if not declared and not is_canonical(pair.raw) and key.normal != pair.raw and field.name != pair.raw:
             normal = key.base + f"_{key.number}" if field.step is not None and key.number == field.step else key.normal
             self.found.add(
                 "TM222",
@@ -482,7 +487,8 @@ class _Steps:
             call.type_hints[field.name] = near or value
             if value not in TYPE_HINTS:
                 # Letter case has one reading (ruling 1); any other word is listed as it stands, and nothing is guessed.
-                change = fix(f"Write {near}", Edit(*span, near)) if near else None
+                meant = near or best(value.casefold(), TYPE_HINTS)
+                change = fix(f"Write {meant}", Edit(*span, meant), unsafe=near is None) if meant else None
                 self.found.add("TM242", span, field.index, args={"v": value}, fix=change, repair=near is not None)
         elif field.role == "uri":
             call.uris[field.name] = value

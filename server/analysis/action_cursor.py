@@ -24,6 +24,8 @@ _IN_TAG = re.compile(
 )
 """An opening tag that ends at the cursor, in an attribute's name or value."""
 _TOOL_ID = re.compile(r"<tool_id>\s*([^<\s]{1,256})\s*</tool_id>")
+_INPUTS = re.compile(r"<inputs\s*>")
+"""A whole tag: one that is still being typed opens nothing."""
 
 
 class _Elements:
@@ -115,6 +117,8 @@ def in_action(text: str, start: int, offset: int, end: int) -> Cursor:
         return msgspec.structs.replace(
             base, expect="parameter", span=(naming.start(1), offset), bare=True, shape="inputs"
         )
+    if typing is not None and not typing[1] and not typing[2] and text.startswith("/", offset):
+        return nothing
     if typing is not None:
         existing = _TAG_REST.match(text, offset, end)
         if (
@@ -151,9 +155,11 @@ def in_action(text: str, start: int, offset: int, end: int) -> Cursor:
 
 
 def _awaits_inputs(text: str, start: int, offset: int, end: int) -> bool:
-    """Whether a ``<tool_id>`` before the cursor has no ``<inputs>`` yet."""
+    """Whether a ``<tool_id>`` before the cursor has no ``<inputs>`` yet, but for the tag that the cursor is in."""
     found = last_match(_TOOL_ID, text, start, offset)
-    return found is not None and text.find("<inputs", found.end(), end) < 0
+    if found is None:
+        return False
+    return all(tag.start() < offset < tag.end() for tag in _INPUTS.finditer(text, found.end(), end))
 
 
 def _in_attributes(text: str, tag: re.Match[str], offset: int, end: int) -> Cursor:

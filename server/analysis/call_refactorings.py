@@ -5,11 +5,12 @@ Every edit is proven: the text is read again, and an action is only offered if t
 
 from __future__ import annotations
 
+import json
 import re
 
 from tamis.protocols.model import Call, Edit, Json, Param
 from tamis.protocols.positions import Span
-from tamis.server.analysis.call_samples import sample
+from tamis.server.analysis.call_samples import sample, sample_value
 from tamis.server.analysis.manifest_refactorings import add_to_profiles
 from tamis.server.analysis.refactorings import FileChange, Refactoring
 from tamis.server.analysis.snapshot import Snapshot
@@ -65,7 +66,7 @@ def _other_shape(snapshot: Snapshot, span: Span) -> list[Refactoring]:
 
 def _missing(snapshot: Snapshot, call: Call) -> list[Refactoring]:
     """One argument, or all of them, with a value that the schema names or the emptiest one that it allows (D59)."""
-    if not call.tool_id or call.protocol not in ("action", "tam", "vcp"):
+    if not call.tool_id or call.protocol not in ("action", "tam", "vcp", "hermes", "json"):
         return []
     present = {param.name for param in call.params} | set(call.uris)
     names = [str(name) for name in snapshot.required(call.tool_id) if isinstance(name, str) and name not in present]
@@ -83,8 +84,10 @@ def _missing(snapshot: Snapshot, call: Call) -> list[Refactoring]:
 def _adding(
     snapshot: Snapshot, call: Call, names: list[str], properties: dict[str, Json], title: str
 ) -> list[Refactoring]:
-    values = {name: sample(properties.get(name)) for name in names}
-    edit = _insertion(snapshot.text, call, values)
+    if call.protocol in ("hermes", "json"):
+        edit = _member_insertion(snapshot.text, call, {name: sample_value(properties.get(name)) for name in names})
+    else:
+        edit = _insertion(snapshot.text, call, {name: sample(properties.get(name)) for name in names})
     if edit is None:
         return []
     text = snapshot.text[: edit.start] + edit.new_text + snapshot.text[edit.end :]
@@ -111,35 +114,55 @@ def _insertion(text: str, call: Call, values: dict[str, str]) -> Edit | None:
         ):
             suffix = numbered[0]
         fields = [f"{name}{suffix}:»»»{value}«««" for name, value in values.items()]
-        at = _line_end(text, anchor[1])
+        at = _line_end(text, anchor[1], "<|[")
         return Edit(at, at, "".join(f"{eol}{margin}{field}" for field in fields))
     if call.protocol == "vcp":
         fields = [f"{name}:「始」{value}「末」" for name, value in values.items()]
-        end = _line_end(text, anchor[1])
+        end = _line_end(text, anchor[1], "<<<[")
         comma = "" if "," in text[anchor[1] : end] else ","
         return Edit(end, end, comma + ",".join(f"{eol}{margin}{field}" for field in fields))
     if call.shape == "inputs":
         parts = [f'<input name="{_attribute(name)}">{_escaped(value)}</input>' for name, value in values.items()]
         if last is None:
-            opener = re.compile(r"<inputs\s*>").search(text, anchor[1], call.span[1])
+            opener = re.compile(r"<inputs\s*(/?)>").search(text, anchor[1], call.span[1])
+            whole = f"<inputs>{''.join(parts)}</inputs>"
             if opener is None:
-                return None
+                closed = re.compile(r"\s*</tool_id\s*>").match(text, anchor[1])
+                own_line = text[line : anchor[0]].strip() == "<tool_id>"
+                return closed and Edit(closed.end(), closed.end(), (f"{eol}{margin}" if own_line else "") + whole)
+            if opener[1]:
+                return Edit(*opener.span(), whole)
             return Edit(opener.end(), opener.end(), "".join(parts))
     else:
         if any(not re.fullmatch(r"[^\s<>/&\"'=]+", name) for name in values):
             return None
         parts = [f"<{name}>{_escaped(value)}</{name}>" for name, value in values.items()]
         if last is None:
-            closer = text.find(">", call.tool_span[1], call.span[1])
-            return Edit(closer + 1, closer + 1, "".join(parts)) if closer >= 0 else None
+            closer = re.compile(r"\s*(/?)>").match(text, call.tool_span[1])
+            if closer is None:
+                return None
+            if closer[1]:
+                return Edit(*closer.span(), f">{''.join(parts)}</{text[slice(*call.tool_span)]}>")
+            return Edit(closer.end(), closer.end(), "".join(parts))
     own_line = not text[line : anchor[0]].strip()
     between = f"{eol}{margin}" if own_line else ""
     return Edit(anchor[1], anchor[1], "".join(f"{between}{part}" for part in parts))
 
 
-def _line_end(text: str, at: int) -> int:
+def _member_insertion(text: str, call: Call, values: dict[str, Json]) -> Edit | None:
+    """Where and how members are written behind the last argument of a call in JSON, or into its empty arguments."""
+    made = json.dumps(values, ensure_ascii=False)[1:-1]
+    if call.params:
+        at = call.params[-1].span[1]
+        return Edit(at, at, f", {made}")
+    opener = re.compile(r'"arguments"\s*:\s*\{').search(text, *call.span)
+    return None if opener is None else Edit(opener.end(), opener.end(), made)
+
+
+def _line_end(text: str, at: int, marker: str = "\n") -> int:
+    """The end of the line, or of what stands on it before a marker."""
     end = len(text)
-    for mark in "\r\n":
+    for mark in ("\r", "\n", marker):
         found = text.find(mark, at)
         end = found if 0 <= found < end else end
     return end

@@ -115,7 +115,9 @@ def _pins(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
     ]
     if items and tools[0].manifest.version[:1].isdigit():
         text = f"{name}@^{tools[0].manifest.version}"
-        items.append(msgspec.structs.replace(tool_item(tools[0], cursor.span, text), label=text, detail="no change of calls"))
+        items.append(
+            msgspec.structs.replace(tool_item(tools[0], cursor.span, text), label=text, detail="no change of calls")
+        )
     return items
 
 

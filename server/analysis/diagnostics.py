@@ -6,14 +6,17 @@ capped, and the cap is said.
 
 from __future__ import annotations
 
+import msgspec
+
 from tamis.protocols.catalogue import CATALOGUE, message, severity
 from tamis.protocols.model import Block, Call, Diag, Edit, Fix
+from tamis.protocols.positions import Span
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.answers import Finding, Related, Tag
 from tamis.server.analysis.lints.lint import lint_manifest, lint_text
 from tamis.server.analysis.lints.silence import levels_of, silenced, with_levels
 from tamis.server.analysis.manifests import manifest_findings, plugin_findings, profile_findings
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot, is_settings
+from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, RegistryView, Snapshot, is_settings
 
 MAX_FINDINGS = 200
 MAX_SETTINGS_CHARS = 1024 * 1024
@@ -35,7 +38,7 @@ _ORDER = {"error": 0, "warning": 1, "information": 2, "hint": 3}
 def diagnose(snapshot: Snapshot) -> list[Finding]:
     """All findings of a document by place, at most 200: the gravest stay, and a last one says how many were left out."""
     if snapshot.kind == "other":
-        return _of_settings(snapshot) if is_settings(snapshot.path) else []
+        return _of_settings(snapshot) if is_settings(snapshot.path) else _of_workflow(snapshot)
     if len(snapshot.text) > MAX_ANALYSED_CHARS:
         return [to_finding(Diag("TC024", (0, 0), {"limit": MAX_ANALYSED_CHARS}))]
     levels = levels_of(snapshot)
@@ -64,8 +67,21 @@ def _of_settings(snapshot: Snapshot) -> list[Finding]:
 
     if len(snapshot.text) > MAX_SETTINGS_CHARS:
         return [to_finding(Diag("TC024", (0, 0), {"limit": MAX_SETTINGS_CHARS}))]
-    findings = [to_finding(diag) for diag in settings_findings(snapshot.text)[:MAX_FINDINGS]]
+    findings = [to_finding(diag) for diag in settings_findings(snapshot.text, snapshot.settings_faults)[:MAX_FINDINGS]]
     return sorted(findings, key=lambda finding: (finding.span, finding.code))
+
+
+def _of_workflow(snapshot: Snapshot) -> list[Finding]:
+    from tamis.server.analysis.workflows import is_workflow_file, workflow_findings
+
+    if not is_workflow_file(snapshot.path, snapshot.text):
+        return []
+    levels = levels_of(snapshot)
+    findings = with_levels([to_finding(diag) for diag in workflow_findings(snapshot)], levels)
+    if not findings:
+        return []
+    findings, said = silenced(snapshot, findings, levels)
+    return findings + with_levels([to_finding(diag) for diag in said], levels)
 
 
 def to_finding(diag: Diag, related: tuple[Related, ...] = ()) -> Finding:
@@ -98,9 +114,26 @@ def text_findings(snapshot: Snapshot) -> list[Diag]:
     for block in document.blocks:
         if is_set_aside(block):
             continue
-        for call in block.calls:
-            found.extend(_check(snapshot, call))
+        if len(block.calls) == 1:
+            found.extend(_check(snapshot, block.calls[0]))
+        else:
+            found.extend(_said_once([diag for call in block.calls for diag in _check(snapshot, call)]))
     return found
+
+
+def _said_once(found: list[Diag]) -> list[Diag]:
+    """The findings of several calls without what is said of a text that they share: a ``common_`` field, the name of a batch."""
+    kept: dict[tuple[str, Span, str], Diag] = {}
+    for diag in found:
+        # Each call has unknown names of its own to propose; the field is unknown once.
+        key = (diag.code, diag.span, "" if diag.code == "VA403" else message(diag))
+        before = kept.get(key)
+        if before is None:
+            kept[key] = diag
+        elif before.fix is not None and before.fix != diag.fix:
+            # What mends it for one call does not for the other.
+            kept[key] = msgspec.structs.replace(before, fix=None)
+    return list(kept.values())
 
 
 def _requests(snapshot: Snapshot) -> list[Block]:
@@ -124,8 +157,10 @@ def _check(snapshot: Snapshot, call: Call) -> list[Diag]:
     if tool is None:
         suggestion = best(call.tool_id, snapshot.registry.names())
         fix = None
-        if suggestion is not None:
-            fix = Fix(f"Change to '{suggestion}'", (Edit(*call.tool_span, suggestion),), "unsafe")
+        # A pinned version that is not there: the newest one is (ruling 35).
+        meant = suggestion or _newest(snapshot.registry, call.tool_id)
+        if meant is not None:
+            fix = Fix(f"Change to '{meant}'", _renamed(snapshot.text, call, meant), "unsafe")
         return [Diag("VA401", call.tool_span, {"id": call.tool_id, "hint": hint(suggestion)}, fix=fix)]
     checked = check_call(call, snapshot.text, tool.plan).problems
     if checked:
@@ -138,3 +173,21 @@ def _check(snapshot: Snapshot, call: Call) -> list[Diag]:
         # What a cut-off call lacks, or has begun, may simply not have been typed yet.
         return [diag for diag in problems if diag.code == "VA403"]
     return problems
+
+
+def _renamed(text: str, call: Call, name: str) -> tuple[Edit, ...]:
+    """The tool id of a call replaced, also in the tag that closes it."""
+    from tamis.server.analysis.facts import closing_of
+
+    edit = Edit(*call.tool_span, name)
+    close = closing_of(text, call) if call.protocol == "action" and call.shape == "tag" else None
+    if close is None or text[slice(*close)] != text[slice(*call.tool_span)]:
+        return (edit,)
+    return (edit, Edit(*close, name))
+
+
+def _newest(registry: RegistryView, pinned: str) -> str | None:
+    """A pinned id with the newest version instead; None where nothing is pinned or the tool is unknown."""
+    name, _, version = pinned.rpartition("@")
+    tool = registry.get(name) if name and version else None
+    return f"{name}@{tool.manifest.version}" if tool is not None and tool.manifest.version else None

@@ -206,6 +206,8 @@ def refined(call: Call, source: str, problems: list[LocatedFinding]) -> list[Dia
             found.append(problem.diag)
         elif problem.finding.code == "VA420" and problem.finding.severity == "error":
             found += _syntax(problem.diag, inside)
+        elif problem.finding.code == "VA420":
+            found.append(msgspec.structs.replace(problem.diag, fix=_without_commas(inside)))
         elif problem.finding.code == "VA421":
             found.append(msgspec.structs.replace(problem.diag, fix=_closing(inside)))
         elif value[1]:
@@ -257,6 +259,20 @@ def _syntax(first: Diag, inside: Embedded) -> list[Diag]:
     return found
 
 
+def _without_commas(inside: Embedded) -> Fix | None:
+    """Trailing commas removed, where they are all that keeps a text from being JSON."""
+    edits: list[Edit] = []
+    for diag in parse_json(inside.text, comments=False).diagnostics:
+        if (diag.severity or "error") != "error":
+            continue
+        fix = _mapped(diag.fix, inside) if diag.code == "MF526" and diag.fix is not None else None
+        if fix is None:
+            return None
+        edits += fix.edits
+    title = "Remove the trailing comma" if len(edits) == 1 else "Remove the trailing commas"
+    return Fix(title, tuple(edits), "safe") if edits else None
+
+
 def _closing(inside: Embedded) -> Fix | None:
     """What is open at the end of the text, closed; None where more than that is missing."""
     closers: list[str] = []
@@ -277,7 +293,14 @@ def _closing(inside: Embedded) -> Fix | None:
 def _with_whole_fix(problem: LocatedFinding, inside: Embedded) -> Diag:
     """The proposed value in place of a whole text, with the escapes of its container."""
     finding, diag = problem.finding, problem.diag
-    if finding.suggestion is None or finding.code not in ("VA430", "VA431") or inside.span != diag.span:
+    if finding.suggestion is None or finding.code not in ("VA422", "VA430", "VA431"):
+        return diag
+    whole = (len(inside.text) - len(inside.text.lstrip()), len(inside.text.rstrip()))
+    if finding.code == "VA422" and diag.span in (inside.span, inside.source_span(whole)):
+        edit = inside.edit(whole, finding.suggestion)
+        title = "Make it a list of one" if finding.expected == "array" else "Write the JSON itself"
+        return diag if edit is None else msgspec.structs.replace(diag, fix=Fix(title, (edit,), "unsafe"))
+    if inside.span != diag.span:
         return diag
     edit = inside.edit((0, len(inside.text)), finding.suggestion)
     if edit is None or not inside.text:

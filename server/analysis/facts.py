@@ -264,11 +264,11 @@ def use_of(call: Call, text: str, *, aside: bool = False) -> Use:
         and text[call.span[0] : start].strip(" \t\r\n`'\"") in ("<", "＜")
         and call.shape == "tag"
     )
-    close = _closing(text, call) if tag else None
+    close = closing_of(text, call) if tag else None
     return Use(call.tool_id, (start, end), "call", close, call.protocol, tag, aside)
 
 
-def _closing(text: str, call: Call) -> Span | None:
+def closing_of(text: str, call: Call) -> Span | None:
     """The name in the closing tag that ends a call; None for an element that is empty or not closed."""
     end = call.span[1]
     at = text.rfind("</", call.tool_span[1], end)

@@ -61,7 +61,7 @@ _VCP_FIELDS = {
 _META = "Meta fields go to the call's `meta` and not to the tool, unless its schema declares them (ruling 28)."
 _ACTION_WORDS = {
     "action": ("an ACTION block", "Its elements are calls: a tool's id as tag name, or `<tool_id>` with `<inputs>`."),
-    "tool_id": ("the tool to run", "Its id as text; `<inputs>` beside it holds the arguments (seed 003)."),
+    "tool_id": ("the tool to run", "Its id as text; `<inputs>` beside it holds the arguments."),
     "inputs": ("the arguments of a call", 'One `<input name="…">` for each.'),
     "input": ("one argument", "`name` says which; complex values are JSON text, best in CDATA."),
     "item": ("an item of a list", "An element with only `<item>` children is a list (ruling 15)."),

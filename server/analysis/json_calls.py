@@ -45,7 +45,7 @@ _CALL: Schema = {
 _DOCUMENT: Schema = {
     "type": ["object", "array"],
     "properties": {
-        "toolName": {"type": "string", "description": "The tool to call (seed 004 §2.4)."},
+        "toolName": {"type": "string", "description": "The tool to call."},
         "arguments": {"type": "object", "description": "Its arguments by name."},
         "tool_calls": {
             "type": "array",

@@ -12,12 +12,13 @@ from typing import Any, cast
 import msgspec
 
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Path
+from tamis.protocols.manifest.reading import LANGUAGES
 from tamis.protocols.schema.words import is_object
 from tamis.server.analysis.answers import HoverText, Proposal
 from tamis.server.analysis.describe import describe_schema, type_name
-from tamis.server.analysis.json_slot import Slot, slot_at
+from tamis.server.analysis.json_slot import Slot, missing_comma, slot_at, slot_without_comma
 from tamis.server.analysis.json_words import DIALECTS, KEYWORDS_OF, META, META_07, PROFILE
-from tamis.server.analysis.schema_place import Schema, schemas_at
+from tamis.server.analysis.schema_place import Schema, folded, schemas_at
 from tamis.server.analysis.schema_proposals import JsonAsk, finish, keys, values
 from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.analysis.snippets import escape_snippet, snippet_of_body
@@ -33,7 +34,7 @@ MAX_PROPERTIES = 600
 def propose_in_json(snapshot: Snapshot, offset: int) -> list[Proposal]:
     """Proposals at an offset of a manifest or profile."""
     tree = _tree(snapshot)
-    slot = slot_at(tree, offset)
+    slot = slot_at(tree, offset) or slot_without_comma(tree, offset)
     if slot is None:
         return []
     from tamis.server.analysis.json_skeletons import skeletons
@@ -51,7 +52,10 @@ def propose_in_json(snapshot: Snapshot, offset: int) -> list[Proposal]:
     if slot.kind == "key":
         items = [*special_keys(snapshot, tree, slot), *_with_bodies(snapshot, slot, list(keys(ask, slot)))]
         items = items if slot.names_only else [_with_value(item, slot) for item in items]
-        return finish(_fitting_first(snapshot, tree, slot, items))
+        items = finish(_fitting_first(snapshot, tree, slot, items))
+        comma = missing_comma(tree, slot)
+        more = ((comma, comma, ","),)
+        return items if comma < 0 else [msgspec.structs.replace(item, extra=more) for item in items]
     special = [
         *_dialects(tree, slot),
         *special_values(snapshot, tree, slot),
@@ -80,14 +84,29 @@ _BODIES: dict[str, Any] = {
 
 
 def _with_bodies(snapshot: Snapshot, slot: Slot, items: list[Proposal]) -> list[Proposal]:
-    if snapshot.kind != "manifest" or slot.path or slot.names_only:
+    if snapshot.kind != "manifest" or slot.names_only:
         return items
+    if slot.path:
+        return [_with_choice(item, slot) for item in items]
     return [
         msgspec.structs.replace(item, snippet=f'"{item.label}": {snippet_of_body(_BODIES[item.label])}{slot.after}')
         if item.label in _BODIES
         else item
         for item in items
     ]
+
+
+def _with_choice(item: Proposal, slot: Slot) -> Proposal:
+    """A key below the root whose value is one of a few words, though its schema lets others through."""
+    if slot.path == ("handler",) and item.label == "language":
+        words = LANGUAGES
+    elif item.label == "type" and slot.path[0] in ("parameters", "output") and item.detail == "any":
+        words = ("string", "integer", "number", "boolean", "array", "object")
+    else:
+        return item
+    text = f'"{item.label}": "{words[0]}"{slot.after}'
+    snippet = f'"{item.label}": "${{1|{",".join(words)}|}}"{slot.after}'
+    return msgspec.structs.replace(item, text=text, snippet=snippet)
 
 
 def _with_value(item: Proposal, slot: Slot) -> Proposal:
@@ -108,7 +127,7 @@ def explain_in_json(snapshot: Snapshot, offset: int) -> HoverText | None:
     span = member.key_span if member is not None and place.slot == "key" else place.node.span if place.node else None
     if span is None or not span[0] <= offset <= span[1]:
         return None
-    for schema in _schemas(snapshot, tree, place.path) or ():
+    for schema in folded(_schemas(snapshot, tree, place.path) or []):
         text = describe_schema(schema)
         if text:
             name = place.path[-1]

@@ -85,6 +85,30 @@ def slot_at(tree: JsonTree, offset: int) -> Slot | None:
     return Slot("value", place.path, node.span, _after(text, node.end), container, node, member)
 
 
+def slot_without_comma(tree: JsonTree, offset: int) -> Slot | None:
+    """The slot of a key on a line of its own, behind a member that no comma follows."""
+    if tree.root is None or in_comment(tree, offset):
+        return None
+    place = tree.pointer_at(offset)
+    container = place.container
+    if place.slot != "gap" or container is None or container.kind != "object":
+        return None
+    slot = Slot("key", place.path, (offset, offset), _after(tree.text, offset), container)
+    return slot if missing_comma(tree, slot) >= 0 else None
+
+
+_WHOLE = re.compile(r"""(?:["\]}]|(?<![\w.+-])(?:true|false|null|-?\d[\d.eE+-]{0,40}))\Z""")
+
+
+def missing_comma(tree: JsonTree, slot: Slot) -> int:
+    """Where the comma before a key on a line of its own is missing; -1 where none is."""
+    at = _last_before(tree, slot.span[0])
+    text = tree.text
+    if slot.kind != "key" or slot.names_only or at < 0 or text[at] in "{," or "\n" not in text[at : slot.span[0]]:
+        return -1
+    return at + 1 if _WHOLE.search(text[max(0, at - 50) : at + 1]) else -1
+
+
 def in_comment(tree: JsonTree, offset: int) -> bool:
     """Whether an offset lies inside a comment; behind the last character of a line comment counts too."""
     at = bisect_left(tree.comments, (offset, 0)) - 1
@@ -104,6 +128,12 @@ def _between(tree: JsonTree, offset: int, path: Path, container: JsonNode | None
 
 def _before(tree: JsonTree, offset: int) -> str:
     """The last character before an offset that is neither blank nor in a comment; a blank where there is none."""
+    at = _last_before(tree, offset)
+    return tree.text[at] if at >= 0 else " "
+
+
+def _last_before(tree: JsonTree, offset: int) -> int:
+    """Where the last character before an offset stands that is neither blank nor in a comment; -1 where there is none."""
     text, comments = tree.text, tree.comments
     at = offset
     floor = max(0, offset - _LOOK)
@@ -117,8 +147,8 @@ def _before(tree: JsonTree, offset: int) -> str:
         elif comment >= 0 and comments[comment][0] < at <= comments[comment][1]:
             at = comments[comment][0]
         else:
-            return text[at - 1]
-    return " "
+            return at - 1
+    return -1
 
 
 def _after(text: str, offset: int) -> str:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tamis.protocols.manifest.json_schema import DRAFT_07
+from tamis.protocols.manifest.profile import MAX_TIMEOUT_MS
+
 _SCHEMA = {"$ref": "#/$defs/schema"}
 _TYPES = ["string", "number", "integer", "boolean", "array", "object", "null"]
 _TYPE_ONLY = {"type": "${1|string,integer,number,boolean,array,object|}"}
@@ -226,7 +229,7 @@ PROFILE: dict[str, Any] = {
     "type": "object",
     "properties": {
         "tool_ids_inventory": _word(
-            "The ids of the tools that the agent may use (seed 004 §2.1).", type="array", items={"type": "string"}
+            "The ids of the tools that the agent may use.", type="array", items={"type": "string"}
         ),
         "toolCallConfig": {
             "type": "object",
@@ -238,8 +241,16 @@ PROFILE: dict[str, Any] = {
                     "Switches single tools on or off, by id.", type="object", additionalProperties={"type": "boolean"}
                 ),
                 "defaultToolEnabled": _word("What holds for tools without a toggle.", type="boolean", default=True),
-                "maxIterations": _word("How many rounds with calls are allowed.", type="integer", default=5),
-                "timeout": _word("Time for one call, in milliseconds.", type="integer", default=30000),
+                "maxIterations": _word(
+                    "How many rounds with calls are allowed.", type="integer", default=5, minimum=1, maximum=1000
+                ),
+                "timeout": _word(
+                    "Time for one call, in milliseconds.",
+                    type="integer",
+                    default=30000,
+                    minimum=1,
+                    maximum=MAX_TIMEOUT_MS,
+                ),
                 "requireConfirmation": _word("Whether a person is asked before a call.", type="boolean", default=False),
                 "parallelExecution": _word("Whether calls of one round run at once.", type="boolean", default=False),
                 "protocol": _word("How the agent writes its calls.", enum=["vcp", "action", "tam"], default="vcp"),
@@ -248,3 +259,10 @@ PROFILE: dict[str, Any] = {
     },
 }
 """What an agent profile holds that counts here; it has other fields of its host."""
+PROFILE_FILE = "agent_profile.schema.json"
+"""The published file, in ``schemas/``."""
+
+
+def profile_schema() -> dict[str, Any]:
+    """``PROFILE`` as a file for editors that know only JSON Schema."""
+    return {"$schema": DRAFT_07, "$id": "tamis:agent-profile/v1.json", "title": "Agent profile", **PROFILE}

@@ -63,6 +63,8 @@ class Around(msgspec.Struct, frozen=True):
     enabled: bool = True
     outcomes: Mapping[Span, Outcome] = {}
     asking: Mapping[Span, tuple[Asking, ...]] = {}
+    edits: bool = True
+    """Whether a command may edit the document."""
 
     @property
     def barred(self) -> str:
@@ -74,7 +76,7 @@ def lenses(snapshot: Snapshot, around: Around) -> list[Lens]:
     """The lenses of a document, in its order."""
     if len(snapshot.text) > MAX_ANALYSED_CHARS:
         return []
-    wanted = _Wanted(snapshot.index is not None, snapshot.protocol == "auto")
+    wanted = _wanted(snapshot, around, counts=snapshot.index is not None)
     return [lens for target in targets(snapshot) for lens in _of(target, around, wanted)]
 
 
@@ -86,12 +88,18 @@ def run_actions(snapshot: Snapshot, span: Span, around: Around) -> list[Lens]:
     here = [found]
     if found.kind == "call":
         here += [target for target in targets(snapshot) if target.kind == "block" and target.block == found.block]
+    wanted = _wanted(snapshot, around, counts=False)
     return [
         lens
         for target in here
-        for lens in _of(target, around, _Wanted(counts=False, converting=snapshot.protocol == "auto"))
+        for lens in _of(target, around, wanted)
         if lens.command not in (EXPLAIN, SHOW_RESULT) and not lens.resolve.startswith("references")
     ]
+
+
+def tokens_of_tool(tokens: int, exact: bool) -> str:
+    """What a tool's definition costs, in the words of the lens and of the document that it opens."""
+    return f"{'' if exact else '≈'}{tokens} tokens for this tool"
 
 
 def resolved_title(
@@ -101,7 +109,7 @@ def resolved_title(
     if lens_resolve == "prompt":
         if tokens is None:
             return "Preview prompt"
-        return f"Preview prompt ({'' if tokens[1] else '≈'}{tokens[0]} tokens)"
+        return f"Preview prompt ({tokens_of_tool(*tokens)})"
     index = snapshot.index
     if index is None:
         return ""
@@ -116,6 +124,19 @@ class _Wanted(msgspec.Struct, frozen=True):
 
     counts: bool
     converting: bool
+    """Also a client that lets no one edit is offered no conversion."""
+    actions: bool = False
+    """Another ACTION block would run, or run no more, if one of several were converted (ruling 14)."""
+
+
+def _wanted(snapshot: Snapshot, around: Around, *, counts: bool) -> _Wanted:
+    if snapshot.kind != "text" or not around.edits:
+        return _Wanted(counts, converting=False)
+    actions = [
+        block for block in snapshot.document.blocks if block.protocol == "action" and block.calls and not block.aside
+    ]
+    several = len(actions) > 1 and not snapshot.settings.allow_multiple_blocks
+    return _Wanted(counts, snapshot.protocol == "auto", several)
 
 
 def _of(target: Target, around: Around, wanted: _Wanted) -> list[Lens]:
@@ -137,7 +158,7 @@ def _of_block(target: Target, around: Around, wanted: _Wanted) -> list[Lens]:
         if not around.barred:
             found.insert(1, Lens(target.head, "Dry run", DRY_RUN, target))
         found.append(Lens(target.head, "Copy as…", COPY_AS, target))
-        if wanted.converting:
+        if wanted.converting and not (wanted.actions and target.protocol == "action"):
             found.append(Lens(target.head, "⇄ Convert to…", CONVERT, target))
     if wanted.counts and several == 1 and not target.reason:
         found.append(Lens(target.head, "", SHOW_REFERENCES, target, {"toolId": target.tool_ids[0]}, "references"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tamis.protocols.jsontext.parse import parse_json
@@ -31,11 +30,13 @@ MAX_PROFILES = 20
 def in_manifest(snapshot: Snapshot, span: Span) -> list[Refactoring]:
     """Actions of a JSON document."""
     if snapshot.kind == "profile":
-        return []
+        from tamis.server.analysis.profile_refactorings import in_profile
+
+        return in_profile(snapshot, span)
     tree = parse_json(snapshot.text) if snapshot.kind == "plugin" else snapshot.manifest.tree
     root = tree.root
     if root is None:
-        return []
+        return _started(snapshot) if snapshot.kind == "manifest" else []
     found: list[Refactoring] = []
     foreign = foreign_shape(root)
     if foreign is not None:
@@ -106,6 +107,7 @@ def _convert(snapshot: Snapshot, shape: Shape, root: JsonNode) -> list[Refactori
         notes += [f"{tool.name}{note.path}: {note.message}" for note in tool.notes]
         path = posixpath.join(folder, f"{tool.name}.tool.json")
         changes.append(FileChange(path, create=True, text=manifest_text(tool.manifest)))
+    notes.append(f"{posixpath.basename(snapshot.path)} stays as it is: delete it when the manifests are right")
     title = f"Create {len(changes)} manifests, one for each tool of the list"
     return [Refactoring(title, "quickfix", tuple(changes), preferred=True, code="MF516", notes=tuple(notes))]
 
@@ -138,19 +140,28 @@ def _missing_fields(snapshot: Snapshot, root: JsonNode, span: Span) -> list[Refa
             by_object.setdefault(diag.span[0], []).append(field)
     for start, names in by_object.items():
         node = _object_at(root, start)
-        if node is None or not node.closed or not _touches(span, (node.start, node.end)):
+        if node is None or not _is_whole(snapshot, node) or not _touches(span, (node.start, node.end)):
             continue
         handler = root.get("handler")
         samples = _HANDLER_SAMPLES if handler is not None and node.start == handler.start else _sample_values(snapshot)
         known = [name for name in names if name in samples]
         for name in known if len(known) > 1 else ():
-            edit = _insertion(snapshot.text, node, {name: samples[name]})
+            edit = insertion(snapshot.text, node, {name: samples[name]})
             found.append(Refactoring(f"Add '{name}'", "quickfix", (FileChange(edits=(edit,)),), code="MF501"))
         if known:
-            edit = _insertion(snapshot.text, node, {name: samples[name] for name in known})
+            edit = insertion(snapshot.text, node, {name: samples[name] for name in known})
             title = f"Add '{known[0]}'" if len(known) == 1 else f"Add all missing fields ({', '.join(known)})"
             found.insert(0, Refactoring(title, "quickfix", (FileChange(edits=(edit,)),), True, code="MF501"))
     return found
+
+
+def _started(snapshot: Snapshot) -> list[Refactoring]:
+    """A manifest to begin with in a file that is empty."""
+    if snapshot.text.strip("\ufeff \t\r\n"):
+        return []
+    text = manifest_text({**_sample_values(snapshot), "parameters": {"type": "object", "properties": {}}})
+    change = FileChange(edits=(Edit(0, len(snapshot.text), text),))
+    return [Refactoring("Start a manifest", "quickfix", (change,), preferred=True, code="MF520")]
 
 
 def _sample_values(snapshot: Snapshot) -> dict[str, Json]:
@@ -182,7 +193,16 @@ def _object_at(root: JsonNode, start: int) -> JsonNode | None:
     return None
 
 
-def _insertion(text: str, node: JsonNode, values: dict[str, Json]) -> Edit:
+def _is_whole(snapshot: Snapshot, node: JsonNode) -> bool:
+    """Whether a member put behind the last one of an object stands in sound text."""
+    last = node.members[-1].key_start if node.members else node.start
+    return node.closed and not any(
+        diag.code in ("MF520", "MF521", "MF522", "MF523") and last <= diag.span[0] and diag.span[1] <= node.end
+        for diag in snapshot.manifest.tree.diagnostics
+    )
+
+
+def insertion(text: str, node: JsonNode, values: dict[str, Json]) -> Edit:
     """The edit that adds members behind the last one of an object, indented as it is; required order is the caller's."""
     margin = _margin(text, node.start)
     multiline = "\n" in text[node.start : node.end] or not node.members
@@ -203,7 +223,10 @@ def _insertion(text: str, node: JsonNode, values: dict[str, Json]) -> Edit:
         return Edit(at, at, ", " + ", ".join(parts))
     joined = f",{eol}{inner}".join(parts)
     if last is None:
-        return Edit(node.start + 1, node.end - 1, f"{eol}{inner}{joined}{eol}{margin}")
+        # A comment that stands alone in the object stays, before what is added.
+        held = text[node.start + 1 : node.end - 1].strip()
+        held = f"{eol}{inner}{held}" if held else ""
+        return Edit(node.start + 1, node.end - 1, f"{held}{eol}{inner}{joined}{eol}{margin}")
     at = last.span[1]
     return Edit(at, at, f",{eol}{inner}{joined}")
 
@@ -222,44 +245,17 @@ def _missing_script(snapshot: Snapshot, root: JsonNode, span: Span) -> list[Refa
         for name in ("scriptPath", "language")
     )
     entry = handler.get("entryPoint")
-    names = _parameter_names(root)
+    from tamis.server.analysis.scaffold import scaffold
+
     name = entry.value if entry is not None and isinstance(entry.value, str) else ""
-    text = _script(language, names, name)
+    parameters, output = (
+        node.to_python() if (node := root.get(field)) is not None else None for field in ("parameters", "output")
+    )
+    text = scaffold(language, path, parameters, output, name)
     if not path or text is None:
         return []
     change = FileChange(posixpath.join(posixpath.dirname(snapshot.path), path), create=True, text=text)
     return [Refactoring(f"Create the script '{path}'", "quickfix", (change,), code="MF540")]
-
-
-def _parameter_names(root: JsonNode) -> list[str]:
-    parameters = root.get("parameters")
-    properties = parameters.get("properties") if parameters is not None else None
-    return [member.key for member in properties.members] if properties is not None else []
-
-
-def _script(language: str, names: Iterable[str], entry: str) -> str | None:
-    """A script that reads its arguments and answers, or None for a runtime that is not known."""
-    names = list(names)
-    if language == "python":
-        plain = [name for name in names if name.isidentifier()]
-        if entry.isidentifier():
-            return f"def {entry}({', '.join([*plain, '**more'])}):\n    return {{{_pairs(plain, '{0!r}: {0}')}}}\n"
-        shown = _pairs(plain, "{0!r}: arguments.get({0!r})").replace("'", '"')
-        return f"import json\nimport sys\n\narguments = json.load(sys.stdin)\njson.dump({{{shown}}}, sys.stdout, ensure_ascii=False)\n"
-    if language in ("nodejs", "bun"):
-        if entry:
-            return (
-                f"export function {entry}(given) {{\n  return {{ ...given }};\n}}\n" if entry.isidentifier() else None
-            )
-        return (
-            'import { readFileSync } from "node:fs";\n\nconst given = JSON.parse(readFileSync(0, "utf8"));\n'
-            "process.stdout.write(JSON.stringify({ ...given }));\n"
-        )
-    return None
-
-
-def _pairs(names: list[str], form: str) -> str:
-    return ", ".join(form.format(name) for name in names).replace("'", '"')
 
 
 # Examples and parameters
@@ -349,7 +345,7 @@ def _closed_parameters(snapshot: Snapshot, root: JsonNode, span: Span) -> list[R
         return []
     if node.member("additionalProperties") is not None or node.get("properties") is None:
         return []
-    edit = _insertion(snapshot.text, node, {"additionalProperties": False})
+    edit = insertion(snapshot.text, node, {"additionalProperties": False})
     title = "Refuse other parameters (additionalProperties: false)"
     return [Refactoring(title, "refactor.rewrite", (FileChange(edits=(edit,)),))]
 
@@ -406,7 +402,7 @@ def inventory_edit(text: str, tool_id: str) -> Edit | None:
         return None
     listed = root.get("tool_ids_inventory")
     if listed is None:
-        return _insertion(text, root, {"tool_ids_inventory": [tool_id]})
+        return insertion(text, root, {"tool_ids_inventory": [tool_id]})
     if listed.kind != "array" or any(item.value == tool_id for item in listed.items):
         return None
     if not listed.items:

@@ -6,10 +6,14 @@ import posixpath
 import re
 from collections.abc import Mapping
 
+from tamis.protocols.jsontext.tree import JsonNode
+from tamis.protocols.manifest.reading import script_path_fault
 from tamis.protocols.model import Diag, Edit, Fix
 from tamis.protocols.positions import Span
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.answers import Related
+from tamis.server.analysis.broken_strings import mend_broken_strings
+from tamis.server.analysis.metaschema import metaschema_says
 from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.runtime.path_grants import never_granted
 
@@ -21,6 +25,7 @@ SCHEMA_CODES = frozenset(
         "MF504",
         "MF505",
         "MF531",
+        "MF533",
         "MF520",
         "MF521",
         "MF522",
@@ -37,15 +42,43 @@ Findings = list[tuple[Diag, tuple[Related, ...]]]
 
 def manifest_findings(snapshot: Snapshot) -> Findings:
     """Findings of a manifest, with the other places that belong to them."""
-    found: Findings = [
-        (diag, ())
-        for diag in snapshot.manifest.diagnostics
-        if snapshot.settings.schema_diagnostics or diag.code not in SCHEMA_CODES
-    ]
-    found += _paths(snapshot)
-    found += _script(snapshot)
-    found += _twins(snapshot)
+    left = {id(diag) for diag in left_to_client(snapshot)}
+    diags = mend_broken_strings(snapshot.text, snapshot.manifest.diagnostics)
+    found: Findings = [(diag, ()) for diag in diags if id(diag) not in left]
+    root = snapshot.manifest.tree.root
+    scans = snapshot.manifest.memory.scans
+    seen = None if root is None else _looked_at(snapshot, root)
+    if seen is None or scans.get("beside") != seen:
+        beside = [*_paths(snapshot), *_script(snapshot), *_twins(snapshot)]
+        scans["beside"] = None if beside else seen
+        found += beside
     return found
+
+
+def _looked_at(snapshot: Snapshot, root: JsonNode) -> tuple[object, ...]:
+    """All that these findings depend on: where it is the same as when there were none, there are none."""
+    keys = root.keys
+    inner = ("parameters", "output", "examples")
+    outer = tuple(green for key, green in zip(keys, root.greens, strict=False) if key not in inner)
+    return (keys, outer, snapshot.path, snapshot.registry, snapshot.folder)
+
+
+def left_to_client(snapshot: Snapshot) -> list[Diag]:
+    """Findings of a manifest that the editor's own JSON service tells, so that they are not told twice."""
+    if snapshot.settings.schema_diagnostics:
+        return []
+    # The schema lets any name of a runtime through: an operator may have one of that name.
+    language = _value_span(snapshot, "/handler/language")
+    return [
+        diag
+        for diag in snapshot.manifest.diagnostics
+        if (diag.code in SCHEMA_CODES and diag.span != language and not _is_blank(diag)) or metaschema_says(diag)
+    ]
+
+
+def _is_blank(diag: Diag) -> bool:
+    """Whether a text is only blanks, which is not empty to a schema."""
+    return diag.code == "MF505" and diag.span[1] - diag.span[0] > 2
 
 
 def _value_span(snapshot: Snapshot, pointer: str) -> Span | None:
@@ -88,7 +121,9 @@ def _script(snapshot: Snapshot) -> Findings:
     if facts is None or span is None or _text(snapshot, "/handler/type") != "external-script":
         return []
     written = _text(snapshot, "/handler/scriptPath")
-    path = posixpath.normpath(written.replace("\\", "/")) if written else ""
+    path = posixpath.normpath(written) if written else ""
+    if script_path_fault(written):
+        return []  # no such path can name a script, which is said already
     # Paths that leave the folder have a finding of their own; folders that were not listed are not judged.
     if not path or path.startswith(("/", "..")) or ":" in path or any(p in _UNLISTED for p in path.split("/")):
         return []

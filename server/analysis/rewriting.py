@@ -22,6 +22,7 @@ Form = Literal["action", "tam", "vcp", "openai", "anthropic", "mcp", "cli"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 FORMS: tuple[Form, ...] = get_args(Form)
 CLI_TITLE = "command line"
+MAX_PROVEN_CHARS = 50_000
 
 
 class Rewritten(msgspec.Struct, frozen=True):
@@ -56,6 +57,15 @@ def converted(snapshot: Snapshot, target: Target, to: Protocol) -> Rewritten:
         why = f"in this place {title_of(to)} would not be read as the same calls"
         return Rewritten(losses=tuple(made.losses), problem=why)
     return Rewritten(new, Edit(start, end, new), tuple(made.losses))
+
+
+def can_become(snapshot: Snapshot, target: Target) -> tuple[Protocol, ...]:
+    """The protocols that a block can be converted to in its place. In a text too large to be read at each move of the cursor all
+    others are offered, and the command says why not."""
+    others: list[Protocol] = [name for name in PROTOCOLS if name != target.protocol]
+    if len(snapshot.text) > MAX_PROVEN_CHARS:
+        return tuple(others)
+    return tuple(name for name in others if converted(snapshot, target, name).edit is not None)
 
 
 def copied(snapshot: Snapshot, target: Target, form: Form) -> Rewritten:

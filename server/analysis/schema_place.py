@@ -35,6 +35,18 @@ def schemas_at(schema: object, node: JsonNode | None, path: Path, root: object =
     return here
 
 
+def folded(schemas: list[Schema]) -> list[Schema]:
+    """The schemas of a place, each reference together with what it leads to: what stands beside ``$ref`` counts first."""
+    made: list[Schema] = []
+    held: Schema = {}
+    for schema in schemas:
+        held = {**schema, **held}
+        if not isinstance(schema.get("$ref"), str):
+            made.append({name: part for name, part in held.items() if name != "$ref"})
+            held = {}
+    return [*made, held] if held else made
+
+
 class _Fit(msgspec.Struct):
     """How well a value fits a schema."""
 

@@ -20,7 +20,7 @@ from tamis.server.analysis.describe import type_name
 from tamis.server.analysis.json_alike import keys_alike, values_alike
 from tamis.server.analysis.json_items import filter_of, first_value, label_of, list_of, value_item
 from tamis.server.analysis.json_slot import Slot, slot_at
-from tamis.server.analysis.schema_place import Schema
+from tamis.server.analysis.schema_place import Schema, folded
 from tamis.server.analysis.snippets import escape_snippet, snippet_of_body, value_of_body
 
 _MAX_LABEL = 60
@@ -73,6 +73,9 @@ def finish(items: Iterator[Proposal] | list[Proposal]) -> list[Proposal]:
     return kept
 
 
+_MAX_REFERENCES = 20
+"""Declared keys whose reference is followed to say their type."""
+
 # Keys
 
 
@@ -98,8 +101,12 @@ def keys(ask: JsonAsk, slot: Slot) -> Iterator[Proposal]:
                 )
         return
     hidden = ask.hidden(slot.path)
+    looks = _MAX_REFERENCES
     for name, schema, required in declared_keys(schemas):
         if name not in present and name not in hidden:
+            if isinstance(schema.get("$ref"), str) and "type" not in schema and looks:
+                looks -= 1
+                schema = next(iter(folded(ask.schemas((*slot.path, name)) or [])), schema)
             yield key_item(ask.tree, slot, name, schema, required)
 
 

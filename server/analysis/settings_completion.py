@@ -6,12 +6,13 @@ import json
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, cast
 
-from tamis.protocols.plugins import known_protocols
+from tamis.protocols.plugins import SHIPPED
 from tamis.protocols.tomltext import TomlTree, read_toml
 from tamis.server.analysis.answers import Proposal
-from tamis.server.analysis.describe import describe_schema, type_name
+from tamis.server.analysis.describe import type_name
 from tamis.server.analysis.settings_place import Path, TomlPlace, dotted, place_at, schema_of
 from tamis.server.analysis.snapshot import Snapshot, kind_of
 from tamis.server.analysis.snippets import choice, escape_snippet
@@ -58,10 +59,14 @@ def _headers(tree: TomlTree, place: TomlPlace, offset: int, after: str | None) -
     for name, schema in _tables(settings_schema(), ""):
         if name in there:
             continue
-        text = f"[{name}]" if after is None else f"{name}{after}"
-        snippet = f"{escape_snippet(text)}$0" if "$" in text else ""
+        begin, end = ("[", "]") if after is None else ("", after)
+        text, snippet, label = f"{begin}{name}{end}", "", f"[{name}]"
+        if schema.get("additionalProperties") and type_name(schema["additionalProperties"]) == "object":
+            # Tables of one's own names: what has a header is one of them.
+            text, label = f"{begin}{name}.name{end}", f"[{name}.…]"
+            snippet = f"{begin}{name}.${{1:name}}{end}"
         yield Proposal(
-            f"[{name}]",
+            label,
             "namespace",
             place.span,
             text,
@@ -111,7 +116,7 @@ def _keys(tree: TomlTree, place: TomlPlace) -> Iterator[Proposal]:
             text,
             snippet,
             detail=about(part),
-            documentation=describe_schema(part),
+            subject=part,
             filter=name,
         )
 
@@ -127,13 +132,19 @@ def about(schema: dict[str, Any]) -> str:
     return f"{kind}, default {toml_text(default)}"
 
 
+@cache
+def _words(values: tuple[Any, ...]) -> tuple[str, str]:
+    """The first of some words, and all of them as a choice; the rules of ``[lint]`` share theirs."""
+    return toml_text(values[0]), choice(values)
+
+
 def _first(schema: dict[str, Any], name: str) -> tuple[str, str]:
     """A first value: plain, and with tab stops."""
     kind = type_name(schema)
     default = schema.get("default")
     if "enum" in schema:
         values = [*([default] if default is not None else []), *schema["enum"]]
-        return toml_text(values[0]), choice(values)
+        return _words(tuple(values))
     if kind == "boolean":
         return toml_text(not default), choice([not default, bool(default)])
     if kind == "object":
@@ -189,7 +200,7 @@ def _choices(snapshot: Snapshot, schema: dict[str, Any], place: TomlPlace) -> It
     if schema.get("type") == "boolean":
         yield from ((value, "default" if value == default else "") for value in (True, False))
     if name in ("protocol.default", "protocol.also.*"):
-        yield from ((value, "protocol") for value in known_protocols())
+        yield from ((value, "protocol") for value in dict.fromkeys((*SHIPPED, *snapshot.settings.also)))
     elif name == "profile":
         yield from ((path, "agent profile") for path in _profiles(snapshot))
     elif name in _FOLDERS:
@@ -209,10 +220,8 @@ def _hosts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     """What registered tools ask for."""
     asked: dict[str, list[str]] = {}
     for tool in snapshot.registry.tools if snapshot.registry is not None else ():
-        raw = tool.manifest.raw.get("securityContext")
-        hosts: Any = raw.get("allowHosts") if isinstance(raw, dict) else None
-        for host in cast("list[Any]", hosts) if isinstance(hosts, list) else ():
-            if isinstance(host, str) and tool.tool_id not in asked.setdefault(host, []):
+        for host in tool.manifest.security_context.network.allow_hosts:
+            if tool.tool_id not in asked.setdefault(host, []):
                 asked[host].append(tool.tool_id)
     for host, tools in sorted(asked.items()):
         yield host, f"asked for by {tools[0]}" + (f" and {len(tools) - 1} more" if len(tools) > 1 else "")

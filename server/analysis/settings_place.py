@@ -5,6 +5,7 @@ Works in half-typed text. Must not know what there is to set: ``schema_of`` walk
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, cast
 
 import msgspec
@@ -146,6 +147,8 @@ def schema_of(schema: dict[str, Any], path: Path) -> dict[str, Any] | None:
             here = cast("dict[str, Any]", properties)[name]
         elif isinstance(more, dict):
             here = cast("dict[str, Any]", more)
+        elif (part := _by_pattern(here, name)) is not None:
+            here = part
         else:
             return None
     said = {name: value for name, value in here.items() if name != "allOf"} if "allOf" in here else here
@@ -155,6 +158,11 @@ def schema_of(schema: dict[str, Any], path: Path) -> dict[str, Any] | None:
             target = target[step]
         said = {**target, **said}
     return said
+
+
+def _by_pattern(schema: dict[str, Any], name: str) -> dict[str, Any] | None:
+    patterns = cast("dict[str, dict[str, Any]]", schema.get("patternProperties", {}))
+    return next((part for pattern, part in patterns.items() if re.search(pattern, name)), None)
 
 
 def dotted(path: Path) -> str:

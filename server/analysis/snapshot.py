@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tamis.protocols.schema.plan import Plan
     from tamis.server.analysis.index import WorkspaceIndex
     from tamis.server.runtime.config import Settings as RootSettings
+    from tamis.server.runtime.settings_faults import Fault
 
 Protocol = Literal["auto", "action", "tam", "vcp"]
 DocumentKind = Literal["manifest", "profile", "plugin", "text", "other"]
@@ -191,12 +192,16 @@ class Snapshot:
         script: ScriptFile | None = None,
         memory: Memory | None = None,
         tree: Callable[[bool], JsonTree] | None = None,
+        workflows: Mapping[str, str] | None = None,
+        settings_faults: Sequence[Fault] = (),
     ) -> None:
         """``path`` names the document in messages; ``registry`` is None while it is not known, which turns checks against tools off.
 
         ``neighbours`` holds the texts of other manifests by path, so that a finding can point into them; ``index`` knows what the
         files of the workspace say about tools; ``script`` is the script that a manifest names. ``memory`` is what an earlier version's manifest was known
         by (``known``): it saves work and changes no answer. ``tree`` gives the text as JSON, strict or not, from whoever keeps its tree.
+        ``workflows`` are the files of the workflows that a profile may list, by id; None: not known (yet).
+        ``settings_faults`` is what a ``tamis.toml`` names that is not on the machine.
         """
         self.path = path
         self.kind: DocumentKind = kind
@@ -209,6 +214,8 @@ class Snapshot:
         self.script = script
         self._memory = memory
         self._tree = tree
+        self.workflows = workflows
+        self.settings_faults = settings_faults
 
     @property
     def protocol(self) -> Protocol:
@@ -281,7 +288,9 @@ class Snapshot:
 
         known = self.registry.names() if self.registry is not None else ()
         # Without a single registered tool every id would be unknown.
-        return read_profile(self.text, known or None, strict=self.settings.strict_json, tree=self.tree)
+        return read_profile(
+            self.text, known or None, strict=self.settings.strict_json, tree=self.tree, workflows=self.workflows
+        )
 
     def tool(self, name: str) -> ToolView | None:
         """The registered tool of that name, if the registry is known."""

@@ -15,6 +15,7 @@ from tamis.server.analysis.action_completion import propose_in_action
 from tamis.server.analysis.answers import Proposal
 from tamis.server.analysis.call_words import tools_of, values
 from tamis.server.analysis.cursor import Cursor, find_cursor
+from tamis.server.analysis.cursor_place import first_char
 from tamis.server.analysis.embedded import Container, Embedded
 from tamis.server.analysis.embedded_schema import is_structured, propose_embedded, value_schemas
 from tamis.server.analysis.pair_completion import MARKS, propose_in_pairs, side_values
@@ -44,6 +45,7 @@ def propose_in_text(snapshot: Snapshot, offset: int) -> list[Proposal]:
     if cursor is None:
         found = propose_in_json_call(snapshot, offset)
         return _blocks(snapshot, offset) if found is None else found
+    cursor = _on_its_line(snapshot.text, offset, cursor)
     items = _ends(snapshot.text, offset, cursor)
     if items:
         return items
@@ -52,6 +54,16 @@ def propose_in_text(snapshot: Snapshot, offset: int) -> list[Proposal]:
         return marks if marks and cursor.container == "text" else [*_values(snapshot, cursor, offset), *marks]
     made = propose_in_action if cursor.protocol == "action" else propose_in_pairs
     return made(snapshot, cursor)
+
+
+def _on_its_line(text: str, offset: int, cursor: Cursor) -> Cursor:
+    """The cursor with what a proposal replaces cut to the cursor's line: LSP allows no other range."""
+    start, end = cursor.span
+    if "\n" not in text[start:end] and "\r" not in text[start:end]:
+        return cursor
+    first = max(start, text.rfind("\n", start, offset) + 1, text.rfind("\r", start, offset) + 1)
+    stops = [at for at in (text.find("\n", offset, end), text.find("\r", offset, end)) if at >= 0]
+    return msgspec.structs.replace(cursor, span=(first_char(text, first, offset), min(stops, default=end)))
 
 
 def _typed_of(text: str, offset: int, marker: str) -> int:

@@ -69,8 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _findings(path: str, text: str, runtime: Runtime, strict: bool, texts: Mapping[str, str]) -> list[Finding]:
     from tamis.server.analysis.diagnostics import diagnose
-    from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot, kind_of
+    from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot, is_settings, kind_of
     from tamis.server.runtime.checkables import files_beside, script_beside
+    from tamis.server.runtime.settings_faults import disk_faults
 
     kind = kind_of(path, "")
     folder = FolderFacts(*files_beside(os.path.dirname(path))) if kind == "manifest" else None
@@ -88,9 +89,18 @@ def _findings(path: str, text: str, runtime: Runtime, strict: bool, texts: Mappi
     script = None
     if kind == "manifest" and (read := script_beside(path, text)) is not None:
         script = ScriptFile(*read)
-    return diagnose(
-        Snapshot(path, kind, text, runtime.registry, folder=folder, settings=settings, neighbours=texts, script=script)
+    snapshot = Snapshot(
+        path,
+        kind,
+        text,
+        runtime.registry,
+        folder=folder,
+        settings=settings,
+        neighbours=texts,
+        script=script,
+        settings_faults=disk_faults(Path(path).absolute().parent, text) if is_settings(path) else (),
     )
+    return diagnose(snapshot)
 
 
 def _packages(manifests: set[str], runtime: Runtime) -> Report:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tamis.server.lsp import command_names, completion, moving, shown
+from tamis.server.lsp import command_names, completion, diagnostics, moving, shown
 
 if TYPE_CHECKING:
     from tamis.server.lsp.session import Session
@@ -61,7 +61,7 @@ def server_capabilities(session: Session) -> dict[str, Any]:
             capabilities["workspace"].setdefault("fileOperations", {})[name] = {
                 "filters": [{"scheme": "file", "pattern": {"glob": "**/*"}}]
             }
-    if session.can("textDocument.diagnostic"):
+    if diagnostics.pulls(session):
         capabilities["diagnosticProvider"] = {
             "identifier": "tamis",
             "interFileDependencies": True,

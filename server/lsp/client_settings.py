@@ -17,6 +17,7 @@ NAMES = frozenset(
         "args",
         "trace",
         "markdown",
+        "python",
         "interpreter",
         "importStrategy",
         "codeLens",

@@ -16,7 +16,7 @@ import msgspec
 from tamis.protocols.observation import plain
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis import lenses
-from tamis.server.analysis.rewriting import FORMS, PROTOCOLS, converted, copied, form_title
+from tamis.server.analysis.rewriting import FORMS, PROTOCOLS, can_become, converted, copied, form_title
 from tamis.server.analysis.runnables import Target, TargetKind, digest_of, target_at
 from tamis.server.lsp.client import Client
 from tamis.server.lsp.command_names import COMMANDS
@@ -262,13 +262,17 @@ class Commands:
             raise RpcError(REQUEST_FAILED, f"Not converted: {target.reason}")
         to = given.to
         if to is None:
-            choices = {form_title(name): name for name in PROTOCOLS if name != target.protocol}
+            names = can_become(place.snapshot, target)
+            if not names:
+                other = next(name for name in PROTOCOLS if name != target.protocol)
+                raise RpcError(REQUEST_FAILED, f"Not converted: {converted(place.snapshot, target, other).problem}")
+            choices = {form_title(name): name for name in names}
             to = await self._chosen("Convert this call to", choices)
             if to is None:
                 return {"applied": False, "losses": [], "text": ""}
         if to not in PROTOCOLS:
             raise RpcError(INVALID_PARAMS, f"'to' must be one of {', '.join(PROTOCOLS)}")
-        made = converted(place.snapshot, target, to)
+        made = converted(place.snapshot, target, cast("CallProtocol", to))
         if made.edit is None:
             raise RpcError(REQUEST_FAILED, f"Not converted: {made.problem}")
         if made.losses and not given.lossy:
@@ -276,6 +280,9 @@ class Commands:
             anyway = await self._chosen(f"Something would be lost:\n{lost}", {"Convert anyway": "yes"})
             if anyway is None:
                 return {"applied": False, "losses": made.losses, "text": made.text}
+        if not self._client.can("workspace.applyEdit"):
+            # The text is what the caller can put there.
+            return {"applied": False, "losses": made.losses, "text": made.text}
         applied = await self._apply(
             place.document, f"Convert to {form_title(to)}", made.edit.start, made.edit.end, made.text
         )

@@ -93,7 +93,7 @@ def _client(session: Session) -> Client:
         preselect=session.can(_ITEM + "preselectSupport"),
         adjusts=_ADJUST_INDENTATION in listed(_ITEM + "insertTextModeSupport.valueSet"),
         # Who says nothing about formats is given Markdown, as clients of old take it.
-        markdown=not formats or "markdown" in formats,
+        markdown="markdown" in formats,
         edit_range="editRange" in defaults,
         format_default="insertTextFormat" in defaults,
         kinds=frozenset(one for one in cast("list[Any]", kinds) if isinstance(one, int))

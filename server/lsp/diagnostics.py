@@ -1,4 +1,4 @@
-"""Diagnostics: pushed when the input is idle, or pulled by clients that declare it; never both.
+"""Diagnostics: pushed when the input is idle, or pulled by clients that declare it and can be told to pull again; never both.
 
 Idle means that nothing is waiting to be read, so a burst of keystrokes is answered once and a single one at once, without
 a fixed delay.
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 SOURCE = "tamis"
 REGISTRY_WAIT_SECONDS = 0.5
-ONLY_ANSWER_WAIT_SECONDS = 5.0
-"""For clients that pull and cannot be told to pull again: what they get without the tools would stay wrong."""
 _SEVERITIES = {"error": 1, "warning": 2, "information": 3, "hint": 4}
 _TAGS = {"unnecessary": 1, "deprecated": 2}
 
@@ -58,7 +56,7 @@ class Publisher:
     @property
     def pulled(self) -> bool:
         """Whether the client asks for diagnostics instead of getting them."""
-        return self._session.can("textDocument.diagnostic")
+        return pulls(self._session)
 
     @property
     def waiting(self) -> bool:
@@ -108,7 +106,7 @@ class Publisher:
             for document in documents:
                 self._later.pop(document.uri, None)
             self._owed.update((document.uri, None) for document in documents if speaks(document))
-        elif self._session.can("workspace.diagnostics.refreshSupport"):
+        else:
             self.owe("workspace/diagnostic/refresh")
 
     def owe(self, method: str) -> None:
@@ -157,7 +155,15 @@ class Publisher:
 
 def speaks(document: Document) -> bool:
     """Whether there can be findings of a document."""
-    return document.kind != "other" or is_settings(document.path)
+    return document.kind != "other" or is_settings(document.path) or _is_workflow(document)
+
+
+def _is_workflow(document: Document) -> bool:
+    if document.path is None or not document.path.endswith((".json", ".jsonc")):
+        return False
+    from tamis.server.analysis.workflows import is_workflow_file
+
+    return is_workflow_file(document.path, document.text)
 
 
 def collect(session: Session, document: Document) -> list[Diagnostic]:
@@ -173,6 +179,12 @@ def collect(session: Session, document: Document) -> list[Diagnostic]:
     return found
 
 
+def pulls(session: Session) -> bool:
+    """Whether findings are asked for by this client. One that cannot be told to ask again would keep old findings when other files,
+    the settings or the disk change: it is not offered to ask, and gets them like any other."""
+    return session.can("textDocument.diagnostic") and session.can("workspace.diagnostics.refreshSupport")
+
+
 def items_of(snapshot: Snapshot, document: Document) -> list[Diagnostic]:
     """The findings of a snapshot in the client's terms."""
     # Not at start: the answer to initialize waits for no analysis.
@@ -183,8 +195,6 @@ def items_of(snapshot: Snapshot, document: Document) -> list[Diagnostic]:
 
 def tools_wait(session: Session, document: Document) -> float:
     """How long findings may wait for the tools of the folder: without them they are incomplete."""
-    if session.can("textDocument.diagnostic") and not session.can("workspace.diagnostics.refreshSupport"):
-        return ONLY_ANSWER_WAIT_SECONDS
     # Calls mean nothing without the tools; a manifest's own findings need not wait for the others.
     return 0.0 if document.kind == "manifest" else REGISTRY_WAIT_SECONDS
 

@@ -197,12 +197,28 @@ def strict_converter() -> Converter:
     return converter
 
 
+_KINDS: dict[type[Any], str] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+
+
+class _WrongKindError(TypeError):
+    """A value of a wrong type, in words."""
+
+
 def _exactly(value: Any, kind: type[Any]) -> Any:
     if issubclass(kind, Enum):  # the named numbers and words of the protocol are numbers and words, too
         return kind(value)
     if type(value) is kind or (kind is float and type(value) is int):
         return value
-    raise TypeError(f"{type(value).__name__} where {kind.__name__} is wanted")
+    given = _KINDS.get(cast("type[Any]", type(value)), "another value")
+    raise _WrongKindError(f"{given} where {_KINDS[kind]} is wanted")
 
 
 class Framework:
@@ -293,8 +309,17 @@ def describe(error: BaseException) -> str:
         if isinstance(here, BaseExceptionGroup):
             pending.extend(cast("BaseExceptionGroup[BaseException]", here).exceptions)
         else:
-            causes.append(f"{type(here).__name__}: {here}" if str(here) else type(here).__name__)
-    return "; ".join(causes)
+            causes.append(_in_words(here))
+    return "; ".join(dict.fromkeys(causes))
+
+
+def _in_words(error: BaseException) -> str:
+    """A cause for people: nothing of how it was noticed."""
+    if isinstance(error, KeyError):
+        return f"'{error.args[0]}' is missing" if error.args else "a name is missing"
+    if isinstance(error, ValueError) and str(error):
+        return str(error)
+    return str(error) if isinstance(error, _WrongKindError) else "a value is of another type than is wanted"
 
 
 __all__ = ["Framework", "JsonRpcMethodNotFound", "TamisProtocol", "register"]

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from tamis.protocols.base import Shape
 from tamis.protocols.observation import plain
+from tamis.server.analysis.lenses import tokens_of_tool
 from tamis.server.analysis.rewriting import PROTOCOLS
 from tamis.server.lsp.client import Client
 from tamis.server.lsp.running import REQUEST_FAILED, Runner
@@ -29,6 +30,18 @@ _SECTIONS: tuple[tuple[str, str, Shape], ...] = (
     ("ACTION, the tool id as tag", "action", "tag"),
     ("ACTION, `<tool_id>` and `<inputs>`", "action", "inputs"),
 )
+
+
+MESSAGE_LINES = 10
+
+
+def _in_short(text: str, tool_id: str) -> str:
+    """A preview as a message: its first lines and how to see the rest."""
+    lines = text.splitlines()
+    if len(lines) <= MESSAGE_LINES:
+        return text
+    more = f"… {len(lines) - MESSAGE_LINES} more lines: `tamis prompt --tool {plain(tool_id)}`, or the result of this command"
+    return "\n".join([*lines[:MESSAGE_LINES], more])
 
 
 class Previews:
@@ -61,7 +74,7 @@ class Previews:
         text = self._text(root, name, protocol)
         self._documents.put(uri, lambda: self._text_now(root, name, protocol))
         if show and not self._client.show(uri):
-            self._client.message("info", text)
+            self._client.message("info", _in_short(text, name))
         return {"uri": uri, "text": text, "toolId": name}
 
     def changed(self) -> None:
@@ -102,8 +115,9 @@ class Previews:
             if protocol not in (None, name):
                 continue
             found = self._generate(root, tool_id, name, shape)
-            tokens = f"{'' if found.tokens.exact else '≈'}{found.tokens.total} tokens"
-            parts.append(f"## {title}: {tokens}\n")
+            own = self._generate(root, tool_id, name, shape, instructions=False).tokens
+            whole = f"{'' if found.tokens.exact else '≈'}{found.tokens.total}"
+            parts.append(f"## {title}: {tokens_of_tool(own.total, own.exact)}, {whole} with the general instructions\n")
             parts += [f"{note}\n" for note in found.notes]
             if found.text.strip():
                 fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", found.text)), default=0))

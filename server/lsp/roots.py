@@ -27,6 +27,8 @@ class Root:
         self.loaded = threading.Event()
         self.waited = False
         """Somebody waited for the tools as long as is meant to be; nobody does again."""
+        self.indexed = False
+        """Whether every file that may matter was given to the index once."""
         self._overlay = overlay
         self._lock = threading.Lock()
         self._settings: LoadedSettings | None = None
@@ -58,7 +60,7 @@ class Root:
         from tamis.server.runtime.loader import scan
         from tamis.server.runtime.registry import RegistryError, inner_write_roots
 
-        settings = load_settings(Path(self.path), self._overlay)
+        settings = load_settings(Path(self.path), self._overlay, "editor settings")
         found = scan(Path(self.path), settings.settings.tools)
         files = {self.spelled(file.path): file.text for file in found.files}
         strict = settings.settings.strict_json

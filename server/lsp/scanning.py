@@ -202,6 +202,7 @@ class Scanner:
             self._drop(path)
         self._workspace.settle()
         self._workspace.index.settle()
+        root.indexed = True
         self._changed(Change(root, tools=False, listing=False, paths=frozenset(read)))
 
     def _list(self, root: Root) -> _Listing:

@@ -209,7 +209,10 @@ class Session:
             except RpcError as refusal:
                 self.fail(request_id, refusal)
             except msgspec.ValidationError as error:
-                self.fail(request_id, RpcError(INVALID_PARAMS, f"Parameters of '{method}': {error}"))
+                said = (
+                    str(error).replace("`str`", "`string`").replace("`int`", "`integer`").replace("`bool`", "`boolean`")
+                )
+                self.fail(request_id, RpcError(INVALID_PARAMS, f"Parameters of '{method}': {said}"))
             except Exception as error:  # one bad request never ends the session
                 self.fail(request_id, RpcError(INTERNAL_ERROR, f"'{method}' failed: {error!r}"))
                 report_failure(method)

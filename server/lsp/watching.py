@@ -87,6 +87,9 @@ def changed(session: Session, change: Change) -> None:
     elif change.listing:
         # A script or a file beside a manifest may have come or gone.
         session.diagnostics.refresh(one for one in session.documents.values() if one.kind == "manifest")
+    if any(path.endswith((".json", ".jsonc")) for path in change.paths):
+        # A workflow that a profile lists may have come or gone.
+        session.diagnostics.refresh(one for one in session.documents.values() if one.kind == "profile")
     session.reports.changed()
 
 

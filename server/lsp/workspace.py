@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, FolderFacts, ScriptFile, Settings, Snapshot
+from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, FolderFacts, ScriptFile, Settings, Snapshot, is_settings
 from tamis.server.lsp.client_settings import NAMES, ClientSettings, changed, read_options
 from tamis.server.lsp.documents import Document
 from tamis.server.lsp.roots import Root, tool_names
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tamis.protocols.manifest.reading import ManifestReading, Memory
     from tamis.server.analysis.index import WorkspaceIndex
     from tamis.server.runtime.registry import Registry
+    from tamis.server.runtime.settings_faults import Fault
 
 FACTS_SECONDS = 2.0
 
@@ -66,6 +67,10 @@ class Workspace:
         if not isinstance(inner, dict) or not isinstance(settings, dict):
             return False
         before = (self._overlay or {}, self.client)
+        if inner.keys() == {"trusted"}:
+            # Only trust is told, and the settings stay what they are.
+            self.client = changed(self.client, cast("dict[str, Any]", inner))
+            return before != (self._overlay or {}, self.client)
         given = _merged(self._initial, cast("dict[str, Any]", inner))
         self._overlay = without_client_settings(given)
         self.client = changed(self.client, given)
@@ -216,12 +221,22 @@ class Workspace:
                 registry = root.registry_beside(document.path, tool_names(reading.manifest))
             else:
                 registry = root.registry
+        workflows = None
+        if root is not None and loaded is not None and document.kind == "profile" and root.indexed:
+            from tamis.server.analysis.workflows import workflow_files
+
+            self.settle()
+            workflows = workflow_files(self.index, loaded.settings.workflows, document.path or document.uri)
+        faults: tuple[Fault, ...] = ()
+        if is_settings(document.path) and document.path is not None:
+            faults = _settings_faults(document.path, document.text)
         neighbours = None
         if root is not None and document.kind == "manifest" and registry is not None and registry.conflicts:
             neighbours = root.texts
         if known is not None and known.settings == settings:
             same = known.registry is registry and known.folder == facts and known.script == script
-            if same and known.neighbours == (neighbours or {}):
+            same = same and known.settings_faults == faults
+            if same and known.neighbours == (neighbours or {}) and known.workflows == workflows:
                 return known
         else:
             known = None
@@ -237,6 +252,8 @@ class Workspace:
             script=script,
             tree=document.tree,
             memory=memory,
+            workflows=workflows,
+            settings_faults=faults,
         )
         if reading is not None:
             snapshot.__dict__["manifest"] = reading
@@ -323,6 +340,15 @@ def _reading(document: Document, settings: Settings, known: Snapshot | None, mem
     return read_manifest(
         document.text, strict=strict, runtimes=settings.runtimes, tree=document.tree(strict), memory=memory
     )
+
+
+def _settings_faults(path: str, text: str) -> tuple[Fault, ...]:
+    from pathlib import Path
+
+    from tamis.server.runtime.config import MAX_FILE_BYTES
+    from tamis.server.runtime.settings_faults import disk_faults
+
+    return disk_faults(Path(path).parent, text) if len(text) <= MAX_FILE_BYTES else ()
 
 
 def _also(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -64,7 +64,9 @@ def load_agent_rules(root: Path, name: str) -> AgentRules:
         if len(data) > MAX_BYTES:
             return AgentRules(problem=f"the agent profile {path} is larger than {MAX_BYTES} bytes")
         reading = _read(data.decode("utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        return AgentRules(problem=f"the agent profile {path} cannot be read: {error.strerror or error}")
+    except UnicodeDecodeError as error:
         return AgentRules(problem=f"the agent profile {path} cannot be read: {error}")
     if reading.profile is None:
         worst = next((diag for diag in reading.diagnostics if severity(diag) == "error"), None)

@@ -158,12 +158,13 @@ def find_root(start: Path) -> Path:
     return start
 
 
-def load_settings(root: Path, overlay: Mapping[str, Any] | None = None) -> LoadedSettings:
-    """Reads the root's settings and lays ``overlay`` (same names) over them; never raises."""
+def load_settings(root: Path, overlay: Mapping[str, Any] | None = None, whose: str = "host settings") -> LoadedSettings:
+    """Reads the root's settings and lays ``overlay`` (same names) over them, which problems call ``whose``; never raises."""
     problems: list[str] = []
     path = root / FILE_NAME
     raw = _read_file(path, problems) if os.path.lexists(path) else {}
     unreadable = bool(problems)
+    of_file = dict(raw)
     for name, value in (overlay or {}).items():
         here = raw.get(name)
         if isinstance(value, dict) and isinstance(here, dict):
@@ -175,6 +176,14 @@ def load_settings(root: Path, overlay: Mapping[str, Any] | None = None) -> Loade
         raw = cast("dict[str, Any]", {"tools": ()})
     settings = _checked(raw, problems)
     binding = [problem for problem in problems if unreadable or _binds(problem)]
+    if overlay and problems:
+        said = {f"{FILE_NAME}: {problem}" for problem, _ in settings_problems(of_file)}
+        mark = f"{FILE_NAME}: "
+        renamed = {
+            one: f"{whose}: {one.removeprefix(mark)}" for one in problems if one.startswith(mark) and one not in said
+        }
+        problems = [renamed.get(problem, problem) for problem in problems]
+        binding = [renamed.get(problem, problem) for problem in binding]
     closed = f"the configuration cannot be trusted: {binding[0]}" if binding else ""
     return LoadedSettings(root, settings, tuple(problems), closed)
 
@@ -192,6 +201,11 @@ def settings_problems(raw: Mapping[str, Any]) -> list[tuple[str, bool]]:
     problems: list[str] = []
     _checked(raw, problems)
     return [(problem.removeprefix(f"{FILE_NAME}: "), _binds(problem)) for problem in problems]
+
+
+def settings_of(raw: Mapping[str, Any]) -> Settings:
+    """Settings as they stand in the file, with the default for every one that is wrong."""
+    return _checked(raw, [])
 
 
 def _runtime_problems(runtimes: Mapping[str, CustomRuntime]) -> list[str]:
@@ -262,6 +276,11 @@ def _wanted(kind: Any) -> str:
     return names.get(kind, "a table")
 
 
+def _shown(value: object) -> str:
+    shown = str(value).lower() if isinstance(value, bool) else repr(value)
+    return shown if len(shown) <= 60 else shown[:59] + "…"
+
+
 def _table_of(kind: Any) -> type[msgspec.Struct] | None:
     """What the entries of a table with free names are."""
     entry = get_args(kind)[1] if get_origin(kind) is dict else None
@@ -300,11 +319,23 @@ def _read(kind: type[msgspec.Struct], raw: Mapping[str, Any], prefix: str, probl
                 if not isinstance(item, dict)
             )
             continue
+        of: Any = cast("Any", field).type
+        item_kind: Any = get_args(of)[1] if get_origin(of) is dict else Any
+        if item_kind in (str, int, bool) and isinstance(value, dict):
+            table = cast("dict[str, object]", value)
+            right = {key: item for key, item in table.items() if type(item) is item_kind}
+            problems.extend(
+                f"{FILE_NAME}: '{prefix}{name}.{key}' must be {_wanted(item_kind)}, not {_shown(item)}"
+                for key, item in table.items()
+                if key not in right
+            )
+            values[field.name] = right
+            continue
         try:
             converted: object = msgspec.convert(value, cast("Any", field).type)
         except (msgspec.ValidationError, RecursionError):
-            shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:59] + "…"
-            problems.append(f"{FILE_NAME}: '{prefix}{name}' must be {_wanted(cast('Any', field).type)}, not {shown}")
+            wanted = _wanted(cast("Any", field).type)
+            problems.append(f"{FILE_NAME}: '{prefix}{name}' must be {wanted}, not {_shown(value)}")
             continue
         if isinstance(converted, int) and not isinstance(converted, bool) and converted < 0:
             problems.append(f"{FILE_NAME}: '{prefix}{name}' must not be negative")

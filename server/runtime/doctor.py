@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import re
+from pathlib import Path
 from typing import Any
 
 from tamis.protocols.manifest.reading import LANGUAGES, ExternalScript
+from tamis.server.runtime.config import MAX_FILE_BYTES
 from tamis.server.runtime.health import audit_state
 from tamis.server.runtime.interpreters import describe, interpreters_of, missing_for, missing_runtime, outdated
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.sandbox_checks import State, check, folder_checks, installer_checks, sandbox_checks
+from tamis.server.runtime.settings_faults import policy_faults, protocol_faults, root_faults
 
 
 def examine(runtime: Runtime) -> dict[str, Any]:
@@ -99,55 +102,47 @@ def _runtimes(runtime: Runtime) -> list[dict[str, Any]]:
 def _configuration(runtime: Runtime) -> list[dict[str, Any]]:
     path = runtime.root / "tamis.toml"
     where = str(path) if path.is_file() else f"no tamis.toml; the defaults hold in {runtime.root}"
-    problems = [*runtime.problems, _default_protocol(runtime), *_policy_problems(runtime), runtime.agent.problem]
-    found = [check("configuration", "error", problem, f"mend {path}") for problem in problems if problem]
+    faults = [*protocol_faults(runtime.settings), *policy_faults(runtime.settings.policy)]
+    problems = [*runtime.loaded.problems, *(fault.sentence for fault in faults), runtime.agent.problem]
+    lines = _lines(path)
+    found = [_problem(problem, path, lines) for problem in problems if problem]
     return found or [check("configuration", "ok", where)]
 
 
-def _default_protocol(runtime: Runtime) -> str:
-    from tamis.server.runtime.protocols import load_protocol
+def _problem(problem: str, path: Path, lines: dict[str, int]) -> dict[str, Any]:
+    # A rule's level changes what is said and nothing of what runs.
+    lint = problem.startswith("tamis.toml: 'lint.")
+    named = re.search(r"'([^']*)'", problem)
+    names = (named[1] if named is not None else "", problem.partition(":")[0])
+    line = next((lines[name] for name in names if name in lines), None)
+    where = f"mend line {line} of {path}" if line is not None else f"mend {path}"
+    if lint:
+        where += " (docs/diagnostics.md has the rules' names)"
+    return check("configuration", "warning" if lint else "error", problem, where)
 
-    problem = load_protocol(runtime.settings.protocol.default)
-    return f"protocol.default: {problem}" if problem else ""
 
+def _lines(path: Path) -> dict[str, int]:
+    """The lines of the settings, by dotted name; empty where the file cannot be read."""
+    from tamis.protocols.tomltext import read_toml
 
-def _policy_problems(runtime: Runtime) -> list[str]:
-    from tamis.sandbox.network.hosts import parse_cidr, parse_policy_rule, pin_faults
-
-    problems: list[str] = []
-    policy = runtime.settings.policy
-    for texts, parse, name in (
-        (policy.allow_hosts, parse_policy_rule, "allowHosts"),
-        (policy.allow_cidrs, parse_cidr, "allowCidrs"),
-    ):
-        for text in texts:
-            try:
-                parse(text)
-            except ValueError as error:
-                problems.append(f"policy.{name}: '{text}' opens nothing: {error}")
-    problems.extend(f"policy.pin: {fault}" for fault in pin_faults(policy.pin.items(), policy.allow_cidrs))
-    for name, roots in (("readRoots", policy.read_roots), ("writeRoots", policy.write_roots)):
-        problems.extend(
-            f"policy.{name}: '{root}' is not an absolute path" for root in roots if not root.startswith("/")
-        )
-    return problems
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(MAX_FILE_BYTES).decode("utf-8-sig")
+    except (OSError, ValueError):
+        return {}
+    found: dict[str, int] = {}
+    for table in read_toml(text).tables:
+        for entry in table.entries:
+            for depth in range(len(entry.names)):
+                name = ".".join((*table.names, *entry.names[: depth + 1]))
+                found.setdefault(name, text.count("\n", 0, entry.spans[depth][0]) + 1)
+    return found
 
 
 def _roots(runtime: Runtime) -> list[dict[str, Any]]:
-    """Roots of the policy that grant nothing because they are not there, or that hold every file of the machine."""
-    checks: list[dict[str, Any]] = []
-    policy = runtime.settings.policy
-    for name, roots in (("readRoots", policy.read_roots), ("writeRoots", policy.write_roots)):
-        for root in roots:
-            if not root.startswith("/"):
-                continue  # an error of the configuration
-            if not os.path.exists(root):
-                text = f"policy.{name}: {root} is not there, so nothing below it is granted"
-                checks.append(check("policy", "warning", text, "make the folder, or take it out of tamis.toml"))
-            elif os.path.realpath(root) == "/":
-                text = f"policy.{name}: {root} opens the whole file system, but for what is closed to every tool"
-                checks.append(check("policy", "warning", text, "name the folders that tools need"))
-    return checks
+    return [
+        check("policy", fault.level, fault.sentence, fault.remedy) for fault in root_faults(runtime.settings.policy)
+    ]
 
 
 def _tools(runtime: Runtime) -> list[dict[str, Any]]:

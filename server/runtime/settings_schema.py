@@ -14,7 +14,7 @@ import msgspec
 from tamis.protocols.catalogue import CATALOGUE
 from tamis.protocols.levels import LEVELS
 from tamis.protocols.manifest.security import CAPABILITIES
-from tamis.protocols.plugins import known_protocols
+from tamis.protocols.plugins import SHIPPED
 from tamis.server.runtime.config import Settings
 from tamis.server.runtime.settings_words import TABLES, WORDS
 
@@ -99,13 +99,13 @@ def _type(kind: Any, dotted: str) -> dict[str, Any]:
         if dotted == "policy.capabilities":
             item["enum"] = sorted(CAPABILITIES)
         elif dotted == "protocol.also":
-            item["examples"] = list(known_protocols())
+            item["examples"] = list(SHIPPED)
         return {"type": "array", "items": item}
     if origin is dict:
         entry = _field(get_args(kind)[1], f"{dotted}.*")
         return {"type": "object", "additionalProperties": entry}
     if kind is str and dotted == "protocol.default":
-        return {"type": "string", "examples": list(known_protocols())}
+        return {"type": "string", "examples": list(SHIPPED)}
     names = {str: "string", bool: "boolean", int: "integer"}
     made: dict[str, Any] = {"type": names[kind]}
     return {**made, "minimum": 0} if kind is int else made
@@ -127,6 +127,6 @@ def _lint() -> dict[str, Any]:
     return {
         "type": "object",
         "properties": properties,
-        "patternProperties": {"^[A-Za-z]{2,3}[0-9]{0,3}$": {"$ref": "#/definitions/level"}},
+        "patternProperties": {"^[A-Za-z]{2}[0-9]{0,3}$": {"allOf": [{"$ref": "#/definitions/level"}]}},
         "additionalProperties": False,
     }

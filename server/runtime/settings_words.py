@@ -66,7 +66,9 @@ WORDS: dict[str, Word] = {
     "workflows": Word(
         "list of folders",
         "`[]`",
-        "*not acted on yet*",
+        "where the files of `workflow:` ids stand, with all folders below; empty: anywhere in the workspace. "
+        "Editors judge ids of profiles by it; *nothing runs workflows yet*",
+        '`["workflows"]`',
     ),
     "lint": Word(
         "table",

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 MAX_QUEUED_BYTES = 8 * 1024 * 1024
-_CHUNK = 256 * 1024
+_CHUNK = 64 * 1024
 
 
 def claim_stdio() -> tuple[int, int]:

@@ -1,6 +1,7 @@
 -- Plays a user: drives a second Neovim by its keys and its own LSP functions, and writes down what that one shows.
--- Usage: nvim --headless -u NONE -i NONE -l neovim_user.lua PLUGIN_DIR WORKSPACE RESULT_FILE
-local plugin, workspace, result_file = unpack(_G.arg)
+-- Usage: nvim --headless -u NONE -i NONE -l neovim_user.lua PLUGIN_DIR WORKSPACE RESULT_FILE RECIPE
+-- RECIPE is the Lua that the documentation gives for lenses, hints, completion and folds.
+local plugin, workspace, result_file, recipe = unpack(_G.arg)
 local seen = { took = {} }
 local failed
 
@@ -61,7 +62,7 @@ end
 
 lua(
   [[
-  local plugin = ...
+  local plugin, recipe = ...
   vim.o.swapfile = false
   vim.o.hidden = true
   vim.o.cmdheight = 8
@@ -77,6 +78,7 @@ lua(
       workspace = { didChangeWatchedFiles = { dynamicRegistration = true } },
     },
   })
+  vim.cmd.luafile(recipe)
   vim.lsp.enable('tamis')
 
   messages, asked, pick, progress = {}, {}, {}, {}
@@ -165,7 +167,8 @@ lua(
     return vim.lsp.util.make_position_params(0, client().offset_encoding)
   end
 ]],
-  plugin
+  plugin,
+  recipe
 )
 
 local function open(name)
@@ -218,7 +221,6 @@ feature('formatted', function()
 end)
 
 feature('hints', function()
-  lua('vim.lsp.inlay_hint.enable(true, { bufnr = 0 })')
   return wait(
     'hints',
     [[
@@ -284,9 +286,9 @@ feature('highlighted', function()
 end)
 
 feature('folds', function()
-  lua("vim.wo.foldmethod = 'expr' vim.wo.foldexpr = 'v:lua.vim.lsp.foldexpr()' vim.wo.foldlevel = 0")
+  lua('vim.wo.foldlevel = 0')
   local found = wait('folds', "place('<ACTION>') local line = vim.fn.line('.') local last = vim.fn.foldclosedend(line) return last > line and { line, last }")
-  lua("vim.wo.foldmethod = 'manual' vim.cmd('normal! zE')")
+  lua('vim.wo.foldlevel = 99')
   return found
 end)
 
@@ -339,7 +341,6 @@ feature('ran', function()
 end)
 
 feature('result_hints', function()
-  lua('vim.lsp.inlay_hint.enable(true, { bufnr = 0 })')
   return wait(
     'the outcome as a hint',
     [[
@@ -426,10 +427,7 @@ end)
 
 feature('completed', function()
   open('typed.md')
-  lua("vim.lsp.completion.enable(true, client().id, 0, { autotrigger = false })")
   keys('i<LT>ACTION>')
-  wait('insert mode', "return vim.fn.mode() == 'i' and vim.fn.getline(1) == '<ACTION>'")
-  keys('<C-x><C-o>')
   local words = wait(
     'the menu',
     [[

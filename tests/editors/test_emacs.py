@@ -43,7 +43,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (tools / "echo.tool.json").write_text(json.dumps(ECHO, indent=2))
     broken = json.dumps({**ECHO, "toolId": "core:broken", "displayName": "回声 😋"}, ensure_ascii=False)
     (tools / "broken.tool.json").write_text(broken.replace('"echo.py"', '"missing.py"').replace('"python"', '"pyton"'))
-    (snippet,) = re.findall(r"```elisp\n(.*?)```", DOC.read_text("utf-8"), re.S)
+    snippet = "\n".join(re.findall(r"```elisp\n(.*?)```", DOC.read_text("utf-8"), re.S))
     config = home / "config.el"
     config.write_text(snippet)
     result = home / "seen.json"
@@ -83,6 +83,11 @@ def test_calls_are_checked_against_the_tools(seen: dict[str, Any]) -> None:
 def test_hover_and_signature_come_through_eldoc(seen: dict[str, Any]) -> None:
     assert ECHO["description"] in seen["hover"]
     assert seen["signature"].startswith('core:echo(text: string, mode?: "plain" | "loud")')
+
+
+def test_settings_reach_the_server(seen: dict[str, Any]) -> None:
+    # The documented ones say that prompts are shown in TAM first.
+    assert seen["hover"].index("What a model reads in TAM") < seen["hover"].index("In VCP")
 
 
 def test_completion_tells_of_its_items_and_ends_as_plain_text(seen: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.editors.test_documented_snippets import snippets
 from tests.editors.test_neovim import PLUGIN, find_neovim
 from tests.toolbox import make_tool, tam, vcp
 
@@ -70,8 +71,11 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "LANG": "C.UTF-8",
     }
     script = Path(__file__).with_name("neovim_user.lua")
+    recipe = home / "recipe.lua"
+    recipe.write_text(next(text for text in snippets("neovim.md", "lua") if "LspAttach" in text))
+    command = [neovim, "--headless", "-u", "NONE", "-i", "NONE", "-l", str(script)]
     run = subprocess.run(
-        [neovim, "--headless", "-u", "NONE", "-i", "NONE", "-l", str(script), str(PLUGIN), str(folder), str(result)],
+        [*command, str(PLUGIN), str(folder), str(result), str(recipe)],
         cwd=folder,
         env=env,
         capture_output=True,

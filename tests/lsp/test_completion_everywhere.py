@@ -203,7 +203,45 @@ def test_what_is_chosen_in_a_value_leaves_no_new_fault(path: Path, tmp_path: Pat
                 assert _faults(embedded_of(after, again).tree) <= before, (item.label, after)
 
 
-_WORDS = ["type", "properties", "required", "items", "enum", "const", "default", "examples", "allOf", "anyOf", "oneOf", "if", "then", "else", "not", "$ref", "$defs", "definitions", "prefixItems", "additionalProperties", "patternProperties", "propertyNames", "uniqueItems", "defaultSnippets", "enumDescriptions", "markdownEnumDescriptions", "enumSortTexts", "enumDetails", "deprecated", "doNotSuggest", "suggestSortText", "body", "bodyText", "label", "description", "dependentSchemas", "minimum"]
+_WORDS = [
+    "type",
+    "properties",
+    "required",
+    "items",
+    "enum",
+    "const",
+    "default",
+    "examples",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "if",
+    "then",
+    "else",
+    "not",
+    "$ref",
+    "$defs",
+    "definitions",
+    "prefixItems",
+    "additionalProperties",
+    "patternProperties",
+    "propertyNames",
+    "uniqueItems",
+    "defaultSnippets",
+    "enumDescriptions",
+    "markdownEnumDescriptions",
+    "enumSortTexts",
+    "enumDetails",
+    "deprecated",
+    "doNotSuggest",
+    "suggestSortText",
+    "body",
+    "bodyText",
+    "label",
+    "description",
+    "dependentSchemas",
+    "minimum",
+]
 _JSON = st.recursive(
     st.none()
     | st.booleans()

@@ -20,6 +20,10 @@ MANIFEST: dict[str, Any] = {
     "parameters": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
 }
 CALL = "<ACTION><core:echo><txt>x</txt></core:echo></ACTION>"
+PULLS: dict[str, Any] = {
+    "textDocument": {"diagnostic": {}},
+    "workspace": {"diagnostics": {"refreshSupport": True}},
+}
 
 
 @pytest.fixture
@@ -121,7 +125,7 @@ def test_burst_of_keystrokes_is_answered_a_few_times_with_the_last_state(root: P
 def test_pulled_findings_are_not_pushed_and_not_sent_twice(root: Path) -> None:
     uri = (root / "a.md").as_uri()
     with Client() as client:
-        result = client.start(root, {"textDocument": {"diagnostic": {}}})
+        result = client.start(root, PULLS)
         assert result["capabilities"]["diagnosticProvider"]["interFileDependencies"] is True
         client.open(uri, CALL)
         first = client.call("textDocument/diagnostic", {"textDocument": {"uri": uri}})
@@ -146,10 +150,21 @@ def test_client_that_pushes_is_offered_no_pull(root: Path) -> None:
         assert "diagnosticProvider" not in client.start(root)["capabilities"]
 
 
-def test_pulling_client_is_asked_to_pull_again_when_tools_change(root: Path) -> None:
-    capabilities = {"textDocument": {"diagnostic": {}}, "workspace": {"diagnostics": {"refreshSupport": True}}}
+def test_client_that_pulls_and_cannot_be_told_to_pull_again_is_pushed(root: Path) -> None:
+    # Neovim 0.11: findings would stay old when another file changes.
+    uri = (root / "a.md").as_uri()
     with Client() as client:
-        client.start(root, capabilities)
+        announced = client.start(root, {"textDocument": {"diagnostic": {}}})["capabilities"]
+        assert "diagnosticProvider" not in announced
+        client.open(uri, CALL)
+        assert codes(client.published(uri)) == ["VA403"]
+        client.open((root / "echo.tool.json").as_uri(), json.dumps(MANIFEST).replace('"text"', '"txt"'), "json")
+        assert codes(client.published(uri)) == []
+
+
+def test_pulling_client_is_asked_to_pull_again_when_tools_change(root: Path) -> None:
+    with Client() as client:
+        client.start(root, PULLS)
         asked = [message.get("method") for message in client.messages].count("workspace/diagnostic/refresh")
         while not asked:
             asked = client.next().get("method") == "workspace/diagnostic/refresh"
@@ -236,6 +251,21 @@ def test_settings_of_the_editor_overlay_the_file(root: Path) -> None:
         client.notify("workspace/didChangeConfiguration", {"settings": {"tamis": {"strictJson": False, "path": "x"}}})
         assert "error" not in {_word(item) for item in client.published(uri)}
         assert not [message for message in client.messages if message.get("method") == "window/logMessage"]
+
+
+def test_trust_alone_leaves_the_other_settings_as_they_are(root: Path) -> None:
+    """What VS Code tells when its user trusts a folder (editors 1.3 row 7)."""
+    uri = (root / "echo.tool.json").as_uri()
+    text = "// note\n" + json.dumps(MANIFEST)
+    with Client() as client:
+        client.start(root, options={"trusted": False})
+        client.open(uri, text, "json")
+        client.published(uri)
+        client.notify("workspace/didChangeConfiguration", {"settings": {"tamis": {"strictJson": True}}})
+        assert "error" in {_word(item) for item in client.published(uri)}
+        client.notify("workspace/didChangeConfiguration", {"settings": {"tamis": {"trusted": True}}})
+        client.change(uri, {"text": text + "\n"})
+        assert "error" in {_word(item) for item in client.published(uri)}
 
 
 def _word(item: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -75,7 +76,10 @@ def test_second_initialize_is_an_error(client: Client) -> None:
 )
 def test_parameters_of_a_wrong_shape_are_answered(client: Client, method: str, params: object) -> None:
     client.start()
-    assert client.fails(method, params)["code"] == -32602
+    error = client.fails(method, params)
+    assert error["code"] == -32602
+    # In words for people, without those of the language that the server is written in.
+    assert not re.search(r"Error|NoneType|subscriptable|iterable|\b(?:str|int|dict)\b", error["message"])
     assert client.stop() == 0
 
 

@@ -15,12 +15,14 @@ import pytest
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.index import WorkspaceIndex
-from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot, kind_of
+from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot, is_settings, kind_of
+from tamis.server.analysis.workflows import workflow_files
 from tamis.server.runtime.checkables import script_beside
 from tamis.server.runtime.config import load_settings
 from tamis.server.runtime.loader import FoundFile, Scan
 from tamis.server.runtime.protocols import load_also
 from tamis.server.runtime.registry import build_registry
+from tamis.server.runtime.settings_faults import disk_faults
 from tests.lsp.lsp_client import Client
 from tests.lsp.markers import (
     FOLDER,
@@ -81,6 +83,8 @@ def core_of(case: Case, root: Path) -> Core:
             neighbours=neighbours,
             index=index,
             script=script,
+            workflows=workflow_files(index, loaded.settings.workflows, path) if kind == "profile" else None,
+            settings_faults=disk_faults((root / name).parent, text) if is_settings(path) else (),
         )
 
     return Core(case, root, snapshot)
@@ -123,6 +127,7 @@ def through_wire(case: Case, root: Path, encoding: PositionEncoding, pull: bool,
     declared.setdefault("general", {})["positionEncodings"] = [encoding]
     if pull:
         declared["textDocument"]["diagnostic"] = {}
+        declared.setdefault("workspace", {})["diagnostics"] = {"refreshSupport": True}
     lines: list[str] = []
     with Client(cwd=root, inside=inside) as client:
         options = {name: value for name, value in case.options.items() if name != "ask"}

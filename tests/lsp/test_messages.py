@@ -66,7 +66,7 @@ class InProcess:
                 return message
 
     def start(self) -> None:
-        capabilities = {"textDocument": {"diagnostic": {}}}
+        capabilities = {"textDocument": {"diagnostic": {}}, "workspace": {"diagnostics": {"refreshSupport": True}}}
         assert "result" in self.ask("initialize", {"capabilities": capabilities, "processId": None, "rootUri": None})
         self.send({"method": "initialized", "params": {}})
         for uri, language in ((URIS[0], "markdown"), (URIS[1], "json")):

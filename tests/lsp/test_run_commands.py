@@ -534,7 +534,10 @@ def test_output_comes_while_the_script_runs_to_a_client_that_wants_it(root: Path
         editor.notify("initialized", {})
         request = editor.command(editor.lens(opened(editor, root, action("t:sleep")), "▶ Run"))
         told = editor.until(lambda one: one.get("method") == "tool/output")["params"]
-        assert (told["seq"], told["stream"], told["text"]) == (1, "stdout", "begun\n")
+        # The line and its end may come in two pieces.
+        assert (told["seq"], told["stream"]) == (1, "stdout")
+        assert "begun\n".startswith(told["text"])
+        assert told["text"]
         editor.notify("$/cancelRequest", {"id": request})
         assert editor.answer(request)["result"]["status"] == "cancelled"
 
@@ -616,8 +619,11 @@ def test_a_client_that_shows_results_itself_is_not_told_twice(root: Path) -> Non
 def test_the_prompt_preview_is_what_a_model_is_told(editor: Editor, root: Path) -> None:  # V66
     uri = manifest(editor, root)
     command = editor.lens(uri, "Preview prompt (")
-    assert "tokens)" in command["title"]
+    # The lens and the document say the same number in the same words.
+    words = command["title"].removeprefix("Preview prompt (").removesuffix(")")
+    assert words.endswith(" tokens for this tool")
     preview = editor.run(command)
+    assert f"## VCP: {words}, " in preview["text"]
     text = editor.call("workspace/textDocumentContent", {"uri": preview["uri"]})["text"]
     assert text == preview["text"]
     assert next(line for line in text.splitlines() if line.startswith("## ")).startswith("## VCP: ")
@@ -625,6 +631,21 @@ def test_the_prompt_preview_is_what_a_model_is_told(editor: Editor, root: Path) 
     one = editor.run(command, protocol="tam")["text"]
     assert "## TAM" in one
     assert "## VCP" not in one
+
+
+def test_without_our_documents_the_preview_is_a_short_message_and_the_result_has_it_all(root: Path) -> None:
+    text = (root / "t_echo" / "x.tool.json").read_text("utf-8")
+    uri = (root / "t_echo" / "x.tool.json").as_uri()
+    with Editor() as client:
+        client.start(root, {})
+        client.open(uri, text, "json")
+        call = {"command": "tamis.previewPrompt", "arguments": [{"uri": uri, "toolId": "t:echo"}]}
+        whole = client.call("workspace/executeCommand", call)["text"]
+        (told,) = client.told("window/showMessage")
+        lines = told["message"].splitlines()
+        assert lines[:10] == whole.splitlines()[:10]
+        assert len(lines) == 11
+        assert "tamis prompt --tool t:echo" in lines[10]
 
 
 def test_a_preview_that_is_open_follows_the_manifest(own_root: Path) -> None:
@@ -664,6 +685,40 @@ def test_a_call_is_converted_in_its_place(editor: Editor, root: Path, to: str) -
     assert made["range"]["start"] == {"line": 2, "character": 0}
     again = opened(editor, root, made["newText"], "again.md")
     assert editor.run(editor.lens(again, "▶ Run"))["results"][0]["output"] == {"text": "a < b"}
+
+
+def test_convert_is_not_offered_where_it_cannot_work(editor: Editor, root: Path) -> None:
+    # Ruling 14: only the first ACTION block runs, so converting the first would make the second one run.
+    two = f"{action('t:echo', text='a')}\n\n{action('t:echo', text='b')}\n"
+    uri = opened(editor, root, two)
+    assert not any("Convert" in title for title in titles(editor, uri))
+    point = {"start": {"line": 0, "character": 2}, "end": {"line": 0, "character": 2}}
+    params = {"textDocument": {"uri": uri}, "range": point, "context": {"diagnostics": []}}
+    assert not any(one["title"].startswith("Convert") for one in editor.call("textDocument/codeAction", params))
+    error = editor.refused(
+        {"command": "tamis.convert", "arguments": [{"uri": uri, "version": 1, "range": point}]}, to="tam"
+    )
+    assert "Not converted" in error["message"]
+
+
+def test_without_edits_convert_is_not_offered_and_gives_the_text(root: Path) -> None:
+    uri = (root / "talk.md").as_uri()
+    text = vcp("t:echo", text="a")
+    with Editor() as client:
+        client.start(root, {"textDocument": {"codeLens": {}}})
+        client.open(uri, text, "markdown")
+        offered = client.call("textDocument/codeLens", {"textDocument": {"uri": uri}})
+        assert not any("Convert" in one.get("command", {}).get("title", "") for one in offered)
+        point = {"start": {"line": 0, "character": 2}, "end": {"line": 0, "character": 2}}
+        argument = {"uri": uri, "version": 1, "range": point, "to": "tam"}
+        done = client.call("workspace/executeCommand", {"command": "tamis.convert", "arguments": [argument]})
+        assert done["applied"] is False
+        assert "REQUEST_TOOL" in done["text"]
+        # A client without code action literals knows commands only.
+        params = {"textDocument": {"uri": uri}, "range": point, "context": {"diagnostics": []}}
+        found = client.call("textDocument/codeAction", params)
+        assert found
+        assert all(isinstance(one["command"], str) for one in found)
 
 
 def test_the_target_of_a_conversion_can_be_chosen(editor: Editor, root: Path) -> None:

@@ -82,6 +82,7 @@ def test_a_misspelled_name_has_a_fix() -> None:
     }
     assert fixes == {
         "strctJson": "strictJson",
+        '"replce"': '"replace"',
         "allowHost": "allowHosts",
         "pyton": "python",
         "parameter-undescrbed": "parameter-undescribed",

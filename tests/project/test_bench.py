@@ -23,8 +23,14 @@ def little_effort(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.streaming._LARGE", 1_600)
 
 
+LENGTHY = frozenset({"growth", "sandbox-rate", "sandbox-idle", "streaming", "sandbox"})
+"""Even the least of them takes many seconds."""
+
+
 @pytest.mark.parametrize("name", SMALL)
-def test_a_benchmark_gives_its_table(name: str) -> None:
+def test_a_benchmark_gives_its_table(name: str, is_long: bool) -> None:
+    if name in LENGTHY and not is_long:
+        pytest.skip("this benchmark takes many seconds at its least: --long runs it")
     assert _rows(part(name)()) > 0
 
 

@@ -46,12 +46,17 @@ def test_a_plain_install_runs_a_tool(tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
     assert [item["status"] for item in json.loads(ran.stdout)["results"]] == ["success"] * 3
+    probe = """
+import tamis.server.lsp.main, tamis.client
+from tamis.server.runtime.rule_pages import page_uri
+print(tamis.server.lsp.main.__file__)
+print(page_uri('MF501'))
+"""
     installed = subprocess.run(
         [
             python,
             "-c",
-            "import tamis.server.lsp.main, tamis.client; print(tamis.server.lsp.main.__file__)\n"
-            + "from tamis.server.runtime.rule_pages import page_uri; print(page_uri('MF501'))",
+            probe,
         ],
         cwd=tmp_path,
         capture_output=True,

@@ -163,3 +163,20 @@ def test_tool_id_and_inputs_of_seed_003() -> None:  # D57 ruling 12
     ]
     assert document.calls[0].shape == "inputs"
     assert codes(document) == []
+
+
+def test_ruling_15_repeated_elements_under_a_list_of_objects_are_its_items() -> None:  # seed 000 §5.2 with a schema
+    item = {"type": "object", "properties": {"path": {"type": "string"}}}
+    files = {"type": "object", "properties": {"file": {"type": "array", "items": item}}}
+    nested = (
+        "<ACTION><read_file><args><file><path>a</path></file><file><path>b</path></file></args></read_file></ACTION>"
+    )
+    assert runnable(read(nested, tools=tool("read_file", args=files))) == [
+        ("read_file", {"args": {"file": [{"path": "a"}, {"path": "b"}]}})
+    ]
+    paths = [{"path": name} for name in "abc"]
+    flat = "".join(f"<file><path>{name}</path></file>" for name in "abc")
+    text = f"<ACTION><read_file>{flat}</read_file></ACTION>"
+    assert runnable(read(text, tools=tool("read_file", file={"type": "array", "items": item}))) == [
+        ("read_file", {"file": paths})
+    ]

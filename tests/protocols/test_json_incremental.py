@@ -87,6 +87,9 @@ BROKEN = [
     '[{"a": 1}, }, {"b": [}], 1]]] 2',
     '{"a": {"a": 1, "a": 2}, "a": 3}',
     '{"s": "open\n, "t": "x\\q", "u": [1]}',
+    # the closer of a list is missing before a name
+    '{"p": {"r": ["text",\n "a": false, "q": 1}, "z": [1]}',
+    '{"r": ["a" "b": {"c": [1, "d": 2]}, "e": [ "f": 1, ], "g": ["h", /*x*/ "i" /*y*/ : 1, "\\ud800": 2]}',
     "[" + ",".join(["{,}"] * (MAX_ERRORS // 2)) + "]",
     "[" + ",".join(["{,}"] * (MAX_ERRORS + 10)) + "]",
     "[" + ",".join(["/**/1"] * (MAX_ERRORS + 10)) + "]",

@@ -113,3 +113,19 @@ def test_a_toggle_of_a_tool_that_is_not_listed_is_a_warning():
 def test_no_text_raises(text: str):
     reading = read_profile('{"tool_ids_inventory": ' + text + "}", ["a"])
     assert (reading.profile is None) == any(severity(diag) == "error" for diag in reading.diagnostics)
+
+
+def test_a_misspelt_inventory_is_named_with_what_it_costs():
+    text = '{"toolCallConfig": {}, "model": "m", "tool_ids_inventry": ["kb:Query"]}'
+    assert said(text) == [("warning", "PF612", "{"), ("warning", "PF604", '"tool_ids_inventry"')]
+    fixes = [diag.fix for diag in read_profile(text).diagnostics if diag.fix is not None]
+    assert [fix.edits[0].new_text for fix in fixes] == ['"tool_ids_inventory"']
+
+
+def test_a_misspelt_config_is_named_beside_an_inventory():
+    text = '{"tool_ids_inventory": [], "toolCallConfg": {}}'
+    assert [code for _, code, _ in said(text)] == ["PF608", "PF604"]
+
+
+def test_other_names_of_the_root_are_the_hosts():
+    assert said('{"toolCallConfig": {}, "tools": [], "toolCallLimit": 3, "inventory": 1}') == []

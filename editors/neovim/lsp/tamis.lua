@@ -47,18 +47,23 @@ end
 ---@type vim.lsp.Config
 return {
   cmd = { 'tamis', 'lsp' },
-  filetypes = { 'json', 'jsonc', 'markdown', 'text', 'tam', 'vcp', 'toolaction' },
+  filetypes = { 'json', 'jsonc', 'markdown', 'text', 'tam', 'vcp', 'toolaction', 'toml', 'python' },
   -- A function instead of markers: with markers the server would attach to every JSON and Markdown buffer.
   root_dir = function(buffer, on_dir)
     local path = vim.api.nvim_buf_get_name(buffer)
     local name = vim.fs.basename(path)
     local root = path ~= '' and vim.fs.root(path, markers) or nil
     local folder = path ~= '' and vim.fs.dirname(path) or vim.fn.getcwd()
-    if name:match('%.tool%.jsonc?$') or name == 'agent_profile.json' or name:match('%.agent_profile%.json$') then
+    local filetype = vim.bo[buffer].filetype
+    if name == 'tamis.toml' then
+      on_dir(folder)
+    elseif name:match('%.tool%.jsonc?$') or name == 'agent_profile.json' or name:match('%.agent_profile%.json$') then
       on_dir(root or folder)
-    elseif own_filetypes[vim.bo[buffer].filetype] then
+    elseif name == 'plugin-manifest.json' then
       on_dir(root or folder)
-    elseif vim.bo[buffer].filetype == 'markdown' or vim.bo[buffer].filetype == 'text' then
+    elseif own_filetypes[filetype] then
+      on_dir(root or folder)
+    elseif filetype == 'markdown' or filetype == 'text' or filetype == 'python' then
       local inside = root or folder
       if holds_manifests(inside) then
         on_dir(inside)

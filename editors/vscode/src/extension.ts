@@ -9,12 +9,13 @@ import {
   type ErrorHandler,
   type LanguageClientOptions,
 } from "vscode-languageclient/node";
-import { findServer } from "./server";
+import { findServer, type ServerCommand } from "./server";
 
 const RESTARTS = 4;
 const WITHIN_MS = 3 * 60 * 1000;
 
 let client: LanguageClient | undefined;
+let running: ServerCommand | undefined;
 let status: vscode.LanguageStatusItem | undefined;
 let changing: Promise<void> = Promise.resolve();
 
@@ -23,12 +24,18 @@ function selector(): vscode.DocumentFilter[] {
     { scheme: "file", pattern: "**/*.tool.json" },
     { scheme: "file", pattern: "**/*.tool.jsonc" },
     { scheme: "file", pattern: "**/agent_profile.json" },
+    { scheme: "file", pattern: "**/*.agent_profile.json" },
+    { scheme: "file", pattern: "**/plugin-manifest.json" },
+    { scheme: "file", pattern: "**/tamis.toml" },
     { language: "tam" },
     { language: "vcp" },
     { language: "toolaction" },
   ];
   if (vscode.workspace.getConfiguration("tamis").get<boolean>("markdown.enable", true)) {
     found.push({ language: "markdown" }, { language: "plaintext", scheme: "untitled" });
+  }
+  if (vscode.workspace.getConfiguration("tamis").get<boolean>("python.enable", false)) {
+    found.push({ scheme: "file", language: "python" });
   }
   return found;
 }
@@ -81,7 +88,8 @@ async function start(log: vscode.LogOutputChannel, serverLog: vscode.LogOutputCh
     documentSelector: selector() as LanguageClientOptions["documentSelector"],
     outputChannel: serverLog,
     traceOutputChannel: log,
-    initializationOptions: { trusted: vscode.workspace.isTrusted, schemaDiagnostics: "on" },
+    // VS Code's own JSON service checks manifests against the schema that the extension brings.
+    initializationOptions: { trusted: vscode.workspace.isTrusted, schemaDiagnostics: "off" },
     errorHandler: restartPolicy(log),
   };
   const started = new LanguageClient("tamis", "Tamis Language Server", server, options);
@@ -93,6 +101,7 @@ async function start(log: vscode.LogOutputChannel, serverLog: vscode.LogOutputCh
     }
   });
   client = started;
+  running = server;
   try {
     await started.start();
   } catch (error) {
@@ -102,11 +111,12 @@ async function start(log: vscode.LogOutputChannel, serverLog: vscode.LogOutputCh
 }
 
 async function stop(): Promise<void> {
-  const running = client;
+  const stopped = client;
   client = undefined;
-  if (running !== undefined) {
+  running = undefined;
+  if (stopped !== undefined) {
     try {
-      await running.dispose();
+      await stopped.dispose();
     } catch {
       // A server that is dead already cannot be stopped.
     }
@@ -139,6 +149,16 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       await stop();
       await start(log, serverLog);
     });
+  // A restart only where the workspace, now that it is trusted, names another program.
+  const trusted = (): Promise<void> =>
+    queue(async () => {
+      if (client === undefined || JSON.stringify(findServer(log)) !== JSON.stringify(running)) {
+        await stop();
+        await start(log, serverLog);
+      } else {
+        await client.sendNotification("workspace/didChangeConfiguration", { settings: { tamis: { trusted: true } } });
+      }
+    });
   context.subscriptions.push(
     log,
     serverLog,
@@ -146,9 +166,9 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     vscode.commands.registerCommand("tamis.restart", restart),
     vscode.commands.registerCommand("tamis.showServerLog", () => serverLog.show()),
     vscode.commands.registerCommand("tamis.showClientLog", () => log.show()),
-    vscode.workspace.onDidGrantWorkspaceTrust(restart),
+    vscode.workspace.onDidGrantWorkspaceTrust(trusted),
     vscode.workspace.onDidChangeConfiguration(async (event) => {
-      if (["tamis.path", "tamis.args", "tamis.markdown"].some((name) => event.affectsConfiguration(name))) {
+      if (["tamis.path", "tamis.args", "tamis.markdown", "tamis.python"].some((name) => event.affectsConfiguration(name))) {
         await restart();
       }
     }),

@@ -46,11 +46,13 @@ class Directive(msgspec.Struct, frozen=True):
     names: tuple[Named, ...]
     target: Span
     cut: Span
+    misshapen: Span | None = None
+    """The value of a field that is no list of rules, nor true."""
 
 
 def json_directives(tree: JsonTree) -> list[Directive]:
     """The directives of a manifest or profile."""
-    if WORD not in tree.text:
+    if not tree.says(WORD):
         return []
     found = [one for comment in tree.comments if (one := _comment(tree, comment)) is not None]
     found.extend(_fields(tree))
@@ -89,9 +91,13 @@ def _fields(tree: JsonTree) -> Iterator[Directive]:
         nodes = value.items if value.kind == "array" else [value]
         names = tuple(Named(node.value, node.span) for node in nodes if isinstance(node.value, str) and node.value)
         everything = value.value is True
+        cut = (member.span[1], member.span[1])
+        misshapen = None if value.kind == "array" or everything else value.span
         if names or everything:
             target = (0, len(tree.text) + 1) if holder is tree.root else (holder.start, holder.end)
-            yield Directive(member.span, names or (Named("", member.span),), target, (member.span[1], member.span[1]))
+            yield Directive(member.span, names or (Named("", member.span),), target, cut, misshapen)
+        elif misshapen is not None and value.value is not False:
+            yield Directive(member.span, (), (-1, -1), cut, misshapen)
 
 
 def _object_around(root: JsonNode, offset: int) -> JsonNode | None:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tamis.protocols.jsontext.tree import JsonNode
+from tamis.protocols.manifest.security import host_pattern_fault
 from tamis.server.analysis.lints.local import Collector, object_at, texts_of, without_item
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def _asked(context: JsonNode, policy: Policy | None, found: Collector) -> None:
     if hosts:
         reasons = _refused_hosts(tuple(host for host, _ in hosts[:256]), policy.allow_hosts, policy.allow_cidrs)
         for host, item in hosts:
-            if host in reasons and host not in refused:
+            # What is no host pattern is said by the reading (MF513).
+            if host in reasons and host not in refused and host_pattern_fault(host) is None:
                 refused.add(host)
                 found.add("LN762", item.span, {"v": host, "reason": reasons[host]})
     for items, roots, setting in ((reads, policy.read_roots, "readRoots"), (writes, policy.write_roots, "writeRoots")):

@@ -21,6 +21,8 @@ from tamis.server.analysis.lints.silence import directives_of
 from tamis.server.analysis.snapshot import Snapshot
 
 _NEVER = frozenset(("TC024", "TC025", "LN790", "LN791", "LN792"))
+_STAYS: dict[str, str] = dict.fromkeys(("MF540", "MF542"), " (the tool stays not available)")
+"""What silencing does not change: the finding alone says why such a tool cannot be run."""
 _MAX_PROVED = 256 * 1024
 _FENCE_LINE = re.compile(r"[ \t]{0,3}(?:`{3,}|~{3,})[^\n]*\n$")
 _FRONT_MATTER = re.compile(r"\ufeff?(?:---[ \t]*\r?\n(?:.*\r?\n)*?---[ \t]*(?:\r?\n|\Z))?")
@@ -30,7 +32,7 @@ def ignore_actions(snapshot: Snapshot, finding: Finding) -> list[Fix]:
     """The actions that silence one finding, here and in the whole file; none for what is always said."""
     if finding.code in _NEVER or is_binding(finding.code, finding.severity):
         return []
-    here, file = f"Ignore {finding.code} here", f"Ignore {finding.code} in this file"
+    here, file = (f"Ignore {finding.code} {where}{_STAYS.get(finding.code, '')}" for where in ("here", "in this file"))
     if snapshot.kind in ("manifest", "profile"):
         tree = snapshot.manifest.tree if snapshot.kind == "manifest" else snapshot.profile.tree
         if snapshot.settings.strict_json:

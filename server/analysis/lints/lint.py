@@ -10,7 +10,8 @@ from tamis.protocols.model import Block, Diag, Edit, Fix
 from tamis.protocols.schema.check import Draft, draft_of
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.answers import Related
-from tamis.server.analysis.lints.local import Collector, text_of
+from tamis.server.analysis.lints.local import Collector, moved, text_of
+from tamis.server.analysis.lints.scans import Scans
 from tamis.server.analysis.snapshot import Snapshot
 
 Found = list[tuple[Diag, tuple[Related, ...]]]
@@ -38,32 +39,73 @@ def lint_manifest(snapshot: Snapshot, levels: Levels) -> Found:
     diags: list[Diag] = []
     for field in ("parameters", "output"):
         node = root.get(field)
+        if field == "parameters" and any(
+            diag.code == "MF535" and diag.severity is None for diag in snapshot.manifest.diagnostics
+        ):
+            continue  # what is in a schema of another type is judged when it is one of an object
         if node is not None and node.kind == "object":
             draft = _dialect(node, found)
             if draft in _SUPPORTED:
                 diags += lint_schemas(node, draft, parameters=field == "parameters", scans=scans)
     lint_examples(root, levels, found)
-    across: Found = lint_names_across(snapshot, root)
     seen = _looked_at(snapshot, root, levels)
-    if seen is None or scans.get("outer") != seen:
-        outer = Collector()
-        lint_tool(root, snapshot.text, taken_names(snapshot), levels, outer)
-        lint_grants(root, snapshot.settings.config, outer)
+    across: Found = []
+    if seen is None or scans.get("across") != seen:
+        across = lint_names_across(snapshot, root)
+        scans["across"] = None if across else seen
+    known = scans.get("outer")
+    if seen is not None and known is not None and known[0] == seen:
+        outer = _placed(known[1], root)
+    else:
+        outside = Collector()
+        lint_tool(root, snapshot.text, taken_names(snapshot), levels, outside)
+        lint_grants(root, snapshot.settings.config, outside)
         handler = lint_handler(root, snapshot.text, snapshot.script, posixpath.dirname(snapshot.path), levels)
-        scans["outer"] = None if outer.found or handler else seen
-        across += [*((diag, ()) for diag in outer.found), *handler]
-    return [*((diag, ()) for diag in (*diags, *found.found)), *across]
+        outer = [*((diag, ()) for diag in outside.found), *handler]
+        kept = None if seen is None else _displaced(outer, root)
+        scans["outer"] = None if kept is None else (seen, kept)
+    return [*((diag, ()) for diag in (*diags, *found.found)), *across, *outer]
+
+
+def _displaced(found: Found, root: JsonNode) -> list[tuple[int, Diag, tuple[Related, ...]]] | None:
+    """Findings that lie in values of the outermost object, by index and relative to the value; None where one does not.
+
+    A fix that writes beside a value may look at the blanks there, which are no part of what was looked at.
+    """
+    placed: list[tuple[int, Diag, tuple[Related, ...]]] = []
+    for diag, related in found:
+        start, end = diag.span
+        at = next((i for i in range(len(root.greens)) if _holds(root.child(i), start, end)), -1)
+        value = root.child(at) if at >= 0 else None
+        edits = diag.fix.edits if diag.fix is not None else ()
+        if value is None or any(one.end <= one.start or not _holds(value, one.start, one.end) for one in edits):
+            return None
+        placed.append((at, moved(diag, -value.start), related))
+    return placed
+
+
+def _holds(value: JsonNode | None, start: int, end: int) -> bool:
+    return value is not None and value.start <= start <= end <= value.end
+
+
+def _placed(kept: list[tuple[int, Diag, tuple[Related, ...]]], root: JsonNode) -> Found:
+    found: Found = []
+    for at, diag, related in kept:
+        value = root.child(at)
+        assert value is not None
+        found.append((moved(diag, value.start), related))
+    return found
 
 
 def _looked_at(snapshot: Snapshot, root: JsonNode, levels: Levels) -> tuple[object, ...] | None:
-    """All that the lints of the outer fields look at: where it is the same as when they found nothing, they find nothing.
+    """All that the lints of the outer fields look at: where it is the same, they find the same.
 
     None where they look deeper into the parameters than at their names.
     """
     if snapshot.manifest.tree.diagnostics or any(levels.says(code) for code in ("LN733", "LN734", "LN735")):
         return None
-    said = text_of(root.get("description"))
-    if said is not None and any(mark in said for mark in "`'\""):
+    said = root.get("description")
+    if said is not None and _names_something(said, snapshot.manifest.memory.scans):
         return None
     parameters = root.get("parameters")
     properties = parameters.get("properties") if parameters is not None else None
@@ -78,6 +120,17 @@ def _looked_at(snapshot: Snapshot, root: JsonNode, levels: Levels) -> tuple[obje
     names = properties.keys if properties is not None else ()
     facts = (snapshot.path, snapshot.registry, snapshot.settings.config, snapshot.script, levels)
     return (root.keys, outer, parameters is None or parameters.keys, around, names, facts)
+
+
+def _names_something(said: JsonNode, scans: Scans) -> bool:
+    """Whether a description sets anything off by marks."""
+    known = scans.get("marks")
+    if known is not None and known[0] is said.green:
+        return known[1]
+    text = text_of(said) or ""
+    found = "`" in text or "'" in text or '"' in text
+    scans["marks"] = (said.green, found)
+    return found
 
 
 def lint_text(snapshot: Snapshot, blocks: list[Block], levels: Levels) -> list[Diag]:

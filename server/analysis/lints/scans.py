@@ -55,7 +55,14 @@ def _index(item: tuple[int, object]) -> int:
 def _taken_over(before: _Scan, branch: Branch, look: Callable[[int], Any]) -> dict[int, Any]:
     size, old = len(branch.values), len(before.values)
     changed: Sequence[int]
-    if size == old:
+    if branch.values is before.values and branch.keys is before.keys and branch.shapes is before.shapes:
+        return before.loud
+    was = branch.was
+    if size == old and was is not None and was.values is before.values and was.keys is before.keys:
+        # It is known where the edit was.
+        loud = dict(before.loud)
+        changed = range(was.low, was.top)
+    elif size == old:
         differing = {*compress(range(size), map(is_not, before.values, branch.values))}
         if before.keys is not branch.keys and before.keys != branch.keys:
             differing.update(compress(range(size), map(is_not, before.keys, branch.keys)))

@@ -55,6 +55,8 @@ def directives_of(snapshot: Snapshot) -> list[Directive]:
         return json_directives(snapshot.manifest.tree)
     if snapshot.kind == "profile":
         return json_directives(snapshot.profile.tree)
+    if snapshot.kind == "other":
+        return json_directives(snapshot.tree)
     return text_directives(snapshot.text, snapshot.document.blocks) if snapshot.kind == "text" else []
 
 
@@ -93,7 +95,15 @@ def silenced(snapshot: Snapshot, findings: list[Finding], levels: Levels) -> tup
         for j in range(len(directive.names))
         if (i, j) not in used and (diag := _about(directive, j, refused.get((i, j)), levels)) is not None
     ]
+    said += [_misshapen(directive, directive.misshapen) for directive in directives if directive.misshapen is not None]
     return kept, said
+
+
+def _misshapen(directive: Directive, span: tuple[int, int]) -> Diag:
+    fix = None
+    if directive.names:
+        fix = Fix("Write a list", (Edit(span[0], span[0], "["), Edit(span[1], span[1], "]")), "safe")
+    return Diag("LN793", span, {}, fix=fix)
 
 
 def _wanted(name: str) -> frozenset[str] | None:

@@ -59,7 +59,8 @@ def register(server: LanguageServer, session: Session) -> None:
                 for action in quick_fixes(snapshot, span)
             ]
         if document.kind == "other":
-            return actions
+            literals = session.can("textDocument.codeAction.codeActionLiteralSupport")
+            return actions if literals else _commands(actions)
         if _wanted(IGNORE, wanted):
             actions += _ignoring(document, snapshot, span, versioned=versioned)
         actions += _refactorings(session, document, snapshot, span, wanted)
@@ -71,9 +72,31 @@ def register(server: LanguageServer, session: Session) -> None:
             if edits:
                 edit = convert.to_workspace_edit(document, edits, versioned=versioned)
                 actions.append(types.CodeAction("Apply all safe fixes", kind=FIX_ALL, edit=edit))
-        return actions
+        actions.sort(key=_rank)
+        return actions if session.can("textDocument.codeAction.codeActionLiteralSupport") else _commands(actions)
 
     server.feature(types.TEXT_DOCUMENT_CODE_ACTION)(code_action)
+
+
+def _commands(actions: list[types.CodeAction | types.Command]) -> list[types.CodeAction | types.Command]:
+    """What a client gets that knows commands only: an action with an edit cannot be carried out there."""
+    return [
+        item.command
+        for item in actions
+        if isinstance(item, types.CodeAction)
+        and item.command is not None
+        and item.edit is None
+        and item.disabled is None
+    ]
+
+
+def _rank(action: types.CodeAction | types.Command) -> int:
+    """What mends comes first, what silences last: clients show actions as they are sent."""
+    if isinstance(action, types.Command) or action.kind is None:
+        return 2
+    if action.kind == _QUICK_FIX:
+        return 0 if action.is_preferred else 1
+    return 3 if action.kind == IGNORE else 2
 
 
 def _ignoring(

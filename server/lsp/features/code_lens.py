@@ -9,7 +9,7 @@ import msgspec
 from lsprotocol import types
 
 from tamis.server.analysis.lenses import CONVERT, COPY_AS, Around, Lens, lenses, resolved_title, run_actions
-from tamis.server.analysis.rewriting import PROTOCOLS, form_title
+from tamis.server.analysis.rewriting import can_become, form_title
 from tamis.server.analysis.runnables import digest_of, targets
 from tamis.server.lsp.command_names import COMMANDS, CONVERT_KIND, RUN_KIND
 from tamis.server.lsp.documents import path_of
@@ -65,7 +65,8 @@ def register(server: LanguageServer, session: Session) -> None:
 def around(session: Session, document: Document, snapshot: Snapshot) -> Around:
     """What the offers for a document depend on."""
     client = session.workspace.client
-    found = Around(trusted=client.trusted, enabled=client.switch("execution.enable"))
+    edits = session.can("workspace.applyEdit")
+    found = Around(trusted=client.trusted, enabled=client.switch("execution.enable"), edits=edits)
     if not session.has_runs(document.uri):
         return found
     spans = [target.span for target in targets(snapshot)]
@@ -75,6 +76,7 @@ def around(session: Session, document: Document, snapshot: Snapshot) -> Around:
         found.enabled,
         {span: in_short(run) for span, run in runs.items()},
         session.runs.asking(document.uri, document.text, spans),
+        edits,
     )
 
 
@@ -83,10 +85,9 @@ def actions(session: Session, document: Document, snapshot: Snapshot, span: Span
     made: list[types.CodeAction] = []
     for lens in run_actions(snapshot, span, around(session, document, snapshot)):
         if lens.command == CONVERT:
-            for name in PROTOCOLS:
-                if name != lens.target.protocol:
-                    title = f"Convert to {form_title(name)}"
-                    made.append(_action(document, lens, title, CONVERT_KIND, {"to": name}))
+            for name in can_become(snapshot, lens.target):
+                title = f"Convert to {form_title(name)}"
+                made.append(_action(document, lens, title, CONVERT_KIND, {"to": name}))
         elif lens.command == COPY_AS:
             made.append(_action(document, lens, "Copy the call as…", RUN_KIND, {}))
         else:

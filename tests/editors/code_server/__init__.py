@@ -91,7 +91,7 @@ def serve(node: str, installed: Path, work: Path, settings: dict[str, Any], env:
         *(node, str(installed / "node_modules" / "code-server" / "out" / "node" / "entry.js")),
         *("--config", str(work / "config.yaml"), "--auth", "none", "--bind-addr", f"127.0.0.1:{port}"),
         *("--user-data-dir", str(work / "user"), "--extensions-dir", str(work / "extensions")),
-        *("--disable-telemetry", "--disable-update-check", "--disable-workspace-trust"),
+        *("--disable-telemetry", "--disable-update-check"),
         "--disable-getting-started-override",
     ]
     process = subprocess.Popen(

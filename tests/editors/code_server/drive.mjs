@@ -60,6 +60,21 @@ await step("workbench", async () => {
   await page.locator(".monaco-workbench .explorer-folders-view").waitFor();
 });
 
+await step("untrusted", async () => {
+  await open("calls.md");
+  await page.locator(".codelens-decoration", { hasText: "Trust the workspace" }).first().waitFor();
+  return await texts(".codelens-decoration");
+});
+
+await step("trusted", async () => {
+  await run("Workspaces: Manage Workspace Trust");
+  await page.locator(".workspace-trust-editor .monaco-button", { hasText: "Trust" }).first().click();
+  await page.locator('.tab.active .codicon-close').first().click();
+  await open("calls.md");
+  await page.locator(".codelens-decoration a", { hasText: "Run" }).first().waitFor();
+  return await texts(".codelens-decoration a");
+});
+
 await step("squiggle", async () => {
   await open("weather.tool.json");
   await page.locator(".squiggly-error").first().waitFor();
@@ -116,17 +131,28 @@ await step("ran", async () => {
 });
 
 await step("picture", async () => {
+  await page.locator('.tab.active .codicon-close').first().click();
+  await open("weather.tool.json");
+  await run("View: Move Editor into Right Group");
+  await page.keyboard.press("Control+Shift+M");
+  await page.keyboard.press("Control+1");
   await open("calls.md");
-  await page.locator(".codelens-decoration a").first().waitFor();
-  await goto(config.fixAt[0], config.fixAt[1]);
+  await page.keyboard.press("Control+B");
+  await page.locator(".codelens-decoration a", { hasText: "characters" }).first().waitFor();
+  await goto(config.pictureAt[0], config.pictureAt[1]);
   await page.keyboard.press("Control+K");
   await page.keyboard.press("Control+I");
   await page.locator(".monaco-hover .hover-contents:visible").first().waitFor();
   await page.waitForTimeout(700);
-  await page.screenshot({ path: `${config.shots}/editor.png` });
-  const hints = await page.locator(".view-lines").first().innerText();
+  await page.screenshot({ path: `${config.shots}/editor.png`, clip: { x: 0, y: 36, width: 1280, height: 610 } });
+  const problems = await texts(".markers-panel .monaco-list-row");
   await page.keyboard.press("Escape");
-  return hints;
+  await page.keyboard.press("Control+B");
+  await run("View: Join All Editor Groups");
+  await page.keyboard.press("Control+Shift+M");
+  await page.keyboard.press("Control+Shift+M");
+  await page.locator(".markers-panel").waitFor({ state: "hidden" });
+  return problems;
 });
 
 await step("definition", async () => {
@@ -155,6 +181,17 @@ await step("fixed", async () => {
   await page.keyboard.press("Enter");
   await page.locator(".view-lines", { hasText: '"language": "python"' }).first().waitFor();
   return (await texts(".view-lines")).join("\n");
+});
+
+await step("typed", async () => {
+  await open("calls.md");
+  await page.keyboard.press("Control+End");
+  await page.keyboard.insertText("<|[REQUEST_TOOL]|>\ncommand:»»»tex");
+  await page.keyboard.press("Control+Space");
+  await page.locator(".suggest-widget .monaco-list-row", { hasText: "text:" }).first().waitFor();
+  const found = await texts(".suggest-widget .monaco-list-row .label-name");
+  await page.keyboard.press("Escape");
+  return found;
 });
 
 writeFileSync(`${config.shots}/seen.json`, JSON.stringify(seen, null, 1));

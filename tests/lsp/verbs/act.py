@@ -14,7 +14,13 @@ from tests.lsp.markers import Core, Mark, Wire, render_changes
 MARK = "act"
 CAPABILITIES: dict[str, Any] = {
     "workspace": {"workspaceEdit": {"documentChanges": True, "resourceOperations": ["create", "rename", "delete"]}},
-    "textDocument": {"codeAction": {"disabledSupport": True, "isPreferredSupport": True}},
+    "textDocument": {
+        "codeAction": {
+            "codeActionLiteralSupport": {"codeActionKind": {"valueSet": []}},
+            "disabledSupport": True,
+            "isPreferredSupport": True,
+        }
+    },
 }
 
 

@@ -8,6 +8,9 @@ from tamis.server.analysis.actions import quick_fixes
 from tests.lsp.markers import Core, Mark, Wire, render_fixes
 
 MARK = "fix"
+CAPABILITIES: dict[str, Any] = {
+    "textDocument": {"codeAction": {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": []}}}}
+}
 
 
 def through_core(core: Core, name: str, mark: Mark) -> list[str]:

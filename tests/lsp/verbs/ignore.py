@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tamis.server.analysis.lints.ignore import ignoring
 from tests.lsp.markers import Core, Mark, Wire, render_fixes
 from tests.lsp.verbs.fix import edits_of
 
 MARK = "ignore"
+CAPABILITIES: dict[str, Any] = {
+    "textDocument": {"codeAction": {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": []}}}}
+}
 _KIND = "quickfix.tamis.ignore"
 
 

@@ -8,7 +8,7 @@ from tamis.server.analysis.lenses import Around, lenses, resolved_title
 from tests.lsp.markers import Core, Mark, Wire, place
 
 ASK = "lens"
-CAPABILITIES: dict[str, Any] = {"textDocument": {"codeLens": {}}}
+CAPABILITIES: dict[str, Any] = {"textDocument": {"codeLens": {}}, "workspace": {"applyEdit": True}}
 Row = tuple[tuple[int, int], str, str, tuple[int, int]]
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tamis.server.analysis.lenses import CONVERT, COPY_AS, Around, run_actions
-from tamis.server.analysis.rewriting import PROTOCOLS, form_title
+from tamis.server.analysis.rewriting import can_become, form_title
 from tests.lsp.markers import Core, Mark, Wire, place
 
 MARK = "offer"
+CAPABILITIES: dict[str, Any] = {
+    "textDocument": {"codeAction": {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": []}}}},
+    "workspace": {"applyEdit": True},
+}
 Row = tuple[str, str, tuple[int, int]]
 
 
@@ -15,7 +21,7 @@ def through_core(core: Core, name: str, mark: Mark) -> list[str]:
     rows: list[Row] = []
     for lens in run_actions(core.snapshot(name), (mark.offset, mark.offset), Around(trusted)):
         if lens.command == CONVERT:
-            names = [f"Convert to {form_title(one)}" for one in PROTOCOLS if one != lens.target.protocol]
+            names = [f"Convert to {form_title(one)}" for one in can_become(core.snapshot(name), lens.target)]
         elif lens.command == COPY_AS:
             names = ["Copy the call as…"]
         else:
