@@ -272,7 +272,7 @@ class Commands:
                 return {"applied": False, "losses": [], "text": ""}
         if to not in PROTOCOLS:
             raise RpcError(INVALID_PARAMS, f"'to' must be one of {', '.join(PROTOCOLS)}")
-        made = converted(place.snapshot, target, cast("CallProtocol", to))
+        made = converted(place.snapshot, target, PROTOCOLS[PROTOCOLS.index(to)])
         if made.edit is None:
             raise RpcError(REQUEST_FAILED, f"Not converted: {made.problem}")
         if made.losses and not given.lossy:
