@@ -270,9 +270,10 @@ class Commands:
             to = await self._chosen("Convert this call to", choices)
             if to is None:
                 return {"applied": False, "losses": [], "text": ""}
-        if to not in PROTOCOLS:
+        wanted = next((name for name in PROTOCOLS if name == to), None)
+        if wanted is None:
             raise RpcError(INVALID_PARAMS, f"'to' must be one of {', '.join(PROTOCOLS)}")
-        made = converted(place.snapshot, target, PROTOCOLS[PROTOCOLS.index(to)])
+        made = converted(place.snapshot, target, wanted)
         if made.edit is None:
             raise RpcError(REQUEST_FAILED, f"Not converted: {made.problem}")
         if made.losses and not given.lossy:
