@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tamis.protocols.manifest.json_schema import FILES, published
-from tamis.server.analysis.json_words import PROFILE_FILE, profile_schema
+from tamis.server.analysis.completion.json_words import PROFILE_FILE, profile_schema
 from tamis.server.runtime.settings_schema import FILE as SETTINGS_FILE
 from tamis.server.runtime.settings_schema import settings_schema
 

@@ -63,7 +63,7 @@ def diagnose(snapshot: Snapshot) -> list[Finding]:
 
 
 def _of_settings(snapshot: Snapshot) -> list[Finding]:
-    from tamis.server.analysis.settings import settings_findings
+    from tamis.server.analysis.configuration.findings import settings_findings
 
     if len(snapshot.text) > MAX_SETTINGS_CHARS:
         return [to_finding(Diag("TC024", (0, 0), {"limit": MAX_SETTINGS_CHARS}))]
@@ -72,7 +72,7 @@ def _of_settings(snapshot: Snapshot) -> list[Finding]:
 
 
 def _of_workflow(snapshot: Snapshot) -> list[Finding]:
-    from tamis.server.analysis.workflows import is_workflow_file, workflow_findings
+    from tamis.server.analysis.navigation.workflows import is_workflow_file, workflow_findings
 
     if not is_workflow_file(snapshot.path, snapshot.text):
         return []

@@ -18,7 +18,7 @@ from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonTree
 from tamis.protocols.model import Call, Edit, Piece, Value, escape_pointer
 from tamis.protocols.positions import Span
-from tamis.server.analysis.snippets import escape_snippet
+from tamis.server.analysis.completion.snippets import escape_snippet
 
 Container = Literal["text", "attribute", "cdata", "tam", "vcp", "vcp-escape", "json"]
 

@@ -15,10 +15,10 @@ from tamis.protocols.model import Call, Diag, Edit, Fix, Value
 from tamis.protocols.schema.words import is_object
 from tamis.protocols.suggest import normalised, same_name
 from tamis.server.analysis.answers import HoverText, Proposal
+from tamis.server.analysis.completion.schema_place import Schema, schemas_at
+from tamis.server.analysis.completion.schema_proposals import JsonAsk, propose_json
 from tamis.server.analysis.describe import code, describe_schema, type_name
 from tamis.server.analysis.embedded import Embedded, of_value
-from tamis.server.analysis.schema_place import Schema, schemas_at
-from tamis.server.analysis.schema_proposals import JsonAsk, propose_json
 from tamis.server.analysis.snapshot import Snapshot
 
 MAX_SYNTAX_FINDINGS = 20

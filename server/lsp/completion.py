@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from msgspec import UNSET
 
-from tamis.server.analysis.completion import complete as propose
-from tamis.server.analysis.completion import documentation_of
+from tamis.server.analysis.completion.proposals import complete as propose
+from tamis.server.analysis.completion.proposals import documentation_of
 from tamis.server.analysis.snapshot import is_settings
 from tamis.server.lsp.structs import (
     CompletionItem,

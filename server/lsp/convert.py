@@ -12,7 +12,7 @@ from tamis.server.lsp.documents import Document, uri_of
 from tamis.server.lsp.structs import Diagnostic
 
 if TYPE_CHECKING:
-    from tamis.server.analysis.refactorings import Refactoring
+    from tamis.server.analysis.actions.refactorings import Refactoring
     from tamis.server.analysis.snapshot import Snapshot
     from tamis.server.lsp.session import Session
 

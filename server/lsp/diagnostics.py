@@ -30,8 +30,8 @@ from tamis.server.runtime.rule_pages import page_uri
 if TYPE_CHECKING:
     from tamis.server.analysis.answers import Finding, Related
     from tamis.server.analysis.snapshot import Snapshot
-    from tamis.server.lsp.roots import Root
     from tamis.server.lsp.session import Session
+    from tamis.server.lsp.workspace.roots import Root
 
 SOURCE = "tamis"
 REGISTRY_WAIT_SECONDS = 0.5
@@ -161,7 +161,7 @@ def speaks(document: Document) -> bool:
 def _is_workflow(document: Document) -> bool:
     if document.path is None or not document.path.endswith((".json", ".jsonc")):
         return False
-    from tamis.server.analysis.workflows import is_workflow_file
+    from tamis.server.analysis.navigation.workflows import is_workflow_file
 
     return is_workflow_file(document.path, document.text)
 
@@ -173,7 +173,7 @@ def collect(session: Session, document: Document) -> list[Diagnostic]:
     snapshot = session.workspace.snapshot(document)
     found = items_of(snapshot, document)
     if session.has_runs(document.uri):
-        from tamis.server.lsp.run_findings import run_findings
+        from tamis.server.lsp.running.run_findings import run_findings
 
         found += run_findings(session, document, snapshot)
     return found

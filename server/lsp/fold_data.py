@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tamis.server.analysis.folding import Fold
+from tamis.server.analysis.shown.folding import Fold
 from tamis.server.lsp.documents import Document
 
 T = TypeVar("T")

@@ -50,7 +50,7 @@ from tamis.server.lsp.features import (
 from tamis.server.wire.jsonrpc import INTERNAL_ERROR, REQUEST_CANCELLED, RpcError, encode, encode_error, encode_request
 
 if TYPE_CHECKING:
-    from tamis.server.lsp.commands import Commands
+    from tamis.server.lsp.running.commands import Commands
     from tamis.server.lsp.session import Session
 
 

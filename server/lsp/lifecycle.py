@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import tamis
-from tamis.server.lsp import watching
 from tamis.server.lsp.capabilities import server_capabilities
 from tamis.server.lsp.documents import choose_encoding, path_of
-from tamis.server.lsp.loading import load
+from tamis.server.lsp.workspace import watching
+from tamis.server.lsp.workspace.loading import load
 from tamis.server.wire.jsonrpc import INVALID_REQUEST, RpcError
 
 if TYPE_CHECKING:

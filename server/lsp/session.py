@@ -24,13 +24,12 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from tamis.protocols.positions import PositionEncoding
-from tamis.server.lsp import completion, diagnostics, lifecycle, loading, pulling, syncing, watching
+from tamis.server.lsp import completion, diagnostics, lifecycle, pulling, syncing
 from tamis.server.lsp.capabilities import FRAMEWORK_METHODS
 from tamis.server.lsp.documents import Document, choose_encoding
 from tamis.server.lsp.envelope import Envelope, MessageId, decode_envelope, decode_params
 from tamis.server.lsp.lane import Lane
 from tamis.server.lsp.pending import MAX_PENDING, Pending, target_uri
-from tamis.server.lsp.scanning import Scanner
 from tamis.server.lsp.structs import (
     CancelParams,
     CompletionParams,
@@ -48,7 +47,9 @@ from tamis.server.lsp.structs import (
     WorkspaceDiagnosticParams,
 )
 from tamis.server.lsp.trace import Log, Trace
-from tamis.server.lsp.workspace import Workspace
+from tamis.server.lsp.workspace import loading, watching
+from tamis.server.lsp.workspace.scanning import Scanner
+from tamis.server.lsp.workspace.workspace import Workspace
 from tamis.server.wire.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -64,8 +65,8 @@ from tamis.server.wire.jsonrpc import (
 )
 
 if TYPE_CHECKING:
-    from tamis.server.lsp.roots import Root
-    from tamis.server.lsp.runs import Runs
+    from tamis.server.lsp.running.runs import Runs
+    from tamis.server.lsp.workspace.roots import Root
     from tamis.server.runtime.registry import Registry
 
 REQUEST_FAILED = -32803
@@ -382,7 +383,7 @@ class Session:
         """What was run from the editor; any thread."""
         with self._runs_lock:
             if self._runs is None:
-                from tamis.server.lsp.runs import Runs
+                from tamis.server.lsp.running.runs import Runs
 
                 self._runs = Runs()
             return self._runs

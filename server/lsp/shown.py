@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from tamis.server.analysis.prompt_texts import PromptView
+    from tamis.server.analysis.hover.prompt_texts import PromptView
     from tamis.server.analysis.snapshot import Snapshot
     from tamis.server.lsp.session import Session
 
@@ -73,7 +73,7 @@ def shown_capabilities(session: Session) -> dict[str, Any]:
 
 def prompt_view(session: Session, snapshot: Snapshot) -> PromptView:
     """How prompts are shown to this client: its settings ``prompt.protocol`` and ``prompt.encoding``, else the folder's default."""
-    from tamis.server.analysis.prompt_texts import PROTOCOLS, PromptView
+    from tamis.server.analysis.hover.prompt_texts import PROTOCOLS, PromptView
 
     wanted = session.workspace.client.get("prompt.protocol")
     config = snapshot.settings.config
@@ -86,7 +86,7 @@ def prompt_view(session: Session, snapshot: Snapshot) -> PromptView:
 
 def markup(markdown: str, formats: Any) -> dict[str, str]:
     """Markdown in the first format that a client prefers; one that names none gets plain text."""
-    from tamis.server.analysis.plain import plain_text
+    from tamis.server.analysis.hover.plain import plain_text
 
     offered = cast("list[Any]", formats) if isinstance(formats, list) else []
     first = next((name for name in offered if name in ("markdown", "plaintext")), "plaintext")

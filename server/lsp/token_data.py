@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tamis.protocols.positions import PositionEncoding
-from tamis.server.analysis.token_kinds import INSTEAD, KINDS, MODIFIERS, Token
+from tamis.server.analysis.shown.token_kinds import INSTEAD, KINDS, MODIFIERS, Token
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 

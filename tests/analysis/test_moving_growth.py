@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from tamis.server.analysis.functions import find_function
 from tamis.server.analysis.index import WorkspaceIndex
-from tamis.server.analysis.linked import linked_names
-from tamis.server.analysis.links import links_of
-from tamis.server.analysis.references import find_references, highlights
+from tamis.server.analysis.navigation.functions import find_function
+from tamis.server.analysis.navigation.linked import linked_names
+from tamis.server.analysis.navigation.links import links_of
+from tamis.server.analysis.navigation.references import find_references, highlights
+from tamis.server.analysis.navigation.symbols import outline
 from tamis.server.analysis.snapshot import Snapshot
-from tamis.server.analysis.symbols import outline
 from tests.growth import growth
 
 

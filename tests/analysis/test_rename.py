@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tamis.server.analysis.hierarchy import callers_at
 from tamis.server.analysis.index import WorkspaceIndex
-from tamis.server.analysis.linked import linked_names
-from tamis.server.analysis.links import links_of
-from tamis.server.analysis.navigation import declaration, definition, implementation
-from tamis.server.analysis.proof import apply
-from tamis.server.analysis.references import find_references, highlights
-from tamis.server.analysis.rename import RenameRefusedError, in_files, prepare, rename
+from tamis.server.analysis.navigation.definition import declaration, definition, implementation
+from tamis.server.analysis.navigation.hierarchy import callers_at
+from tamis.server.analysis.navigation.linked import linked_names
+from tamis.server.analysis.navigation.links import links_of
+from tamis.server.analysis.navigation.proof import apply
+from tamis.server.analysis.navigation.references import find_references, highlights
+from tamis.server.analysis.navigation.rename import RenameRefusedError, in_files, prepare, rename
+from tamis.server.analysis.navigation.symbols import outline
 from tamis.server.analysis.snapshot import Settings, Snapshot, kind_of
-from tamis.server.analysis.symbols import outline
 from tamis.server.runtime.config import Settings as RuntimeSettings
 from tamis.server.runtime.loader import FoundFile, Scan
 from tamis.server.runtime.protocols import load_also

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tamis.protocols.model import Json
-from tamis.server.analysis.scaffold import scaffold
+from tamis.server.analysis.actions.scaffold import scaffold
 
 PARAMETERS: dict[str, Json] = {
     "type": "object",

@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from tamis.protocols.catalogue import message
-from tamis.server.analysis.actions import quick_fixes
+from tamis.server.analysis.actions.fixes import quick_fixes
 from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.manifests import left_to_client
 from tamis.server.analysis.snapshot import Settings, Snapshot

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonTree
 from tamis.protocols.manifest.reading import read_manifest
-from tamis.server.analysis.completion import MAX_PROPOSALS, complete, documentation_of
-from tamis.server.analysis.cursor import find_cursor
+from tamis.server.analysis.completion.cursor import find_cursor
+from tamis.server.analysis.completion.proposals import MAX_PROPOSALS, complete, documentation_of
+from tamis.server.analysis.completion.schema_place import schemas_at
+from tamis.server.analysis.completion.schema_proposals import JsonAsk, propose_json
+from tamis.server.analysis.completion.texts import embedded_of
 from tamis.server.analysis.embedded_schema import explain_embedded
 from tamis.server.analysis.index import WorkspaceIndex
-from tamis.server.analysis.schema_place import schemas_at
-from tamis.server.analysis.schema_proposals import JsonAsk, propose_json
 from tamis.server.analysis.snapshot import FolderFacts, Settings, Snapshot, kind_of
-from tamis.server.analysis.text_completion import embedded_of
 from tamis.server.runtime.config import load_settings
 from tamis.server.runtime.loader import FoundFile, Scan
 from tamis.server.runtime.protocols import load_also

@@ -13,8 +13,8 @@ from tamis.protocols.action.decode import as_cdata
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.model import Call, Piece, ReadOptions
 from tamis.protocols.reader import read_text
+from tamis.server.analysis.completion.json_calls import string_in
 from tamis.server.analysis.embedded import Embedded, of_value, texts_of
-from tamis.server.analysis.json_calls import string_in
 from tamis.server.runtime.protocols import load_also
 
 CONTAINERS = ("tam", "vcp", "vcp-escape", "cdata", "text", "attribute", "hermes")

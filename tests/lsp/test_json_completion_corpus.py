@@ -17,9 +17,9 @@ import pytest
 
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.server.analysis.answers import Proposal
-from tamis.server.analysis.completion import documentation_of
-from tamis.server.analysis.schema_place import schemas_at
-from tamis.server.analysis.schema_proposals import JsonAsk, propose_json
+from tamis.server.analysis.completion.proposals import documentation_of
+from tamis.server.analysis.completion.schema_place import schemas_at
+from tamis.server.analysis.completion.schema_proposals import JsonAsk, propose_json
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpora" / "lsp-json" / "vscode_json_completion.jsonl"
 CASES: list[dict[str, Any]] = (

@@ -8,9 +8,9 @@ import pytest
 
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.model import Edit
-from tamis.server.analysis.actions import faults, quick_fixes
-from tamis.server.analysis.completion import complete
-from tamis.server.analysis.proof import apply
+from tamis.server.analysis.actions.fixes import faults, quick_fixes
+from tamis.server.analysis.completion.proposals import complete
+from tamis.server.analysis.navigation.proof import apply
 from tests.lsp.lsp_client import Client
 from tests.lsp.markers import Case
 from tests.lsp.test_markers import core_of

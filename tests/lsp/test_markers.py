@@ -15,8 +15,8 @@ import pytest
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.index import WorkspaceIndex
+from tamis.server.analysis.navigation.workflows import workflow_files
 from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot, is_settings, kind_of
-from tamis.server.analysis.workflows import workflow_files
 from tamis.server.runtime.checkables import script_beside
 from tamis.server.runtime.config import load_settings
 from tamis.server.runtime.loader import FoundFile, Scan

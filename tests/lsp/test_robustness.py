@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.server.analysis.actions import fix_all, quick_fixes
-from tamis.server.analysis.completion import complete
+from tamis.server.analysis.actions.fixes import fix_all, quick_fixes
+from tamis.server.analysis.completion.proposals import complete
 from tamis.server.analysis.diagnostics import diagnose
-from tamis.server.analysis.hover import explain
+from tamis.server.analysis.hover.explain import explain
 from tamis.server.analysis.snapshot import FolderFacts, Snapshot, kind_of
 from tamis.server.runtime.config import Settings
 from tamis.server.runtime.loader import FoundFile, Scan

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.server.analysis.lenses import Around, lenses, run_actions
-from tamis.server.analysis.rewriting import FORMS, PROTOCOLS, converted, copied
-from tamis.server.analysis.runnables import MAX_TARGETS, digest_of, selected, target_at, targets
+from tamis.server.analysis.running.lenses import Around, lenses, run_actions
+from tamis.server.analysis.running.rewriting import FORMS, PROTOCOLS, converted, copied
+from tamis.server.analysis.running.runnables import MAX_TARGETS, digest_of, selected, target_at, targets
+from tamis.server.analysis.running.tracebacks import Place, places
 from tamis.server.analysis.snapshot import Snapshot, kind_of
-from tamis.server.analysis.tracebacks import Place, places
 from tamis.server.lsp.client_settings import changed, read_options
-from tamis.server.lsp.outcomes import equal
-from tamis.server.lsp.runs import MAX_RUNS, Run, Runs
+from tamis.server.lsp.running.outcomes import equal
+from tamis.server.lsp.running.runs import MAX_RUNS, Run, Runs
 from tamis.server.runtime.checking import check_parsed
 from tamis.server.runtime.config import Settings
 from tamis.server.runtime.loader import FoundFile, Scan

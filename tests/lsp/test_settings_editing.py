@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
 from tamis.protocols.manifest.profile import read_profile
-from tamis.server.analysis.completion import complete, documentation_of
+from tamis.server.analysis.completion.json_words import profile_schema
+from tamis.server.analysis.completion.proposals import complete, documentation_of
 from tamis.server.analysis.diagnostics import diagnose
-from tamis.server.analysis.folding import folds
-from tamis.server.analysis.hover import explain
+from tamis.server.analysis.hover.explain import explain
 from tamis.server.analysis.index import WorkspaceIndex
-from tamis.server.analysis.json_words import profile_schema
+from tamis.server.analysis.navigation.symbols import outline
+from tamis.server.analysis.navigation.workflows import workflow_files
+from tamis.server.analysis.shown.folding import folds
 from tamis.server.analysis.snapshot import Snapshot, kind_of
-from tamis.server.analysis.symbols import outline
-from tamis.server.analysis.workflows import workflow_files
 from tamis.server.runtime.config import load_settings, settings_problems
 from tamis.server.runtime.settings_schema import meaning, settings_schema
 from tamis.server.runtime.settings_words import WORDS

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamis.server.analysis.configuration.toml_places import toml_places
 from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.snapshot import Snapshot, kind_of
-from tamis.server.analysis.toml_places import toml_places
 from tamis.server.runtime.config import load_settings
 from tests.conftest import ROOT
 from tests.lsp.lsp_client import Client

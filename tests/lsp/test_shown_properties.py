@@ -13,17 +13,17 @@ import pytest
 from tamis.protocols.changes import applied, are_in_order, layout_edits, line_edits, shrunk
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.model import Block
-from tamis.server.analysis.folding import folds
-from tamis.server.analysis.formatting import Layout, format_document, format_ranges
-from tamis.server.analysis.hover import explain
-from tamis.server.analysis.inlay import inlay_hints
-from tamis.server.analysis.on_type import TRIGGERS, on_type
-from tamis.server.analysis.plain import plain_text
-from tamis.server.analysis.selection import selection
-from tamis.server.analysis.semantic_tokens import TokenCache, semantic_tokens
-from tamis.server.analysis.signature import signature_at
+from tamis.server.analysis.hover.explain import explain
+from tamis.server.analysis.hover.plain import plain_text
+from tamis.server.analysis.hover.signature import signature_at
+from tamis.server.analysis.shown.folding import folds
+from tamis.server.analysis.shown.formatting import Layout, format_document, format_ranges
+from tamis.server.analysis.shown.inlay import inlay_hints
+from tamis.server.analysis.shown.on_type import TRIGGERS, on_type
+from tamis.server.analysis.shown.selection import selection
+from tamis.server.analysis.shown.semantic_tokens import TokenCache, semantic_tokens
+from tamis.server.analysis.shown.token_kinds import KINDS, MODIFIERS, Token
 from tamis.server.analysis.snapshot import Snapshot, kind_of
-from tamis.server.analysis.token_kinds import KINDS, MODIFIERS, Token
 from tamis.server.lsp import shown
 from tamis.server.lsp.documents import Document
 from tamis.server.lsp.fold_data import Wish, fold_ranges
@@ -320,7 +320,7 @@ def test_the_announced_characters_are_the_ones_that_are_answered() -> None:
 
 
 def test_hints_of_results_stand_behind_what_was_run() -> None:
-    from tamis.server.analysis.inlay import HintWish
+    from tamis.server.analysis.shown.inlay import HintWish
 
     text = "a\n<|[REQUEST_TOOL]|>\ncommand:»»»core:echo«««\ntext:»»»a«««\n<|[END_TOOL]|>\nb"
     snapshot = snapshot_of("a.md", text)
@@ -338,7 +338,7 @@ def test_plain_text_has_no_marks_of_markdown() -> None:
 
 def test_what_a_hover_shows_is_what_prompt_generate_writes(tmp_path: Path) -> None:
     """The hover's text of a tool stands in the prompt word for word, and its count is the prompt's own (D93, V66)."""
-    from tamis.server.analysis.prompt_texts import PromptView, prompt_texts
+    from tamis.server.analysis.hover.prompt_texts import PromptView, prompt_texts
     from tamis.server.runtime.prompts import PromptRequest, Prompts
     from tamis.server.runtime.runtime import Runtime
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from tamis.server.analysis.runnables import digest_of, targets
+from tamis.server.analysis.running.runnables import digest_of, targets
 from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.lsp.documents import Document
 from tamis.server.lsp.features.inlay_hint import _results  # pyright: ignore[reportPrivateUsage]
-from tamis.server.lsp.runs import Run, Runs
+from tamis.server.lsp.running.runs import Run, Runs
 
 BLOCK = "<|[REQUEST_TOOL]|>\ncommand:»»»core:echo«««\n<|[END_TOOL]|>"
 URI = "file:///w/a.md"

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tamis.server.lsp import scanning
 from tamis.server.lsp.documents import Document
-from tamis.server.lsp.roots import Root
-from tamis.server.lsp.scanning import Change, Scanner
-from tamis.server.lsp.workspace import Workspace
+from tamis.server.lsp.workspace import scanning
+from tamis.server.lsp.workspace.roots import Root
+from tamis.server.lsp.workspace.scanning import Change, Scanner
+from tamis.server.lsp.workspace.workspace import Workspace
 from tamis.server.runtime.config import load_settings
 from tamis.server.runtime.registry import load_registry
 from tests.lsp.lsp_client import Client

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from tamis.server.analysis.hierarchy import Caller, callers_at, incoming, outgoing
+from tamis.server.analysis.navigation.hierarchy import Caller, callers_at, incoming, outgoing
 from tamis.server.lsp.documents import path_of
-from tamis.server.lsp.elsewhere import Elsewhere, asked, offset_of
+from tamis.server.lsp.workspace.elsewhere import Elsewhere, asked, offset_of
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from tamis.server.analysis.actions import fix_all, quick_fixes
+from tamis.server.analysis.actions.fixes import fix_all, quick_fixes
+from tamis.server.analysis.actions.refactorings import Refactoring, refactorings
 from tamis.server.analysis.diagnostics import diagnose
-from tamis.server.analysis.lenses import EXPLAIN
 from tamis.server.analysis.lints.ignore import ignoring
-from tamis.server.analysis.refactorings import Refactoring, refactorings
+from tamis.server.analysis.running.lenses import EXPLAIN
 from tamis.server.lsp import convert
 from tamis.server.lsp.diagnostics import speaks, to_lsp
 from tamis.server.lsp.features import code_lens

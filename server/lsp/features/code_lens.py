@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from lsprotocol import types
 
-from tamis.server.analysis.lenses import CONVERT, COPY_AS, Around, Lens, lenses, resolved_title, run_actions
-from tamis.server.analysis.rewriting import can_become, form_title
-from tamis.server.analysis.runnables import digest_of, targets
+from tamis.server.analysis.running.lenses import CONVERT, COPY_AS, Around, Lens, lenses, resolved_title, run_actions
+from tamis.server.analysis.running.rewriting import can_become, form_title
+from tamis.server.analysis.running.runnables import digest_of, targets
 from tamis.server.lsp.command_names import COMMANDS, CONVERT_KIND, RUN_KIND
 from tamis.server.lsp.documents import path_of
-from tamis.server.lsp.runs import in_short
+from tamis.server.lsp.running.runs import in_short
 from tamis.server.wire.jsonrpc import encode
 
 if TYPE_CHECKING:

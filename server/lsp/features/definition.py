@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from tamis.server.analysis.functions import find_function
-from tamis.server.analysis.navigation import Found, Target, declaration, definition, implementation
-from tamis.server.lsp.elsewhere import Elsewhere, asked, offset_of
+from tamis.server.analysis.navigation.definition import Found, Target, declaration, definition, implementation
+from tamis.server.analysis.navigation.functions import find_function
+from tamis.server.lsp.workspace.elsewhere import Elsewhere, asked, offset_of
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer

@@ -13,9 +13,9 @@ from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError, encode_error
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer
 
-    from tamis.server.lsp.commands import Commands
     from tamis.server.lsp.envelope import MessageId
     from tamis.server.lsp.framework import TamisProtocol
+    from tamis.server.lsp.running.commands import Commands
     from tamis.server.lsp.session import Session
 
 _FINISH = frozenset({"tamis.run", "tamis.dryRun", "tamis.runExample", "tamis.testExamples", "tamis.rerunLast"})
@@ -71,8 +71,8 @@ def commands_of(session: Session, protocol: TamisProtocol) -> Commands:
     """The session's commands; what runs calls is loaded with the first of them."""
     if protocol.commands is None:
         from tamis.server.lsp.client import Client
-        from tamis.server.lsp.commands import Commands
-        from tamis.server.lsp.virtual import VirtualDocuments
+        from tamis.server.lsp.running.commands import Commands
+        from tamis.server.lsp.running.virtual import VirtualDocuments
 
         protocol.commands = Commands(session, Client(session, protocol), session.runs, VirtualDocuments())
     return protocol.commands

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from lsprotocol import types
 
-from tamis.server.analysis.folding import folds
+from tamis.server.analysis.shown.folding import folds
 from tamis.server.lsp.diagnostics import speaks
 from tamis.server.lsp.fold_data import Wish, fold_ranges
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from lsprotocol import types
 
-from tamis.server.analysis.formatting import Layout, format_document, format_ranges
-from tamis.server.analysis.on_type import TRIGGERS, on_type
+from tamis.server.analysis.shown.formatting import Layout, format_document, format_ranges
+from tamis.server.analysis.shown.on_type import TRIGGERS, on_type
 from tamis.server.lsp import convert
 from tamis.server.lsp.structs import TextEdit
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from lsprotocol import types
 
-from tamis.server.analysis.hover import explain
-from tamis.server.analysis.hover_tool import HoverFacts
+from tamis.server.analysis.hover.explain import explain
+from tamis.server.analysis.hover.tools import HoverFacts
 from tamis.server.lsp.diagnostics import speaks
 from tamis.server.lsp.shown import markup, prompt_view
 

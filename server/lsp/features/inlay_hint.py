@@ -10,7 +10,7 @@ from lsprotocol import types
 
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.positions import LineIndex
-from tamis.server.analysis.inlay import Hint, HintWish, Part, inlay_hints, token_tooltip
+from tamis.server.analysis.shown.inlay import Hint, HintWish, Part, inlay_hints, token_tooltip
 from tamis.server.lsp import convert
 from tamis.server.lsp.documents import uri_of
 from tamis.server.lsp.shown import prompt_view
@@ -70,8 +70,8 @@ def _results(session: Session, document: Document, snapshot: Snapshot) -> dict[S
     runs = session.runs
     if not runs.has(document.uri):
         return {}
-    from tamis.server.analysis.runnables import targets
-    from tamis.server.lsp.runs import in_short
+    from tamis.server.analysis.running.runnables import targets
+    from tamis.server.lsp.running.runs import in_short
 
     spans = [target.span for target in targets(snapshot)]
     found = runs.results(document.uri, document.text, spans)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from tamis.server.analysis.linked import WORD, linked_names
-from tamis.server.lsp.elsewhere import Elsewhere, asked, offset_of
+from tamis.server.analysis.navigation.linked import WORD, linked_names
+from tamis.server.lsp.workspace.elsewhere import Elsewhere, asked, offset_of
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer

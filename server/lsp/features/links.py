@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from tamis.server.analysis.links import Link, links_of
+from tamis.server.analysis.navigation.links import Link, links_of
 from tamis.server.lsp.documents import uri_of
-from tamis.server.lsp.elsewhere import Elsewhere, asked
+from tamis.server.lsp.workspace.elsewhere import Elsewhere, asked
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer

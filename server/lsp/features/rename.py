@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from tamis.server.analysis.moves import edits_of_moves
-from tamis.server.analysis.rename import RenameEdit, RenameRefusedError, in_files, moved_workflow, prepare, rename
+from tamis.server.analysis.navigation.moves import edits_of_moves
+from tamis.server.analysis.navigation.rename import (
+    RenameEdit,
+    RenameRefusedError,
+    in_files,
+    moved_workflow,
+    prepare,
+    rename,
+)
 from tamis.server.lsp.documents import path_of, uri_of
-from tamis.server.lsp.elsewhere import Elsewhere, all_read, asked, looked_again, offset_of
+from tamis.server.lsp.workspace.elsewhere import Elsewhere, all_read, asked, looked_again, offset_of
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from lsprotocol import types
 
-from tamis.server.analysis.selection import selection
+from tamis.server.analysis.shown.selection import selection
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from lsprotocol import types
 
-from tamis.server.analysis.semantic_tokens import TokenCache, semantic_tokens
+from tamis.server.analysis.shown.semantic_tokens import TokenCache, semantic_tokens
 from tamis.server.lsp import convert
 from tamis.server.lsp.token_data import delta, encode, legend_for
 

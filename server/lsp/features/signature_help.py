@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from tamis.server.analysis.signature import Signature, signature_at
+from tamis.server.analysis.hover.signature import Signature, signature_at
 from tamis.server.lsp.shown import SIGNATURE_TRIGGERS, markup
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lsprotocol import types
 
-from tamis.server.analysis.symbols import Symbol, find_tools, outline
+from tamis.server.analysis.navigation.symbols import Symbol, find_tools, outline
 from tamis.server.lsp.documents import path_of
-from tamis.server.lsp.elsewhere import Elsewhere, asked
+from tamis.server.lsp.workspace.elsewhere import Elsewhere, asked
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer

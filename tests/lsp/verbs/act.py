@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tamis.server.analysis.refactorings import refactorings
+from tamis.server.analysis.actions.refactorings import refactorings
 from tests.lsp.markers import Core, Mark, Wire, render_changes
 
 MARK = "act"
@@ -84,7 +84,7 @@ def through_wire(wire: Wire, name: str, mark: Mark) -> list[str]:
 
 def _fixes(wire: Wire, name: str) -> set[str]:
     """Titles of the fixes of findings."""
-    from tamis.server.analysis.actions import quick_fixes
+    from tamis.server.analysis.actions.fixes import quick_fixes
     from tests.lsp.test_markers import core_of
 
     snapshot = core_of(wire.case, wire.root).snapshot(name)

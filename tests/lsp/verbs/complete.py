@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamis.server.analysis.completion import complete
+from tamis.server.analysis.completion.proposals import complete
 from tests.lsp.markers import Core, Mark, Wire, render_completion
 
 MARK = "complete"

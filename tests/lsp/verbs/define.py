@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tamis.protocols.positions import LineIndex
-from tamis.server.analysis import navigation
-from tamis.server.analysis.functions import find_function
+from tamis.server.analysis.navigation import definition as navigation
+from tamis.server.analysis.navigation.functions import find_function
 from tests.lsp.markers import Core, Mark, Wire, place
 
 MARK = "define"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamis.server.analysis.symbols import find_tools
+from tamis.server.analysis.navigation.symbols import find_tools
 from tests.lsp.markers import Core, Mark, Wire, place
 
 MARK = "find"

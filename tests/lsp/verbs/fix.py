@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamis.server.analysis.actions import quick_fixes
+from tamis.server.analysis.actions.fixes import quick_fixes
 from tests.lsp.markers import Core, Mark, Wire, render_fixes
 
 MARK = "fix"
@@ -47,7 +47,7 @@ def through_wire(wire: Wire, name: str, mark: Mark) -> list[str]:
 
 def _refactorings(wire: Wire, name: str, mark: Mark) -> set[str]:
     """Titles of the actions that mend more than one finding says, which have a mark of their own (``⟦act⟧``)."""
-    from tamis.server.analysis.refactorings import refactorings
+    from tamis.server.analysis.actions.refactorings import refactorings
     from tests.lsp.test_markers import core_of
 
     snapshot = core_of(wire.case, wire.root).snapshot(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamis.server.analysis.folding import folds
+from tamis.server.analysis.shown.folding import folds
 from tests.lsp.markers import Core, Mark, Wire, place
 
 MARK = "fold"

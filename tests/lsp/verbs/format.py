@@ -10,7 +10,7 @@ import msgspec
 from tamis.protocols.changes import applied
 from tamis.protocols.model import Edit
 from tamis.protocols.positions import LineIndex
-from tamis.server.analysis.formatting import Layout, format_document
+from tamis.server.analysis.shown.formatting import Layout, format_document
 from tests.lsp.markers import Core, Mark, Wire, place
 
 MARK = "format"

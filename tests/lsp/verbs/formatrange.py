@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tamis.protocols.positions import LineIndex
-from tamis.server.analysis.formatting import Layout, format_ranges
+from tamis.server.analysis.shown.formatting import Layout, format_ranges
 from tests.lsp.markers import Core, Mark, Wire
 from tests.lsp.verbs.format import at, edits_of, render_edits
 

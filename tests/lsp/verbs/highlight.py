@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tamis.protocols.positions import LineIndex
-from tamis.server.analysis.references import highlights
+from tamis.server.analysis.navigation.references import highlights
 from tests.lsp.markers import Core, Mark, Wire, place
 
 MARK = "highlight"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, cast
 
 from tamis.protocols.contract import Permissions
-from tamis.server.analysis.hover import explain
-from tamis.server.analysis.hover_tool import HoverFacts
-from tamis.server.analysis.prompt_texts import PromptView
+from tamis.server.analysis.hover.explain import explain
+from tamis.server.analysis.hover.prompt_texts import PromptView
+from tamis.server.analysis.hover.tools import HoverFacts
 from tamis.server.analysis.snapshot import ToolView
 from tamis.server.runtime.registry import Registry, Tool
 from tamis.server.runtime.rights import permissions_of

@@ -9,7 +9,7 @@ from typing import Any
 
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.positions import LineIndex
-from tamis.server.analysis.inlay import HintWish, inlay_hints, token_tooltip
+from tamis.server.analysis.shown.inlay import HintWish, inlay_hints, token_tooltip
 from tests.lsp.markers import Core, Mark, Wire, place
 
 MARK = "inlay"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamis.server.analysis.lenses import Around, lenses, resolved_title
+from tamis.server.analysis.running.lenses import Around, lenses, resolved_title
 from tests.lsp.markers import Core, Mark, Wire, place
 
 ASK = "lens"

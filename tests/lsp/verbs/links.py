@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from tamis.protocols.positions import LineIndex
-from tamis.server.analysis.links import links_of
+from tamis.server.analysis.navigation.links import links_of
 from tests.lsp.markers import Core, Mark, Wire, place
 
 ASK = "links"

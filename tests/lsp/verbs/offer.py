@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamis.server.analysis.lenses import CONVERT, COPY_AS, Around, run_actions
-from tamis.server.analysis.rewriting import can_become, form_title
+from tamis.server.analysis.running.lenses import CONVERT, COPY_AS, Around, run_actions
+from tamis.server.analysis.running.rewriting import can_become, form_title
 from tests.lsp.markers import Core, Mark, Wire, place
 
 MARK = "offer"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamis.server.analysis.symbols import Symbol, outline
+from tamis.server.analysis.navigation.symbols import Symbol, outline
 from tests.lsp.markers import Core, Mark, Wire, place
 
 ASK = "outline"

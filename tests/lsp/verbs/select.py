@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tamis.protocols.positions import LineIndex
-from tamis.server.analysis.selection import selection
+from tamis.server.analysis.shown.selection import selection
 from tests.lsp.markers import Core, Mark, Wire, place
 
 MARK = "select"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tamis.protocols.positions import LineIndex
-from tamis.server.analysis.signature import signature_at
+from tamis.server.analysis.hover.signature import signature_at
 from tests.lsp.markers import Core, Mark, Wire
 
 MARK = "signature"

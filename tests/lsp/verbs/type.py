@@ -2,8 +2,8 @@ r"""``⟦type:c⟧``: what is typed for the user behind the character ``c``, whi
 
 from __future__ import annotations
 
-from tamis.server.analysis.formatting import Layout
-from tamis.server.analysis.on_type import on_type
+from tamis.server.analysis.shown.formatting import Layout
+from tamis.server.analysis.shown.on_type import on_type
 from tests.lsp.markers import Core, Mark, Wire
 from tests.lsp.verbs.format import at, edits_of, render_edits
 

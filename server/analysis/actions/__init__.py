@@ -1,0 +1,1 @@
+"""Code actions: fixes of findings and refactorings."""

@@ -1,0 +1,378 @@
+"""Quick fixes of a manifest's findings that need more than the finding: the tree around it, its siblings, the schema it breaks.
+
+They are made only when somebody asks for fixes, so that reading a manifest pays nothing for them. Each is a proposal and marked
+unsafe: what the author meant is a guess. Must not word findings or judge anything.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import cast
+from urllib.parse import urlsplit
+
+from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.jsontext.tree import JsonNode, Member
+from tamis.protocols.manifest.reading import is_semver, script_path_fault, tool_id_fault
+from tamis.protocols.manifest.security import host_pattern_fault
+from tamis.protocols.model import Diag, Edit, Fix, Json
+from tamis.protocols.positions import Span
+from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.suggest import best
+from tamis.server.analysis.snapshot import Snapshot
+
+SYNTAX = frozenset(("MF520", "MF521", "MF522", "MF523"))
+_REMOVABLE = frozenset(("MF504", "MF510", "MF515", "MF518", "LN706"))
+
+
+def mendings(snapshot: Snapshot, diag: Diag) -> list[Fix]:
+    """What could mend a finding of a manifest, besides the fix that it brings."""
+    root = snapshot.manifest.tree.root
+    if root is None:
+        return []
+    place = _Place.of(root, diag.span)
+    found = [*_removals(snapshot, diag, place), *_moves(snapshot, diag, place), *_replacements(snapshot, diag, place)]
+    return [Fix(title, edits, "unsafe") for title, edits in found]
+
+
+class _Place:
+    """Where a finding stands: the containers around it and the entry of the innermost that it speaks of."""
+
+    def __init__(self, around: list[JsonNode], entry: Member | JsonNode | None) -> None:
+        self.around = around
+        self.entry = entry
+
+    @classmethod
+    def of(cls, root: JsonNode, span: Span) -> _Place:
+        around: list[JsonNode] = []
+        here = root
+        while here.span != span:
+            around.append(here)
+            inner = next((one for one in _entries(here) if one.span[0] <= span[0] and span[1] <= one.span[1]), None)
+            if inner is None:
+                break
+            below = inner.value if isinstance(inner, Member) else inner
+            if below is None or below.span == span or below.start > span[0]:
+                return cls(around, inner)
+            here = below
+        return cls(around, None)
+
+    @property
+    def value(self) -> JsonNode | None:
+        return self.entry.value if isinstance(self.entry, Member) else self.entry
+
+
+Proposed = tuple[str, tuple[Edit, ...]]
+
+
+def _removals(snapshot: Snapshot, diag: Diag, place: _Place) -> Iterator[Proposed]:
+    entry = place.entry
+    if entry is None or not place.around:
+        return
+    entries = _entries(place.around[-1])
+    at = next((i for i, one in enumerate(entries) if one.span == entry.span), -1)
+    if at < 0 or _is_broken(snapshot, place.around[-1], entries, at):
+        return
+    text = snapshot.text
+    reason = str(diag.args.get("reason", ""))
+    if (
+        diag.code in _REMOVABLE
+        or (diag.code == "VA453" and diag.data.get("code") == "VA403")
+        or (diag.code == "VA450" and reason.startswith("required names ") and reason.endswith(" twice"))
+    ):
+        name = entry.key if isinstance(entry, Member) else excerpt_of(entry)
+        yield f"Remove '{name}'", removal(text, place.around[-1], at)
+    if diag.code == "MF524" and isinstance(entry, Member):
+        before = [i for i, one in enumerate(entries[:at]) if isinstance(one, Member) and one.key == entry.key]
+        if before:
+            yield f"Remove the '{entry.key}' that does not count", removal(text, place.around[-1], before[-1])
+
+
+def _is_broken(snapshot: Snapshot, node: JsonNode, entries: list[Member | JsonNode], at: int) -> bool:
+    """Whether the text around an entry is no JSON: what would be left of it is anybody's guess."""
+    start = entries[at - 1].span[1] if at else node.start
+    end = entries[at + 1].span[0] if at + 1 < len(entries) else node.end
+    found = snapshot.manifest.tree.diagnostics
+    return any(diag.code in SYNTAX and start <= diag.span[0] and diag.span[1] <= end for diag in found)
+
+
+def _moves(snapshot: Snapshot, diag: Diag, place: _Place) -> Iterator[Proposed]:
+    """Declare what is required, and what says ``"required": true`` of itself in the object's list (draft-03's way)."""
+    from tamis.server.analysis.actions.manifests import insertion
+
+    root = snapshot.manifest.tree.root
+    if diag.code == "MF515" and len(place.around) > 1:
+        name, owner = str(diag.args.get("k")), place.around[-2]
+        declared = owner.get("properties")
+        new: dict[str, Json] = {name: {"type": "string"}}
+        if declared is None:
+            yield f"Declare '{name}' in properties", (insertion(snapshot.text, owner, {"properties": new}),)
+        elif declared.kind == "object" and declared.closed:
+            yield f"Declare '{name}' in properties", (insertion(snapshot.text, declared, new),)
+    if diag.code == "MF535" and root is not None and (node := root.get("parameters")) is not None and node.closed:
+        if node.kind == "object" and node.start == diag.span[0]:
+            yield "Put the parameters in 'properties'", (_wrapped(snapshot.text, node),)
+        return
+    steps = str(diag.data.get("path", "")).split("/")
+    if diag.code != "VA450" or steps[-1] != "required" or steps[-3:-2] != ["properties"] or root is None:
+        return
+    value, own = place.value, place.around[-1] if place.around else None
+    owner = place.around[-3] if len(place.around) > 2 else None
+    if value is None or own is None or owner is None or value.kind != "boolean":
+        return
+    at = next((i for i, member in enumerate(own.members) if member.key == "required"), -1)
+    away = removal(snapshot.text, own, at)
+    declared = owner.get("properties")
+    name = next(
+        (one.key for one in (declared.members if declared else ()) if one.value and one.value.span == own.span), ""
+    )
+    listed = owner.get("required")
+    if value.value is not True:
+        yield "Remove 'required': false", away
+    elif listed is None:
+        yield (
+            f"Move to the object's 'required': '{name}'",
+            (*away, insertion(snapshot.text, owner, {"required": [name]})),
+        )
+    elif listed.kind == "array" and listed.closed:
+        end = listed.items[-1].end if listed.items else listed.start + 1
+        comma = ", " if listed.items else ""
+        yield f"Move to the object's 'required': '{name}'", (*away, Edit(end, end, comma + quoted(name)))
+
+
+def _wrapped(text: str, node: JsonNode) -> Edit:
+    """The edit that puts the members of an object under ``properties`` of a schema."""
+    body = text[node.start : node.end]
+    if "\n" not in body:
+        return Edit(node.start, node.end, f'{{"type": "object", "properties": {body}}}')
+    eol = "\r\n" if "\r\n" in text else "\n"
+    first = node.members[0].key_start
+    inner = text[text.rfind("\n", 0, first) + 1 : first]
+    margin = re.match(r"[ \t]*", text[text.rfind("\n", 0, node.start) + 1 :])
+    outer = margin[0] if margin else ""
+    step = inner.removeprefix(outer) if not inner.strip() and inner.startswith(outer) else "  "
+    # No string holds a line end, so every line may be moved.
+    moved = body.replace("\n", "\n" + step)
+    return Edit(
+        node.start,
+        node.end,
+        f'{{{eol}{outer}{step}"type": "object",{eol}{outer}{step}"properties": {moved}{eol}{outer}}}',
+    )
+
+
+def _entries(node: JsonNode) -> list[Member | JsonNode]:
+    return [*node.members] if node.kind == "object" else [*node.items]
+
+
+def excerpt_of(node: JsonNode) -> str:
+    """A value as a title names it."""
+    return node.value if isinstance(node.value, str) else json.dumps(node.to_python(), ensure_ascii=False)[:40]
+
+
+_COMMA = re.compile(r"\s*,\s*")
+
+
+def removal(text: str, node: JsonNode, index: int) -> tuple[Edit, ...]:
+    """The edits that take one entry with its comma out of an object or a list; comments stay."""
+    entries = _entries(node)
+    start, end = entries[index].span
+    if len(entries) == 1:
+        inner = text[node.start + 1 : start] + text[end : node.end - 1]
+        if node.closed and not inner.strip(" \t\r\n,"):
+            return (Edit(node.start + 1, node.end - 1, ""),)
+        return (Edit(start, end, ""),)
+    if index + 1 < len(entries):
+        following = entries[index + 1].span[0]
+        if _COMMA.fullmatch(text, end, following):
+            return (Edit(start, following, ""),)
+        comma = re.compile(r"[ \t]*,[ \t]*").match(text, end)
+        return (Edit(start, comma.end() if comma else end, ""),)
+    before = entries[index - 1].span[1]
+    if _COMMA.fullmatch(text, before, start):
+        return (Edit(before, end, ""),)
+    comma = re.compile(r"\s*,").match(text, before)
+    alone = re.compile(r"\r?\n[ \t]*$").search(text, before, start)
+    if alone and re.compile(r"[ \t]*\r?\n").match(text, end):
+        start = alone.start()
+    return (*((Edit(comma.end() - 1, comma.end(), ""),) if comma else ()), Edit(start, end, ""))
+
+
+def _replacements(snapshot: Snapshot, diag: Diag, place: _Place) -> Iterator[Proposed]:
+    node = place.value
+    if node is None or (diag.span != node.span and diag.code != "VA453"):
+        return
+    for new in _new_values(snapshot, diag, place, node):
+        shown = json.dumps(new, ensure_ascii=False)
+        title = f"Replace by '{new}'" if isinstance(new, str) else f"Replace by {shown}"
+        yield title, (Edit(node.start, node.end, quoted(new) if isinstance(new, str) else shown),)
+
+
+def _new_values(snapshot: Snapshot, diag: Diag, place: _Place, node: JsonNode) -> Iterator[Json]:
+    value = node.to_python()
+    match diag.code:
+        case "MF502" if diag.args.get("p") == "version" and isinstance(value, int | float):
+            made = _as_semver(snapshot.text[node.start : node.end])
+            if made is not None:
+                yield made
+        case "MF502":
+            yield from _of_type(value, str(diag.args.get("expected")), snapshot.text[node.start : node.end])
+        case "MF506" if isinstance(value, str):
+            made = re.sub(r"[^\w.:-]+", "-", value.strip()).strip("-:/!?")
+            if made and made != value and tool_id_fault(made) is None:
+                yield made
+        case "MF508" if isinstance(value, str):
+            made = _as_semver(value)
+            if made is not None:
+                yield made
+        case "MF511" if isinstance(value, str):
+            made = value.replace("\\", "/")
+            if made != value and script_path_fault(made) is None:
+                yield made
+        case "MF513" if isinstance(value, str):
+            try:
+                made = urlsplit(value if "//" in value else f"//{value}").netloc.rpartition("@")[2]
+            except ValueError:
+                return
+            if made and made != value and host_pattern_fault(made) is None:
+                yield made
+        case "MF535" if value != "object":
+            yield "object"
+        case "MF532":
+            yield from _fitting_default(snapshot, place, value)
+        case "VA450" if isinstance(value, str) and str(diag.args.get("reason", "")).endswith("leads nowhere"):
+            near = best(value, _definitions(snapshot, str(diag.data.get("path", ""))))
+            if near is not None:
+                yield near
+        case "VA450" if isinstance(value, str):
+            wanted = re.search(r" is a (number|list of (?:values|names)), not ", str(diag.args.get("reason", "")))
+            if wanted is not None and wanted[1] != "number":
+                yield [value]
+            elif wanted is not None:
+                yield from (one for one in _readings(value) if type(one) in (int, float))
+        case "VA453":
+            yield from _fitting_argument(snapshot, diag, value)
+        case _:
+            return
+
+
+def _of_type(value: Json, expected: str, written: str) -> Iterator[Json]:
+    """The value as what a field wants, where that is plain."""
+    if expected == "a text" and isinstance(value, (int, float)):
+        yield written
+    elif expected == "a list of texts" and isinstance(value, str):
+        yield [value]
+    elif expected in ("a whole number", "true or false") and isinstance(value, str):
+        wanted = bool if expected == "true or false" else int
+        yield from (one for one in _readings(value) if type(one) is wanted)
+
+
+def _readings(value: Json) -> Iterator[Json]:
+    """What a value of another type may have been meant as."""
+    if isinstance(value, str):
+        word = value.strip()
+        if re.fullmatch(r"-?(0|[1-9]\d{0,18})", word):
+            yield int(word)
+        elif re.fullmatch(r"-?(0|[1-9]\d{0,18})\.\d{1,18}", word):
+            yield float(word)
+        elif word.lower() in ("true", "false"):
+            yield word.lower() == "true"
+        elif word.lower() == "null":
+            yield None
+    elif isinstance(value, (int, float)):
+        yield json.dumps(value)
+    if not is_list(value):
+        yield [value]
+
+
+_VERSION = re.compile(r"[vV]?(\d+)(?:\.(\d+))?(?:\.(\d+))?([-+].*)?")
+
+
+def _as_semver(version: str) -> str | None:
+    found = _VERSION.fullmatch(version.strip())
+    if found is None:
+        return None
+    numbers = ".".join(str(int(part)) if part and len(part) < 20 else "0" for part in found.group(1, 2, 3))
+    made = numbers + (found[4] or "")
+    return made if made != version and is_semver(made) else None
+
+
+def _schema(snapshot: Snapshot, field: str) -> dict[str, Json]:
+    root = snapshot.manifest.tree.root
+    node = root.get(field) if root is not None else None
+    schema = node.to_python() if node is not None else None
+    return schema if is_object(schema) else {}
+
+
+def _definitions(snapshot: Snapshot, path: str) -> list[str]:
+    """The references that could stand in the schema of a path such as ``/parameters/…``."""
+    schema = _schema(snapshot, path.removeprefix("/").partition("/")[0])
+    found: list[str] = []
+    for group in ("$defs", "definitions"):
+        held = schema.get(group)
+        names = held if is_object(held) else ()
+        found += [f"#/{group}/" + name.replace("~", "~0").replace("/", "~1") for name in names]
+    return found
+
+
+def _fitting_default(snapshot: Snapshot, place: _Place, value: Json) -> Iterator[Json]:
+    from tamis.protocols.schema.plan import compile_plan
+
+    own = place.around[-1].to_python() if place.around else None
+    if not is_object(own):
+        return
+    roots = [_schema(snapshot, name) for name in ("parameters", "output")]
+    shared = {key: root[key] for root in reversed(roots) for key in ("$defs", "definitions", "$schema") if key in root}
+    plan = compile_plan(cast("dict[str, Json]", {**shared, "type": "object", "properties": {"v": own}}))
+    for new in _near(value, own):
+        if plan.usable and plan.check({"v": new}, "typed").valid:
+            yield new
+            return
+
+
+def _near(value: Json, schema: dict[str, Json]) -> Iterator[Json]:
+    words = schema.get("enum")
+    if isinstance(value, str) and is_list(words):
+        near = best(value, [word for word in words if isinstance(word, str)])
+        if near is not None:
+            yield near
+    yield from _readings(value)
+
+
+def _fitting_argument(snapshot: Snapshot, diag: Diag, value: Json) -> Iterator[Json]:
+    """What an example's argument may have been meant as, if the example's finding there is gone with it."""
+    from tamis.protocols.jsontext.tree import from_pointer
+    from tamis.protocols.schema.plan import compile_plan
+
+    path = str(diag.data.get("path", ""))
+    steps = from_pointer(path)
+    index = int(diag.args.get("i", -1))
+    root = snapshot.manifest.tree.root
+    given = root.at(["examples", index, "input"]) if root is not None else None
+    args = given.to_python() if given is not None else None
+    if steps[:1] != ["examples"] or steps[2:3] != ["input"] or len(steps) < 4 or not is_object(args):
+        return
+    where = path.removeprefix(f"/examples/{index}/input")
+    plan = compile_plan(_schema(snapshot, "parameters"))
+    if not plan.usable:
+        return
+    errors = [error for error in plan.check(args, "typed").errors if error.path == where]
+    wanted = [error.suggestion for error in errors if error.suggestion is not None and error.code != "VA403"]
+    if any(error.code == "VA403" for error in errors):
+        return
+    for new in (*wanted, *_readings(value)):
+        after = plan.check(cast("dict[str, Json]", _with(args, steps[3:], new)), "typed").errors
+        if not any(error.path == where or error.path.startswith(where + "/") for error in after):
+            yield new
+            return
+
+
+def _with(value: Json, steps: list[str], new: Json) -> Json:
+    """A value with another one at a place in it."""
+    if not steps:
+        return new
+    if is_object(value):
+        return {name: _with(one, steps[1:], new) if name == steps[0] else one for name, one in value.items()}
+    if is_list(value):
+        return [_with(one, steps[1:], new) if str(i) == steps[0] else one for i, one in enumerate(value)]
+    return value

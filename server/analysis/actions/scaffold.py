@@ -1,0 +1,192 @@
+"""A script to begin with for a manifest: it takes every call that the parameters allow and answers.
+
+What the output must be is not known, so the arguments are given back, or a sample of the declared output. Must not know where it
+is written.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+import unicodedata
+
+import msgspec
+
+from tamis.protocols.model import Json
+from tamis.protocols.schema.words import is_list, is_object
+from tamis.server.analysis.actions.samples import sample_value
+
+_JS_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_JS_WORDS = (
+    "arguments await break case catch class const continue debugger default delete do else enum eval export extends false finally "
+    "for function if implements import in instanceof interface let new null package private protected public return static super "
+    "switch this throw true try typeof var void while with yield __proto__"
+)
+_JS_RESERVED = frozenset(_JS_WORDS.split())
+
+
+class _Parameter(msgspec.Struct, frozen=True):
+    """One declared parameter; ``default`` is None where the schema has none."""
+
+    name: str
+    required: bool
+    default: Json
+
+
+def scaffold(language: str, path: str, parameters: Json, output: Json, entry: str) -> str | None:
+    """A script for a runtime, or None where none is known or ``entry`` can be no function of it.
+
+    ``path`` tells the module system of JavaScript; ``parameters`` and ``output`` are the schemas as they are written.
+    """
+    declared = _declared(parameters)
+    answer = sample_value(output) if is_object(output) and output else None
+    is_open = not (is_object(parameters) and parameters.get("additionalProperties") is False)
+    if language == "python":
+        return _python_function(entry, declared, is_open, answer) if entry else _python_program(declared, answer)
+    if language in ("nodejs", "bun"):
+        # Node reads a bare ``.js`` as CommonJS unless a package.json says otherwise.
+        common = path.endswith(".cjs") or (language == "nodejs" and path.endswith(".js"))
+        if entry:
+            return _js_function(entry, declared, is_open, answer, common=common)
+        return _js_program(declared, answer, common=common)
+    return None
+
+
+def _declared(parameters: Json) -> list[_Parameter]:
+    if not is_object(parameters):
+        return []
+    properties, required = parameters.get("properties"), parameters.get("required")
+    needed = {name for name in required if isinstance(name, str)} if is_list(required) else set[str]()
+    named: dict[str, Json] = dict(properties) if is_object(properties) else {}
+    named |= {name: {} for name in needed if name not in named}
+    return [
+        _Parameter(name, name in needed, schema.get("default") if is_object(schema) else None)
+        for name, schema in named.items()
+    ]
+
+
+def _rest(declared: list[_Parameter]) -> str:
+    """A name for the other arguments that no parameter has."""
+    taken = {one.name for one in declared}
+    return next(name for name in ("more", "others", *(f"more_{i}" for i in range(len(taken) + 1))) if name not in taken)
+
+
+# Python
+
+
+def _is_python_name(name: str) -> bool:
+    # Python reads names in NFKC: another spelling would not be the argument's name.
+    normal = unicodedata.normalize("NFKC", name) == name
+    return name.isidentifier() and normal and not keyword.iskeyword(name) and name != "__debug__"
+
+
+def _python(value: Json) -> str:
+    """A value as Python writes it."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if is_list(value):
+        return "[" + ", ".join(map(_python, value)) + "]"
+    if is_object(value):
+        return "{" + ", ".join(f"{_python(key)}: {_python(one)}" for key, one in value.items()) + "}"
+    return repr(value)
+
+
+def _python_function(entry: str, declared: list[_Parameter], is_open: bool, answer: Json) -> str | None:
+    *groups, name = entry.split(".")
+    if not all(map(_is_python_name, (*groups, name))):
+        return None
+    rest = _rest(declared)
+    taken: list[str] = []
+    body: list[str] = []
+    shown: list[str] = []
+    for one in declared:
+        key = _python(one.name)
+        if not _is_python_name(one.name):
+            shown.append(f"{key}: {_taken_from(rest, one)}")
+            continue
+        shown.append(f"{key}: {one.name}")
+        changeable = isinstance(one.default, list | dict)
+        taken.append(one.name if one.required else f"{one.name}={'None' if changeable else _python(one.default)}")
+        if changeable and not one.required:
+            body += [f"if {one.name} is None:", f"    {one.name} = {_python(one.default)}"]
+    arguments = (["*", *taken] if taken else []) + ([f"**{rest}"] if is_open or len(taken) < len(declared) else [])
+    result = _python(answer) if answer is not None else "{" + ", ".join(shown) + "}"
+    lines = [f"def {name}({', '.join(arguments)}):", *("    " + line for line in (*body, f"return {result}"))]
+    for group in reversed(groups):
+        indent = ["    " + line for line in lines]
+        lines = [f"class {group}:", *(["    @staticmethod"] if lines[0].startswith("def ") else []), *indent]
+    return "\n".join(lines) + "\n"
+
+
+def _taken_from(source: str, one: _Parameter) -> str:
+    key = _python(one.name)
+    if one.required:
+        return f"{source}[{key}]"
+    return f"{source}.get({key})" if one.default is None else f"{source}.get({key}, {_python(one.default)})"
+
+
+def _python_program(declared: list[_Parameter], answer: Json) -> str:
+    shown = ", ".join(f"{_python(one.name)}: {_taken_from('arguments', one)}" for one in declared)
+    result = _python(answer) if answer is not None else f"{{{shown}}}"
+    return (
+        "import json\nimport sys\n\narguments = json.load(sys.stdin)\n"
+        f"json.dump({result}, sys.stdout, ensure_ascii=False)\n"
+    )
+
+
+# JavaScript
+
+
+def _is_js_name(name: str) -> bool:
+    return _JS_NAME.fullmatch(name) is not None and name not in _JS_RESERVED
+
+
+def _js(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _js_function(entry: str, declared: list[_Parameter], is_open: bool, answer: Json, *, common: bool) -> str | None:
+    *groups, name = entry.split(".")
+    if not all(map(_is_js_name, (*groups, name))):
+        return None
+    rest = _rest(declared)
+    plain = [one for one in declared if _is_js_name(one.name)]
+    taken = [one.name if one.required else f"{one.name} = {_js(one.default)}" for one in plain]
+    if is_open or len(plain) < len(declared):
+        taken.append(f"...{rest}")
+    result = _js(answer) if answer is not None else _js_result(declared, rest)
+    head = f"({{ {', '.join(taken)} }})" if taken else "()"
+    lines = [f"{name}{head} {{", f"  return {result};", "}"]
+    if not groups:
+        lines[0] = ("" if common else "export ") + "function " + lines[0]
+        return "\n".join([*lines, *(["", f"module.exports = {{ {name} }};"] if common else [])]) + "\n"
+    for group in reversed(groups[1:]):
+        lines = [f"{group}: {{", *("  " + line for line in lines), "}"]
+    begin = "const " if common else "export const "
+    lines = [f"{begin}{groups[0]} = {{", *("  " + line for line in lines), "};"]
+    return "\n".join([*lines, *(["", f"module.exports = {{ {groups[0]} }};"] if common else [])]) + "\n"
+
+
+def _js_result(declared: list[_Parameter], rest: str) -> str:
+    shown: list[str] = []
+    for one in declared:
+        if one.name == "__proto__":
+            continue  # reading and writing it speaks of the prototype
+        value = f"{rest}[{_js(one.name)}]"
+        if not one.required and one.default is not None:
+            value += f" ?? {_js(one.default)}"
+        shown.append(one.name if _is_js_name(one.name) else f"{_js(one.name)}: {value}")
+    return f"{{ {', '.join(shown)} }}" if shown else "{}"
+
+
+def _js_program(declared: list[_Parameter], answer: Json, *, common: bool) -> str:
+    reading = 'const { readFileSync } = require("node:fs");' if common else 'import { readFileSync } from "node:fs";'
+    result = _js(answer)
+    if answer is None:
+        defaults = [f"{_js(one.name)}: {_js(one.default)}" for one in declared if one.default is not None]
+        result = f"{{ {', '.join([*defaults, '...given'])} }}"
+    return (
+        f'{reading}\n\nconst given = JSON.parse(readFileSync(0, "utf8"));\n'
+        f"process.stdout.write(JSON.stringify({result}));\n"
+    )

@@ -1,0 +1,1 @@
+"""``tamis.toml`` in the editor."""

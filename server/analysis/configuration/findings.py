@@ -1,0 +1,139 @@
+"""Findings of ``tamis.toml`` while it is edited: what ``tamis doctor`` would say of it, at its place (interface, Configuration).
+
+What there is to set, and what is wrong with it, is the runtime's to say (``server/runtime/config.py``); this module only finds the
+places. Must not know the disk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tamis.protocols.model import Diag, Edit, Fix
+from tamis.protocols.positions import Span
+from tamis.protocols.suggest import best
+from tamis.protocols.tomltext import TomlError, TomlTree, TomlValue, read_toml
+from tamis.server.analysis.configuration.toml_places import Path, Place, toml_places
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.settings_faults import Fault
+
+_AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_NAME = re.compile(r"'([^']*)'")
+_MEANT = re.compile(r"did you mean '([^']+)'\?$")
+
+
+def settings_findings(text: str, on_disk: Iterable[Fault] = ()) -> list[Diag]:
+    """The findings of a ``tamis.toml``; ``on_disk`` is what it names that is not there. Never raises."""
+    import tomllib
+
+    from tamis.server.runtime.config import settings_of, settings_problems
+    from tamis.server.runtime.settings_faults import policy_faults
+
+    tree = read_toml(text)
+    try:
+        raw = tomllib.loads(text.removeprefix("\ufeff"))
+    except RecursionError:
+        return [Diag("ST801", (0, 0), {"reason": "it is nested too deep"})]
+    except ValueError as error:
+        # The library says where it gave up; what is wrong often stands before that.
+        return [_own(tree.errors[0])] if tree.errors else [_syntax(text, str(error))]
+    places = toml_places(tree)
+    found = [_finding(text, places, problem, closes) for problem, closes in settings_problems(raw)]
+    faults = [*policy_faults(settings_of(raw).policy), *on_disk]
+    return found + [_of_fault(text, tree, places, fault) for fault in faults if fault.setting in places]
+
+
+def _of_fault(text: str, tree: TomlTree, places: dict[Path, Place], fault: Fault) -> Diag:
+    place = places[fault.setting]
+    span = place.key if place.value[0] == place.value[1] else place.value
+    if fault.item is not None:
+        items = _items(tree, fault.setting)
+        span = items[fault.item].span if fault.item < len(items) else span
+    reason = f"'{'.'.join(fault.setting)}': {fault.message}"
+    return Diag("ST804", span, {"reason": reason}, severity=fault.level, fix=_fix_name(text, fault.message, span))
+
+
+def _items(tree: TomlTree, path: Path) -> list[TomlValue]:
+    for table in tree.tables:
+        for entry in table.entries:
+            if (*table.names, *entry.names) == path and entry.value is not None:
+                return entry.value.items
+    return []
+
+
+def _fix_name(text: str, message: str, span: Span) -> Fix | None:
+    meant = re.search(r"did you mean '([^']+)'\?", message)
+    if meant is None or text[span[0] : span[0] + 1] not in ('"', "'"):
+        return None
+    return Fix(f"Change to '{meant[1]}'", (Edit(*span, f'"{meant[1]}"'),), "unsafe")
+
+
+def _own(error: TomlError) -> Diag:
+    return Diag("ST801", error.span, {"reason": error.message})
+
+
+def _syntax(text: str, said: str) -> Diag:
+    match = _AT.search(said)
+    at = len(text)
+    if match is not None and match[1]:
+        lines = text.split("\n")
+        line = min(int(match[1]), len(lines)) - 1
+        at = min(len(text), sum(len(one) + 1 for one in lines[:line]) + int(match[2]) - 1)
+    reason = _AT.sub("", said)
+    end = text.find("\n", at)
+    return Diag("ST801", (at, len(text) if end < 0 else max(at, end)), {"reason": reason[:1].lower() + reason[1:]})
+
+
+def _finding(text: str, places: dict[Path, Place], problem: str, closes: bool) -> Diag:
+    unknown = problem.startswith("unknown ") or " is no rule" in problem
+    named = _NAME.search(problem)
+    path = named[1] if named is not None else ""
+    names = _names_of(places, path)
+    place = places.get(names) if names else None
+    span = (0, 0)
+    if place is not None:
+        span = place.key if unknown or place.value[0] == place.value[1] else place.value
+    reason = problem[:1].upper() + problem[1:]
+    if closes:
+        reason += "; no tool is run until it is mended"
+    severity = "error" if closes else None
+    code = "ST802" if unknown else "ST803"
+    return Diag(
+        code,
+        span,
+        {"reason": reason},
+        severity=severity,
+        fix=_fix(text, problem, span, unknown) or _word_fix(text, names, span, code),
+    )
+
+
+def _names_of(places: dict[Path, Place], dotted: str) -> Path:
+    """The path of a setting by its dotted name, or of the nearest table above it; names may hold dots themselves. Empty: none."""
+    while True:
+        fitting = next((path for path in places if ".".join(path) == dotted), None)
+        if fitting is not None or "." not in dotted:
+            return fitting or ()
+        dotted = dotted.rpartition(".")[0]
+
+
+def _fix(text: str, problem: str, span: Span, unknown: bool) -> Fix | None:
+    meant = _MEANT.search(problem)
+    if meant is None or span[0] == span[1]:
+        return None
+    new = meant[1].rpartition(".")[2] if unknown else f'"{meant[1]}"'
+    quoted = unknown and text[span[0] : span[0] + 1] in ('"', "'")
+    return Fix(f"Change to '{meant[1]}'", (Edit(*span, f'"{new}"' if quoted else new),), "unsafe")
+
+
+def _word_fix(text: str, path: Path, span: Span, code: str) -> Fix | None:
+    """The word that was meant where a setting takes one of some."""
+    if code != "ST803" or text[span[0] : span[0] + 1] not in ('"', "'"):
+        return None
+    from tamis.server.analysis.configuration.place import schema_of
+    from tamis.server.runtime.settings_schema import settings_schema
+
+    words: list[str] = (schema_of(settings_schema(), path) or {}).get("enum", [])
+    near = best(text[span[0] + 1 : span[1] - 1], words)
+    return Fix(f"Change to '{near}'", (Edit(*span, f'"{near}"'),), "unsafe") if near else None

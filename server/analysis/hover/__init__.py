@@ -1,0 +1,1 @@
+"""What is said about a place: hover and signature help."""

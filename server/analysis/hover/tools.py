@@ -1,0 +1,136 @@
+"""A tool in a hover: what it is for, what it asks for and gets, and exactly what a model reads about it in each protocol."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from urllib.parse import quote
+
+import msgspec
+
+from tamis.protocols.contract import Permissions
+from tamis.server.analysis.describe import code
+from tamis.server.analysis.hover.prompt_texts import NAMES, PromptText, PromptView, prompt_texts
+from tamis.server.analysis.snapshot import Snapshot, ToolView
+
+MAX_SUMMARY = 300
+MAX_SHOWN_CHARS = 16_000
+MAX_LISTED = 8
+
+
+class HoverFacts(msgspec.Struct, frozen=True):
+    """What a hover needs beside the snapshot: how prompts are shown, and what the policy would grant a tool (it looks at paths)."""
+
+    view: PromptView = PromptView()
+    rights: Callable[[ToolView], Permissions | None] = lambda _tool: None
+
+
+def tool_card(snapshot: Snapshot, tool: ToolView, facts: HoverFacts) -> str:
+    """The whole card, as Markdown."""
+    manifest = tool.manifest
+    title = _escaped(manifest.display_name or tool.tool_id)
+    head = f"**{title}** {code(tool.tool_id)} · version {_escaped(manifest.version)}"
+    if tool.path:
+        head += f" · {file_link(snapshot, tool.path)}"
+    parts = [head, summary(manifest.description)]
+    if not tool.available:
+        parts.append(f"Not available: {_escaped(tool.reason)}")
+    parts.append(security(snapshot, tool, facts))
+    parts.append("---")
+    parts.extend(_prompts(snapshot, tool, facts.view))
+    return "\n\n".join(part for part in parts if part)
+
+
+def summary(description: str) -> str:
+    """The first paragraph of a description, as text."""
+    text = " ".join(re.split(r"\n\s*\n", description.strip(), maxsplit=1)[0].split())
+    return _escaped(text if len(text) <= MAX_SUMMARY else text[: MAX_SUMMARY - 1] + "…")
+
+
+def _escaped(text: str) -> str:
+    """A manifest's words as text: nothing in them becomes a link, an image or markup of the hover."""
+    return re.sub(r"([\\`*_\[\]<>#|~!])", r"\\\1", text.replace("\n", " "))
+
+
+def file_link(snapshot: Snapshot, path: str) -> str:
+    """A link to a file, named as seen from the document."""
+    if not path.startswith("/"):
+        return code(path)
+    name = posixpath.relpath(path, posixpath.dirname(snapshot.path)) if snapshot.path.startswith("/") else path
+    return f"[{_escaped(name)}](file://{quote(path)})"
+
+
+# Rights
+
+
+def security(snapshot: Snapshot, tool: ToolView, facts: HoverFacts) -> str:
+    """What a tool asks for, and what the policy makes of it."""
+    context = tool.manifest.security_context
+    asked = [
+        *_asked("to read", context.file_access.allow_read),
+        *_asked("to write", context.file_access.allow_write),
+        *_asked("to reach", context.network.allow_hosts),
+        *_asked("for the capability", context.required_capabilities),
+    ]
+    if not asked:
+        return "Asks for nothing: it reads its own folder, and has no network."
+    lines = [f"Asks {'; '.join(asked)}."]
+    rights = facts.rights(tool)
+    if rights is not None:
+        lines.append(_granted(rights))
+    return "  \n".join(lines)
+
+
+def _asked(verb: str, values: tuple[str, ...]) -> Iterator[str]:
+    if values:
+        more = f" and {len(values) - MAX_LISTED} more" if len(values) > MAX_LISTED else ""
+        yield f"{verb} {', '.join(code(value) for value in values[:MAX_LISTED])}{more}"
+
+
+def _granted(rights: Permissions) -> str:
+    given = rights.granted
+    granted = [
+        *_asked("read", tuple(given.read)),
+        *_asked("write", tuple(given.write)),
+        *_asked("reach", tuple(given.hosts)),
+        *_asked("capability", tuple(given.capabilities)),
+    ]
+    text = f"The policy grants {'; '.join(granted) if granted else 'nothing of it'}."
+    for denied in rights.denied[:MAX_LISTED]:
+        text += f"  \nRefused: {code(denied.value)}, {_escaped(denied.reason)}."
+    if len(rights.denied) > MAX_LISTED:
+        text += f"  \n… {len(rights.denied) - MAX_LISTED} more are refused."
+    return text
+
+
+# Prompts
+
+
+def _prompts(snapshot: Snapshot, tool: ToolView, view: PromptView) -> Iterator[str]:
+    room = MAX_SHOWN_CHARS
+    listed: list[PromptText] = []
+    for index, one in enumerate(prompt_texts(snapshot, tool, view)):
+        name = NAMES.get(one.protocol, one.protocol)
+        title = f"**What a model reads in {name}** · {one.count}" if index == 0 else f"**In {name}** · {one.count}"
+        if len(one.text) <= room:
+            room -= len(one.text)
+            yield f"{title}\n\n{fenced(one.text)}"
+        elif index == 0:
+            room = 0
+            yield f"{title}\n\n{fenced(one.text[:MAX_SHOWN_CHARS])}\n\n… {len(one.text) - MAX_SHOWN_CHARS} more characters; `tamis prompt` shows all."
+        else:
+            listed.append(one)
+    if listed:
+        yield (
+            "Too long to be shown here: "
+            + ", ".join(f"{NAMES.get(one.protocol, one.protocol)} {one.count}" for one in listed)
+            + "."
+        )
+
+
+def fenced(text: str) -> str:
+    """A text in a fence that nothing in it can close."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}text\n{text}\n{fence}"

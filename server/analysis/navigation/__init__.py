@@ -1,0 +1,1 @@
+"""Ways between places: definition, references, rename, symbols, links."""

@@ -1,0 +1,150 @@
+"""Going to a definition, a declaration or an implementation: from a call to the manifest, from there to the script and its function.
+
+Pure: a target names a file; whether it is there, and where in a script a function stands, the asker finds out with
+``functions.find_function``. Must not know LSP.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tamis.protocols.jsontext.parse import parse_json
+from tamis.protocols.jsontext.tree import JsonTree
+from tamis.protocols.positions import Span
+from tamis.server.analysis.facts import Declared, inner
+from tamis.server.analysis.navigation.schemas_here import declaring, property_of
+from tamis.server.analysis.navigation.subject import Subject, input_of, is_workflow, script_of, subject_at
+from tamis.server.analysis.snapshot import Snapshot
+
+
+class Target(msgspec.Struct, frozen=True):
+    """A place to go to. ``span`` is what to select, ``whole`` what belongs to it; with ``function`` both are found in the file's text."""
+
+    path: str
+    span: Span = (0, 0)
+    whole: Span = (0, 0)
+    function: str = ""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Where a question leads, and the place that it was asked of."""
+
+    origin: Span = (0, 0)
+    targets: tuple[Target, ...] = ()
+
+
+def definition(snapshot: Snapshot, offset: int) -> Found:
+    """A call's tool to its manifest, the manifest's id to its script, a parameter to its property, a reference to its target."""
+    subject = subject_at(snapshot, offset)
+    if subject is None:
+        return Found()
+    if subject.kind == "tool" and subject.declares:
+        targets = _scripts(snapshot, subject) or _manifests(snapshot, subject)
+    elif subject.kind == "tool":
+        # Of several versions the one that would run; the declaration has them all.
+        found = _manifests(snapshot, subject)
+        targets = [target for target in found if target.path == subject.manifest] or found
+    elif subject.kind == "parameter":
+        targets = _property(snapshot, subject)
+    elif subject.kind in ("script", "entry"):
+        targets = _scripts(snapshot, subject)
+    else:
+        targets = _in_file(snapshot, subject)
+    return Found(subject.span, tuple(targets))
+
+
+def declaration(snapshot: Snapshot, offset: int) -> Found:
+    """Where a name is declared: for a tool its manifest also from the manifest itself, else the same as the definition."""
+    subject = subject_at(snapshot, offset)
+    if subject is not None and subject.kind == "tool":
+        return Found(subject.span, tuple(_manifests(snapshot, subject)))
+    return definition(snapshot, offset)
+
+
+def implementation(snapshot: Snapshot, offset: int) -> Found:
+    """What a tool runs: its script, with an entry point the function in it. From a call, a profile or the manifest."""
+    subject = subject_at(snapshot, offset)
+    if subject is None or subject.kind not in ("tool", "script", "entry"):
+        return Found()
+    return Found(subject.span, tuple(_scripts(snapshot, subject)))
+
+
+def text_of(snapshot: Snapshot, path: str) -> str:
+    """The text of a file as far as it is known: this document, a file of the index, or another manifest."""
+    if path == snapshot.path:
+        return snapshot.text
+    found = snapshot.index.text(path) if snapshot.index is not None else ""
+    return found or snapshot.neighbours.get(path, "")
+
+
+def tree_of(snapshot: Snapshot, path: str) -> JsonTree:
+    """A manifest's tree."""
+    return (
+        snapshot.manifest.tree
+        if path == snapshot.path and snapshot.kind == "manifest"
+        else parse_json(text_of(snapshot, path))
+    )
+
+
+def _manifests(snapshot: Snapshot, subject: Subject) -> list[Target]:
+    """Every file that declares the tool; the version that would run first."""
+    found: list[Target] = []
+    for tool in snapshot.index.declarations(subject.tool_id) if snapshot.index is not None else ():
+        declared = tool.declared
+        text = text_of(snapshot, tool.path)
+        whole = (0, len(text)) if declared.kind == "tool" else declared.span
+        found.append(Target(tool.path, declared.span, whole))
+    if not found and subject.manifest:
+        tree = tree_of(snapshot, subject.manifest)
+        node = tree.root.get("toolId") if tree.root is not None and tree.root.kind == "object" else None
+        span = inner(tree.text, *node.span) if node is not None else (0, 0)
+        found.append(Target(subject.manifest, span, (0, len(tree.text))))
+    return sorted(found, key=lambda target: target.path != subject.manifest)
+
+
+def _scripts(snapshot: Snapshot, subject: Subject) -> list[Target]:
+    targets: list[Target] = []
+    for tool in _declarations(snapshot, subject):
+        path = script_of(tool[0], tool[1].script_path)
+        function = "" if subject.kind == "script" else tool[1].entry_point
+        target = Target(path, function=function)
+        if path and target not in targets:
+            targets.append(target)
+    return targets
+
+
+def _declarations(snapshot: Snapshot, subject: Subject) -> list[tuple[str, Declared]]:
+    """The declarations that a subject means: of a manifest its own, else all of the id, the one that would run first."""
+    index = snapshot.index
+    if index is None:
+        return []
+    if subject.manifest == snapshot.path:
+        facts = index.facts(snapshot.path)
+        return [(snapshot.path, facts.declared)] if facts is not None and facts.declared is not None else []
+    found = [(tool.path, tool.declared) for tool in index.declarations(subject.tool_id)]
+    return sorted(found, key=lambda one: one[0] != subject.manifest)
+
+
+def _property(snapshot: Snapshot, subject: Subject) -> list[Target]:
+    if not subject.manifest:
+        return []
+    tree = tree_of(snapshot, subject.manifest)
+    if is_workflow(snapshot, subject.manifest):
+        member = input_of(tree, subject.name)
+    else:
+        here = subject.manifest == snapshot.path
+        found = property_of(tree, subject.schema, subject.name) if here else declaring(tree, (subject.name,))
+        member = found[1] if found is not None else None
+    if member is None:
+        return []
+    return [Target(subject.manifest, inner(tree.text, member.key_start, member.key_end), member.span)]
+
+
+def _in_file(snapshot: Snapshot, subject: Subject) -> list[Target]:
+    tree = snapshot.manifest.tree
+    parent = tree.root.at(subject.path[:-1]) if tree.root is not None else None
+    member = parent.member(str(subject.path[-1])) if parent is not None and parent.kind == "object" else None
+    if member is not None:
+        return [Target(snapshot.path, inner(tree.text, member.key_start, member.key_end), member.span)]
+    node = tree.root.at(subject.path) if tree.root is not None else None
+    return [Target(snapshot.path, node.span, node.span)] if node is not None else []

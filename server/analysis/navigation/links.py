@@ -1,0 +1,119 @@
+"""Links of a document: scripts, references, schemas, workflows, resources. Pure: whether a file is there is the asker's to say.
+
+Must not know LSP.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from tamis.protocols.jsontext.tree import JsonNode, JsonTree
+from tamis.protocols.positions import Span
+from tamis.server.analysis.facts import inner, string_at
+from tamis.server.analysis.index import WorkspaceIndex
+from tamis.server.analysis.navigation.schemas_here import anchors_of, references, resolve_reference
+from tamis.server.analysis.navigation.subject import script_of
+from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
+
+MAX_LINKS = 1_000
+_RESOURCE = re.compile(r"(?i:fam)://[^\s\"'<>«»「」`\\]{1,1024}")
+_WEB = re.compile(r"https?://[^\s]+")
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A link. One of: ``path`` (a file, at ``target`` in it where that is not None), ``uri`` (a web page), ``resource`` (``fam://…``).
+
+    ``sure`` is false where the file may not be there.
+    """
+
+    span: Span
+    tooltip: str
+    path: str = ""
+    target: Span | None = None
+    uri: str = ""
+    resource: str = ""
+    sure: bool = True
+
+
+def links_of(snapshot: Snapshot) -> list[Link]:
+    """The links of a document by place, at most a thousand."""
+    if len(snapshot.text) > MAX_ANALYSED_CHARS:
+        return []
+    found: list[Link] = []
+    if snapshot.kind == "manifest":
+        found = list(_of_manifest(snapshot))
+    elif snapshot.kind == "profile":
+        found = list(_of_profile(snapshot))
+    elif snapshot.kind == "text":
+        found = list(_of_text(snapshot))
+    return sorted(found, key=lambda link: link.span)[:MAX_LINKS]
+
+
+def _of_manifest(snapshot: Snapshot) -> Iterator[Link]:
+    tree = snapshot.manifest.tree
+    root = tree.root
+    if root is None or root.kind != "object":
+        return
+    written, span = string_at(tree, "handler", "scriptPath")
+    path = script_of(snapshot.path, written)
+    facts = snapshot.folder
+    if path and (facts is None or not facts.complete or posixpath.normpath(written) in facts.files):
+        yield Link(span, "Open the script", path, sure=False)
+    yield from _schema(snapshot, tree)
+    anchors = anchors_of(tree)
+    for at, node in references(tree):
+        target = resolve_reference(tree, node.value, at, anchors) if isinstance(node.value, str) else None
+        place = root.at(target) if target is not None else None
+        if place is not None:
+            yield Link(inner(tree.text, *node.span), "Go to the definition", snapshot.path, place.span)
+    dependencies = root.get("dependencies")
+    for member in dependencies.members if dependencies is not None and dependencies.kind == "object" else ():
+        yield from _tool(snapshot.index, member.key, inner(tree.text, member.key_start, member.key_end))
+    yield from _resources(tree.text, [(node.start, node.end) for node in _strings(root)])
+
+
+def _schema(snapshot: Snapshot, tree: JsonTree) -> Iterator[Link]:
+    written, span = string_at(tree, "$schema")
+    if _WEB.fullmatch(written):
+        yield Link(span, "Open the schema", uri=written)
+    elif written and ":" not in written and not written.startswith("#"):
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(snapshot.path), written.partition("#")[0]))
+        yield Link(span, "Open the schema", path, sure=False)
+
+
+def _of_profile(snapshot: Snapshot) -> Iterator[Link]:
+    for name, node in snapshot.profile.entries:
+        yield from _tool(snapshot.index, name, inner(snapshot.text, *node.span))
+
+
+def _tool(index: WorkspaceIndex | None, name: str, span: Span) -> Iterator[Link]:
+    """The file that declares a tool: a manifest, or a workflow."""
+    tool_id = index.resolve(name) if index is not None else None
+    for tool in index.declarations(tool_id)[:1] if index is not None and tool_id is not None else ():
+        what = "Open the workflow" if tool.declared.kind == "workflow" else "Open the manifest"
+        yield Link(span, what, tool.path, tool.declared.span)
+
+
+def _of_text(snapshot: Snapshot) -> Iterator[Link]:
+    if "://" in snapshot.text:
+        yield from _resources(snapshot.text, [block.span for block in snapshot.document.blocks])
+
+
+def _resources(text: str, spans: list[Span]) -> Iterator[Link]:
+    for start, end in spans:
+        for match in _RESOURCE.finditer(text, start, end):
+            yield Link(match.span(), "Open the resource", resource=match[0])
+
+
+def _strings(node: JsonNode) -> Iterator[JsonNode]:
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        if here.kind == "string" and isinstance(here.value, str) and "://" in here.value:
+            yield here
+        stack += [member.value for member in here.members if member.value is not None]
+        stack += here.items

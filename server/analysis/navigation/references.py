@@ -1,0 +1,290 @@
+"""Every place that means the same thing: a tool, a parameter, a definition, a script; across files, also ones that are not open.
+
+The places are the ground of references, highlights and renames, so each one says how its name is written. Pure. Must not know LSP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from tamis.protocols.jsontext.tree import JsonTree, Path
+from tamis.protocols.model import Block, Call, Param
+from tamis.protocols.positions import Span
+from tamis.server.analysis.facts import Role, inner
+from tamis.server.analysis.navigation.definition import text_of, tree_of
+from tamis.server.analysis.navigation.schemas_here import (
+    anchors_of,
+    arguments_schema,
+    declaring,
+    pointer_sites,
+    property_spots,
+    references,
+    resolve_reference,
+)
+from tamis.server.analysis.navigation.subject import (
+    Subject,
+    calls_of,
+    closing_name,
+    extra_keys,
+    input_of,
+    is_workflow,
+    manifest_of,
+    read_file,
+    script_of,
+    subject_at,
+)
+from tamis.server.analysis.snapshot import Snapshot
+
+Form = Literal["json", "tag", "close", "attribute", "key", "text", "pointer"]
+"""How a name is written: as JSON text, an opening or closing tag, the value of an attribute, a ``key:``, plain text, or in a ``$ref``."""
+
+
+class Site(msgspec.Struct, frozen=True):
+    """One place of a name. ``raw`` is what is written there; ``call`` the id of the tool whose call it stands in."""
+
+    path: str
+    span: Span
+    role: Role | Literal["parameter"]
+    form: Form
+    raw: str
+    declares: bool = False
+    aside: bool = False
+    protocol: str = ""
+
+
+def sites_of(snapshot: Snapshot, subject: Subject, *, only: str = "") -> list[Site]:
+    """Every place of a subject by file and place; with ``only`` those of one file."""
+    if subject.kind == "tool":
+        found = _tool(snapshot, subject, only)
+    elif subject.kind == "parameter":
+        found = _parameter(snapshot, subject, only)
+    elif subject.kind in ("definition", "reference"):
+        found = _definition(snapshot, subject)
+    elif subject.kind == "script":
+        found = _script(snapshot, subject, only)
+    else:
+        found = iter([_here(snapshot, subject)])
+    return sorted(dict.fromkeys(found), key=lambda site: (site.path, site.span))
+
+
+def find_references(snapshot: Snapshot, offset: int, *, include_declaration: bool = True) -> list[Site]:
+    """The places that mean what stands at an offset; a closing tag counts with its opening one."""
+    subject = subject_at(snapshot, offset)
+    if subject is None:
+        return []
+    return [
+        site
+        for site in sites_of(snapshot, subject)
+        if site.form != "close" and (include_declaration or not site.declares)
+    ]
+
+
+class Highlight(msgspec.Struct, frozen=True):
+    """A place of the same thing in this document; ``write`` where it is declared."""
+
+    span: Span
+    write: bool = False
+
+
+def highlights(snapshot: Snapshot, offset: int) -> list[Highlight]:
+    """The places of this document that mean what stands at an offset, closing tags among them."""
+    subject = subject_at(snapshot, offset)
+    if subject is None:
+        return []
+    sites = [site for site in sites_of(snapshot, subject, only=snapshot.path) if site.path == snapshot.path]
+    found = [Highlight(site.span, site.declares) for site in sites]
+    if not any(one.span == subject.span for one in found):
+        found.append(Highlight(subject.span, subject.declares))
+    return sorted(found, key=lambda one: one.span)
+
+
+def _here(snapshot: Snapshot, subject: Subject) -> Site:
+    return Site(snapshot.path, subject.span, "declaration", "json", snapshot.text[slice(*subject.span)], declares=True)
+
+
+# Tools
+
+
+def _tool(snapshot: Snapshot, subject: Subject, only: str) -> Iterator[Site]:
+    index = snapshot.index
+    for one in index.occurrences(subject.tool_id) if index is not None else ():
+        if only and one.path != only:
+            continue
+        text = text_of(snapshot, one.path)
+        form = _form(text, one.span, one.use.protocol, tag=one.use.tag)
+        declares = one.role in ("declaration", "alias")
+        for span in one.spans:
+            where: Form = "close" if span == one.use.close else form
+            yield Site(one.path, span, one.role, where, text[slice(*span)], declares, one.use.aside, one.use.protocol)
+
+
+def _form(text: str, span: Span, protocol: str, *, tag: bool) -> Form:
+    if tag:
+        return "tag"
+    if protocol == "action":
+        return "attribute" if text[span[0] - 1 : span[0]] in ("'", '"', "=") else "text"
+    return "text" if protocol in ("tam", "vcp") else "json"
+
+
+# Parameters
+
+
+def _parameter(snapshot: Snapshot, subject: Subject, only: str) -> Iterator[Site]:
+    if not subject.manifest:
+        yield from _unknown_parameter(snapshot, subject)
+        return
+    tree = tree_of(snapshot, subject.manifest)
+    if is_workflow(snapshot, subject.manifest):
+        member = input_of(tree, subject.name)
+        if member is not None and only in ("", subject.manifest):
+            span = inner(tree.text, member.key_start, member.key_end)
+            yield Site(subject.manifest, span, "parameter", "json", tree.text[slice(*span)], declares=True)
+        yield from _in_calls(snapshot, subject, only)
+        return
+    schema: Path | None = subject.schema
+    if subject.manifest != snapshot.path:
+        found = declaring(tree, (subject.name,))
+        schema = found[0] if found is not None else None
+    if schema is not None and only in ("", subject.manifest):
+        for spot in property_spots(tree, schema, subject.name):
+            raw = tree.text[slice(*spot.span)]
+            yield Site(subject.manifest, spot.span, "parameter", "json", raw, spot.declares)
+        for span in pointer_sites(tree, (*schema, "properties", subject.name)):
+            yield Site(subject.manifest, span, "parameter", "pointer", tree.text[slice(*span)])
+    if schema is None or schema == arguments_schema(tree):
+        yield from _in_calls(snapshot, subject, only)
+
+
+def _unknown_parameter(snapshot: Snapshot, subject: Subject) -> Iterator[Site]:
+    """Of a tool that nobody declares, the parameter in its calls here."""
+    tool = _call_around(snapshot, subject)
+    for block, call in calls_of(snapshot.document) if snapshot.kind == "text" else ():
+        if tool is not None and call.tool_id == tool:
+            yield from _of_call(snapshot.path, snapshot.text, block, call, subject.name)
+
+
+def _call_around(snapshot: Snapshot, subject: Subject) -> str | None:
+    if snapshot.kind != "text":
+        return None
+    calls = [call for _, call in calls_of(snapshot.document)]
+    return next(
+        (call.tool_id for call in calls for param in call.params if _holds(param.span, subject.span)),
+        None,
+    )
+
+
+def _holds(outer: Span, part: Span) -> bool:
+    return outer[0] <= part[0] and part[1] <= outer[1]
+
+
+def _in_calls(snapshot: Snapshot, subject: Subject, only: str) -> Iterator[Site]:
+    index = snapshot.index
+    if index is None:
+        return
+    tool_id = subject.tool_id or index_id(snapshot, subject.manifest)
+    paths = dict.fromkeys(one.path for one in index.occurrences(tool_id) if one.role == "call")
+    for path in paths:
+        if only and path != only:
+            continue
+        text = text_of(snapshot, path)
+        document = read_file(snapshot, path, text)
+        for block, call in calls_of(document):
+            if means(snapshot, call, subject.manifest):
+                yield from _of_call(path, text, block, call, subject.name)
+
+
+def index_id(snapshot: Snapshot, manifest: str) -> str:
+    """The id that a file declares."""
+    facts = snapshot.index.facts(manifest) if snapshot.index is not None else None
+    return facts.declared.tool_id if facts is not None and facts.declared is not None else ""
+
+
+def means(snapshot: Snapshot, call: Call, manifest: str) -> bool:
+    """Whether a call would run the tool of a manifest."""
+    found = manifest_of(snapshot, call.tool_id, call.protocol)
+    if found == manifest:
+        return True
+    # Of several files with one id and version only one runs; its calls are those of the others too.
+    return bool(found) and _identity(snapshot, found) == _identity(snapshot, manifest) is not None
+
+
+def _identity(snapshot: Snapshot, manifest: str) -> tuple[str, str] | None:
+    facts = snapshot.index.facts(manifest) if snapshot.index is not None else None
+    return (
+        (facts.declared.tool_id, facts.declared.version) if facts is not None and facts.declared is not None else None
+    )
+
+
+def _of_call(path: str, text: str, block: Block, call: Call, name: str) -> Iterator[Site]:
+    for param in call.params:
+        if param.name != name:
+            continue
+        form = form_of(text, param)
+        yield Site(path, param.name_span, "parameter", form, _raw(text, param), False, block.aside, call.protocol)
+        close = closing_name(text, param)
+        if close is not None:
+            yield Site(path, close, "parameter", "close", text[slice(*close)], False, block.aside, call.protocol)
+    for about, span in extra_keys(text, block, call):
+        if about == name:
+            yield Site(path, span, "parameter", "key", text[slice(*span)], False, block.aside, call.protocol)
+
+
+def form_of(text: str, param: Param) -> Form:
+    """How a parameter's name is written."""
+    if param.origin == "json":
+        return "json"
+    if param.origin in ("pair", "common"):
+        return "key"
+    opened = text[param.span[0] : param.name_span[0]].strip(" \t`'\"")
+    return "tag" if param.origin == "child" and opened in ("<", "＜") else "attribute"
+
+
+def _raw(text: str, param: Param) -> str:
+    return text[slice(*param.name_span)]
+
+
+# Definitions and scripts
+
+
+def _definition(snapshot: Snapshot, subject: Subject) -> Iterator[Site]:
+    tree: JsonTree = snapshot.manifest.tree
+    root = tree.root
+    target = subject.path
+    parent = root.at(target[:-1]) if root is not None and target else None
+    member = parent.member(str(target[-1])) if parent is not None and parent.kind == "object" else None
+    if member is not None:
+        span = inner(tree.text, member.key_start, member.key_end)
+        yield Site(snapshot.path, span, "declaration", "json", tree.text[slice(*span)], declares=True)
+    anchors = anchors_of(tree)
+    named = pointer_sites(tree, target)
+    ends = {span[1] for span in named}
+    for span in named:
+        yield Site(snapshot.path, span, "parameter", "pointer", tree.text[slice(*span)])
+    for path, node in references(tree):
+        span = inner(tree.text, node.start, node.end)
+        if (
+            isinstance(node.value, str)
+            and resolve_reference(tree, node.value, path, anchors) == target
+            and span[1] not in ends
+        ):
+            # By its anchor, or the root.
+            yield Site(snapshot.path, span, "parameter", "text", tree.text[slice(*span)])
+
+
+def _script(snapshot: Snapshot, subject: Subject, only: str) -> Iterator[Site]:
+    """Every manifest that runs the same file."""
+    wanted = script_of(subject.manifest, subject.name)
+    if not wanted or snapshot.index is None:
+        yield _here(snapshot, subject)
+        return
+    for path in snapshot.index.files():
+        if (only and path != only) or snapshot.index.kind(path) != "manifest":
+            continue
+        facts = snapshot.index.facts(path)
+        declared = facts.declared if facts is not None else None
+        if declared is not None and script_of(path, declared.script_path) == wanted:
+            text = text_of(snapshot, path)
+            yield Site(path, declared.script_span, "declaration", "json", text[slice(*declared.script_span)])

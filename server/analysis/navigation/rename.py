@@ -1,0 +1,256 @@
+"""Renaming tools, parameters and definitions across the workspace.
+
+The edits are proven before they are given: every edited text is read again, and unless each place has the new name and everything
+else is read as before, the rename is refused with the reason. Nothing is renamed in part. Must not know LSP.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from tamis.protocols.jsontext.quote import quoted
+from tamis.protocols.manifest.reading import tool_id_fault
+from tamis.protocols.manifest.workflow import PREFIX
+from tamis.protocols.model import MAX_NAME_CHARS, Edit, escape_pointer
+from tamis.protocols.positions import LineIndex, Span
+from tamis.server.analysis.navigation.definition import text_of, tree_of
+from tamis.server.analysis.navigation.proof import Proof, disproof
+from tamis.server.analysis.navigation.references import Site, index_id, sites_of
+from tamis.server.analysis.navigation.schemas_here import DEFINITIONS, arguments_schema, object_schema, property_of
+from tamis.server.analysis.navigation.subject import Subject, is_workflow, subject_at
+from tamis.server.analysis.snapshot import Snapshot
+
+_UNWRITABLE = re.compile(r"[\x00-\x1f\x7f\"\\<>&=「」«»\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_TAG = re.compile(r"[^\s<>/!?\"'`=&][^\s<>\"'`=&]*")
+"""What can stand in a tag at all; whether it is read as the same call is for the proof (ruling 13)."""
+_LEADS = ("type_hint_", "common_", "uri_")
+_TRAILING = re.compile(r"[_\-\s]*[\[(₀-₉]?\d+[\])]?\Z")
+
+
+class RenameRefusedError(Exception):
+    """Why something cannot be renamed, as a sentence for a person."""
+
+
+class RenameEdit(msgspec.Struct, frozen=True):
+    """One edit of a rename. ``aside``: it changes an example or reasoning, where nothing runs."""
+
+    path: str
+    edit: Edit
+    aside: bool = False
+
+
+class Renamable(msgspec.Struct, frozen=True):
+    """What can be renamed: its place and its name as it stands."""
+
+    span: Span
+    name: str
+    subject: Subject
+
+
+def prepare(snapshot: Snapshot, offset: int, *, files: bool = False) -> Renamable:
+    """What a rename at an offset would change; raises ``RenameRefusedError``. ``files``: a workflow's file may be renamed too."""
+    subject = subject_at(snapshot, offset)
+    if subject is None:
+        raise RenameRefusedError("Only tool ids, their aliases, parameters and definitions of a schema can be renamed")
+    subject = _named(snapshot, subject)
+    if subject.kind == "tool":
+        workflow = workflow_of(snapshot, subject.name)
+        if workflow and not files:
+            raise RenameRefusedError(f"'{subject.name}' is named by its workflow file; rename the file")
+        if snapshot.index is None or not any(site.declares for site in _sites(snapshot, subject)):
+            raise RenameRefusedError(f"No manifest of the workspace declares '{subject.name}'")
+    elif subject.kind == "parameter" and is_workflow(snapshot, subject.manifest):
+        raise RenameRefusedError("The inputs of a workflow are wired inside it; rename them in its editor")
+    elif subject.kind == "parameter" and not any(site.declares for site in _sites(snapshot, subject)):
+        owner = f"no parameter of '{subject.tool_id}'" if subject.tool_id else "no parameter of a known tool"
+        raise RenameRefusedError(f"'{subject.name}' is {owner}")
+    elif subject.kind == "script":
+        raise RenameRefusedError("A script is renamed as a file; the manifest follows")
+    elif subject.kind == "entry":
+        raise RenameRefusedError("A function is renamed in its script")
+    return Renamable(subject.span, subject.name, subject)
+
+
+def rename(snapshot: Snapshot, offset: int, new: str, *, files: bool = False) -> list[RenameEdit]:
+    """The edits of a rename, by file and place, proven; raises ``RenameRefusedError``. The same name again gives none.
+
+    Of a workflow's id they go with the renaming of its file (``moved_workflow``).
+    """
+    found = prepare(snapshot, offset, files=files)
+    subject = found.subject
+    if new == subject.name:
+        return []
+    workflow = workflow_of(snapshot, subject.name) if subject.kind == "tool" else ""
+    if subject.kind == "tool":
+        _check_id(snapshot, subject, new, workflow=bool(workflow))
+    else:
+        _check_name(snapshot, subject, new)
+    sites = [site for site in _sites(snapshot, subject) if not workflow or not site.declares]
+    edits = [RenameEdit(site.path, _edit(snapshot, subject, site, new), site.aside) for site in sites]
+    _prove(snapshot, subject, new, edits)
+    return edits
+
+
+def workflow_of(snapshot: Snapshot, tool_id: str) -> str:
+    """The file that a workflow's id stands for; empty for any other name."""
+    tools = snapshot.index.declarations(tool_id) if snapshot.index is not None and tool_id.startswith(PREFIX) else ()
+    return next((tool.path for tool in tools if tool.declared.kind == "workflow"), "")
+
+
+def moved_workflow(snapshot: Snapshot, offset: int, new: str) -> tuple[str, str] | None:
+    """The old and the new path of the workflow file that a rename at an offset renames, or None where it renames none."""
+    subject = subject_at(snapshot, offset)
+    path = workflow_of(snapshot, subject.name) if subject is not None and subject.kind == "tool" else ""
+    if not path:
+        return None
+    folder, slash, name = path.rpartition("/")
+    return path, f"{folder}{slash}{new.removeprefix(PREFIX)}.{name.rpartition('.')[2]}"
+
+
+def _named(snapshot: Snapshot, subject: Subject) -> Subject:
+    """A reference as what it refers to."""
+    if subject.kind != "reference":
+        return subject
+    path = subject.path
+    written = snapshot.text[slice(*subject.span)]
+    if len(path) < 2 or "/" not in written or not written.endswith("/" + escape_pointer(str(path[-1]))):
+        raise RenameRefusedError("This reference leads to no name that could be changed")
+    name = str(path[-1])
+    span = (subject.span[1] - len(escape_pointer(name)), subject.span[1])
+    if path[-2] in DEFINITIONS:
+        return msgspec.structs.replace(subject, kind="definition", name=name, span=span)
+    if path[-2] == "properties":
+        return msgspec.structs.replace(subject, kind="parameter", name=name, span=span, schema=object_schema(path[:-2]))
+    raise RenameRefusedError("This reference leads to no name that could be changed")
+
+
+def _sites(snapshot: Snapshot, subject: Subject) -> list[Site]:
+    if subject.kind != "tool" or snapshot.index is None:
+        return sites_of(snapshot, subject)
+    spans = {
+        (one.path, span)
+        for one in snapshot.index.occurrences(subject.tool_id)
+        if one.name == subject.name
+        for span in one.spans
+    }
+    return [site for site in sites_of(snapshot, subject) if (site.path, site.span) in spans]
+
+
+# New names
+
+
+def _check_id(snapshot: Snapshot, subject: Subject, new: str, *, workflow: bool) -> None:
+    fault = tool_id_fault(new)
+    if fault is None and workflow and (not new.startswith(PREFIX) or "/" in new or "." in new):
+        fault = f"a workflow's id is '{PREFIX}' and the name of its file"
+    if fault is not None:
+        raise RenameRefusedError(f"'{new}' cannot be a tool id: {fault}")
+    if new.startswith(PREFIX) and not workflow:
+        raise RenameRefusedError(f"'{new}' cannot be a tool id of a manifest: '{PREFIX}' names workflow files")
+    tool = snapshot.tool(new)
+    owner = snapshot.index.resolve(new) if snapshot.index is not None else None
+    if tool is None and owner is None:
+        return
+    declared = snapshot.index.declarations(owner) if owner is not None and snapshot.index is not None else []
+    path = tool.path if tool is not None else declared[0].path if declared else ""
+    what = f"'{subject.name}' itself" if owner == subject.tool_id else f"the tool '{owner or new}'"
+    raise RenameRefusedError(f"'{new}' is taken: it is a name of {what}{f' in {path}' if path else ''}")
+
+
+def _check_name(snapshot: Snapshot, subject: Subject, new: str) -> None:
+    if not new.strip() or new != new.strip():
+        raise RenameRefusedError("A name cannot be empty, nor begin or end with blanks")
+    if len(new) > MAX_NAME_CHARS:
+        raise RenameRefusedError(f"A name has at most {MAX_NAME_CHARS} characters")
+    if _UNWRITABLE.search(new):
+        raise RenameRefusedError(f"'{new}' holds a character that calls or JSON use as markup")
+    tree = tree_of(snapshot, subject.manifest)
+    if subject.kind == "parameter":
+        taken = property_of(tree, _schema(snapshot, subject), new) is not None
+    else:
+        node = tree.root.at(subject.path[:-1]) if tree.root is not None else None
+        taken = node is not None and node.kind == "object" and node.member(new) is not None
+    if taken:
+        what = "parameter" if subject.kind == "parameter" else "definition"
+        raise RenameRefusedError(f"'{new}' is taken: there is a {what} of that name beside '{subject.name}'")
+
+
+def _schema(snapshot: Snapshot, subject: Subject) -> tuple[str | int, ...]:
+    if subject.manifest == snapshot.path:
+        return subject.schema
+    return arguments_schema(tree_of(snapshot, subject.manifest)) or ("parameters",)
+
+
+# Edits
+
+
+def _edit(snapshot: Snapshot, subject: Subject, site: Site, new: str) -> Edit:
+    text = new
+    if site.form == "json":
+        text = quoted(new)[1:-1]
+    elif site.form == "pointer":
+        text = quoted(escape_pointer(new))[1:-1]
+    elif site.form in ("tag", "close") and not _TAG.fullmatch(new):
+        where = _place(snapshot, site)
+        raise RenameRefusedError(f"'{new}' is no tag name, which {where} needs; write that call with <inputs> first")
+    elif site.form == "key":
+        text = _key(site, subject.name, new)
+    return Edit(*site.span, text)
+
+
+def _key(site: Site, name: str, new: str) -> str:
+    """A key with the new name in it; prefix, step number and style stay as they are written."""
+    from tamis.protocols.tam.keys import parse_key, squash
+
+    raw = site.raw
+    if site.protocol == "vcp":
+        # A batch numbers its keys: ``text2``.
+        return new + raw[len(name) :] if raw.startswith(name) and raw[len(name) :].isdigit() else new
+    lead = next((found for found in _LEADS if raw.lower().startswith(found)), "")
+    stem, tail = raw[len(lead) :], ""
+    found = _TRAILING.search(stem)
+    if squash(stem) != squash(name) and found is not None:
+        stem, tail = stem[: found.start()], found.group()
+        # A number that touched the old word would become part of the new one.
+        tail = tail if tail[0] in "_- [(" else f"_{tail}"
+    # The protocol's own style is snake_case, whatever the declared spelling (ruling 20).
+    snake = stem == parse_key(stem).normal
+    return raw[: len(lead)] + (parse_key(new).normal if snake else new) + tail
+
+
+def _place(snapshot: Snapshot, site: Site) -> str:
+    line = LineIndex(text_of(snapshot, site.path)).position(site.span[0])[0]
+    return f"{site.path}:{line + 1}"
+
+
+# Proof
+
+
+def _prove(snapshot: Snapshot, subject: Subject, new: str, edits: list[RenameEdit]) -> None:
+    by_path: dict[str, list[Edit]] = {}
+    for one in edits:
+        by_path.setdefault(one.path, []).append(one.edit)
+    declared = index_id(snapshot, subject.manifest)
+    proof = Proof(
+        what="tool" if subject.kind == "tool" else "name",
+        old=subject.name,
+        new=new,
+        manifest=subject.manifest,
+        tool_id=subject.tool_id or declared,
+        schema=_schema(snapshot, subject) if subject.kind == "parameter" else (),
+    )
+    for path, changes in by_path.items():
+        reason = disproof(snapshot, path, text_of(snapshot, path), changes, proof)
+        if reason:
+            raise RenameRefusedError(f"'{subject.name}' cannot become '{new}': {reason} ({path})")
+
+
+def in_files(edits: Iterable[RenameEdit]) -> Mapping[str, list[RenameEdit]]:
+    """The edits by file."""
+    found: dict[str, list[RenameEdit]] = {}
+    for one in edits:
+        found.setdefault(one.path, []).append(one)
+    return found

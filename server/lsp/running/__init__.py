@@ -1,0 +1,1 @@
+"""What can be run or written in another form, and what came of it."""

@@ -1,0 +1,416 @@
+"""``workspace/executeCommand``: what the commands take, and who does it. A command runs on the text that was shown, or not at all.
+
+Every command takes one object (``Arguments``); the text that it is about is named by URI and range, and proven by the digest or the
+text of that range, or by the document's version. Anything else there now: ``ContentModified`` (-32801), and nothing happens. Must not know
+how things are run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from tamis.protocols.observation import plain
+from tamis.protocols.suggest import best, hint
+from tamis.server.analysis.running import lenses
+from tamis.server.analysis.running.rewriting import (
+    FORMS,
+    PROTOCOLS,
+    Protocol,
+    can_become,
+    converted,
+    copied,
+    form_title,
+)
+from tamis.server.analysis.running.runnables import Target, TargetKind, digest_of, target_at
+from tamis.server.lsp.client import Client
+from tamis.server.lsp.command_names import COMMANDS
+from tamis.server.lsp.documents import Document, path_of, uri_of
+from tamis.server.lsp.running.example_tests import ExampleTests
+from tamis.server.lsp.running.previews import Previews
+from tamis.server.lsp.running.runner import REQUEST_FAILED, Runner
+from tamis.server.lsp.running.runs import Run, Runs
+from tamis.server.lsp.running.virtual import VirtualDocuments
+from tamis.server.lsp.structs import Range
+from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
+
+if TYPE_CHECKING:
+    from tamis.server.analysis.snapshot import Snapshot
+    from tamis.server.lsp.session import Session
+
+CONTENT_MODIFIED = -32801
+LOAD_SECONDS = 20.0
+MAX_SHOWN_REFERENCES = 8
+Token = int | str | None
+
+
+class Arguments(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """What commands take; each uses what it needs (docs/editors/commands.md)."""
+
+    uri: str = ""
+    version: int | None = None
+    range: Range | None = None
+    digest: str | None = None
+    text: str | None = None
+    show: bool = True
+    """Whether the outcome is shown by us, as a document or a message; false for clients that show it themselves."""
+    example: int | None = None
+    to: str | None = None
+    protocol: str | None = None
+    lossy: bool = False
+    tool_id: str = ""
+    run: int | None = None
+    approval_id: str = ""
+    option_id: str = ""
+    reason: str = ""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A document as it was shown, and the target of a command in it."""
+
+    document: Document
+    snapshot: Snapshot
+    target: Target
+
+
+class Commands:
+    """The commands of one session."""
+
+    def __init__(self, session: Session, client: Client, runs: Runs, documents: VirtualDocuments) -> None:
+        self.runner = Runner(session, client, runs, documents)
+        self.previews = Previews(client, self.runner, documents)
+        self.tests = ExampleTests(session, client, self.runner)
+        self._session = session
+        self._client = client
+        self._runs = runs
+        self.documents = documents
+        self._commands: dict[str, Callable[[Arguments, Token, asyncio.Event], Awaitable[Any]]] = {
+            lenses.RUN: self._run,
+            lenses.DRY_RUN: self._dry_run,
+            lenses.RUN_EXAMPLE: self._run_example,
+            lenses.TEST_EXAMPLES: self._test_examples,
+            lenses.PREVIEW_PROMPT: self._preview_prompt,
+            lenses.CONVERT: self._convert,
+            lenses.COPY_AS: self._copy_as,
+            lenses.SHOW_RESULT: self._show_result,
+            lenses.SHOW_REFERENCES: self._show_references,
+            lenses.APPROVE: self._approve,
+            lenses.EXPLAIN: self._explain,
+            "tamis.cancel": self._cancel,
+            "tamis.rerunLast": self._rerun_last,
+            "tamis.clearResults": self._clear_results,
+        }
+        assert set(self._commands) == set(COMMANDS)
+
+    async def execute(self, command: str, arguments: object, token: Token, cancel: asyncio.Event) -> Any:
+        """A command's result as plain data. Raises ``RpcError`` for arguments that are wrong and texts that are others now."""
+        found = self._commands.get(command)
+        if found is None:
+            raise RpcError(INVALID_PARAMS, f"No command '{command}'{hint(best(command, COMMANDS))}")
+        given = read_arguments(command, arguments)
+        await self._ready(given.uri)
+        return msgspec.to_builtins(await found(given, token, cancel))
+
+    async def _ready(self, uri: str) -> None:
+        """Waits for the tools of a document's folder while they are still being read."""
+        document = self._session.documents.get(uri)
+        root = self._session.workspace.root_of(document.path) if document is not None else None
+        if root is not None and not root.loaded.is_set():
+            await asyncio.to_thread(root.loaded.wait, LOAD_SECONDS)
+
+    def place(self, arguments: Arguments, *kinds: TargetKind) -> Place:
+        """What the arguments are about. Raises ``RpcError``: -32602 when they say too little, -32801 when the text is another one now."""
+        document = self._session.documents.get(arguments.uri)
+        if document is None:
+            said = f"'{arguments.uri}' is not open" if arguments.uri else "give the 'uri' of an open document"
+            raise RpcError(INVALID_PARAMS, f"{said}; commands work on open documents")
+        snapshot = self._session.workspace.snapshot(document, wait=0.5)
+        if arguments.range is None and arguments.example is None and "manifest" not in kinds:
+            raise RpcError(INVALID_PARAMS, "give the 'range' of the call")
+        shown = (0, len(document.text)) if arguments.range is None else self._span(document, arguments.range)
+        _check_shown(document, arguments, document.text[shown[0] : shown[1]])
+        if arguments.example is not None:
+            from tamis.server.analysis.running.runnables import targets
+
+            found = next((one for one in targets(snapshot) if one.example == arguments.example), None)
+        else:
+            chosen = [target_at(snapshot, shown, kind) for kind in kinds]
+            fitting = [one for one in chosen if one is not None]
+            exact = [one for one in fitting if one.span == shown]
+            found = min(exact or fitting, key=lambda one: one.span[1] - one.span[0], default=None)
+        if found is None or found.kind not in kinds:
+            raise RpcError(INVALID_PARAMS, f"There is no {' or '.join(kinds)} at this place")
+        return Place(document, snapshot, found)
+
+    @staticmethod
+    def _span(document: Document, found: Range) -> tuple[int, int]:
+        lines, encoding = document.lines, document.encoding
+        start = lines.offset(found.start.line, found.start.character, encoding)
+        return start, max(start, lines.offset(found.end.line, found.end.character, encoding))
+
+    # Running
+
+    async def _run(self, given: Arguments, token: Token, cancel: asyncio.Event) -> Run:
+        self.runner.check_allowed()
+        place = self.place(given, "call", "block")
+        run = await self.runner.run_calls(place.document, place.snapshot, place.target, token, cancel)
+        return self._told(run, given)
+
+    async def _dry_run(self, given: Arguments, token: Token, cancel: asyncio.Event) -> Run:
+        self.runner.check_allowed()
+        place = self.place(given, "call", "block")
+        run = await self.runner.run_calls(place.document, place.snapshot, place.target, token, cancel, dry_run=True)
+        return self._told(run, given)
+
+    async def _run_example(self, given: Arguments, token: Token, cancel: asyncio.Event) -> Run:
+        self.runner.check_allowed()
+        place = self.place(given, "example")
+        return self._told(
+            await self.runner.run_example(place.document, place.snapshot, place.target, token, cancel), given
+        )
+
+    async def _test_examples(self, given: Arguments, token: Token, cancel: asyncio.Event) -> dict[str, Any]:
+        self.runner.check_allowed()
+        place = self.place(given, "manifest")
+        runs = await self.runner.test_examples(place.document, place.snapshot, token, cancel)
+        passed = sum(run.passed is True for run in runs)
+        wrong = [run.outcome for run in runs if run.passed is False]
+        outcome = f"{'✓' if passed == len(runs) else '✗'} {passed} of {len(runs)} examples passed"
+        if given.show:
+            self._client.message("info" if not wrong else "warning", "\n".join([outcome, *wrong[:5]]))
+        return {"outcome": outcome, "passed": passed, "failed": len(wrong), "runs": runs}
+
+    async def _rerun_last(self, given: Arguments, token: Token, cancel: asyncio.Event) -> Run:
+        self.runner.check_allowed()
+        last = self._runs.last()
+        document = self._session.documents.get(last.uri) if last is not None else None
+        if last is None or document is None:
+            raise RpcError(
+                REQUEST_FAILED, "Nothing was run yet" if last is None else f"{last.uri} is not open any more"
+            )
+        from tamis.server.analysis.running.runnables import targets
+
+        snapshot = self._session.workspace.snapshot(document, wait=0.5)
+        target = next(
+            (
+                one
+                for one in targets(snapshot)
+                if one.kind == last.target
+                and (last.example is None or one.example == last.example)
+                and digest_of(document.text[one.span[0] : one.span[1]]) == last.digest
+            ),
+            None,
+        )
+        if target is None:
+            raise RpcError(CONTENT_MODIFIED, "What was run last has been changed since; run it at its place")
+        if target.kind == "example":
+            run = await self.runner.run_example(document, snapshot, target, token, cancel)
+        else:
+            dry = last.kind == "dryRun"
+            run = await self.runner.run_calls(document, snapshot, target, token, cancel, dry_run=dry)
+        return self._told(run, given)
+
+    async def _cancel(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        return {"cancelled": self.runner.cancel(given.run)}
+
+    async def _approve(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        if given.option_id not in ("allow", "session", "reject"):
+            raise RpcError(INVALID_PARAMS, "'optionId' must be 'allow', 'session' or 'reject'")
+        if not self.runner.approvals.answer(given.approval_id, given.option_id):
+            data = {
+                "code": "approvalUnknown",
+                "retryable": False,
+                "hint": "it was answered already, or the run has ended",
+            }
+            raise RpcError(1401, f"No approval '{given.approval_id}' is awaited", data)
+        return {"answered": True}
+
+    def _told(self, run: Run, given: Arguments) -> Run:
+        """Shows what came of a run: as a document where the client opens ours, else as one line."""
+        if given.show and not self._client.show(run.result_uri):
+            good = run.status == "success" and run.passed is not False
+            first = run.observation.strip()
+            more = f"\n{first if len(first) <= 300 else first[:299] + '…'}" if first and run.kind != "dryRun" else ""
+            self._client.message("info" if good else "warning", plain("\n".join([run.outcome + more, *run.notes])))
+        return run
+
+    # Results
+
+    async def _show_result(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> Run:
+        run = self._runs.get(given.run) if given.run is not None else self._runs.last()
+        if run is None:
+            raise RpcError(REQUEST_FAILED, "There is no such result any more; run it again")
+        return self._told(run, given)
+
+    async def _clear_results(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        had = self._runs.forget(given.uri or None)
+        self._client.refresh_marks()
+        for uri in had:
+            self._session.post(lambda uri=uri: self._session.run_ended(uri))
+        return {"cleared": had}
+
+    # Reading
+
+    async def _preview_prompt(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        document = self._session.documents.get(given.uri) if given.uri else None
+        if document is None and given.uri and path_of(given.uri) is None:
+            raise RpcError(INVALID_PARAMS, f"'{given.uri}' is not open")
+        root = self._session.workspace.root_of(document.path if document is not None else path_of(given.uri))
+        if root is None:
+            raise RpcError(REQUEST_FAILED, "No folder is open, so there are no tools")
+        return self.previews.preview(root, document, given.tool_id, given.protocol, show=given.show)
+
+    async def _convert(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        place = self.place(given, "block")
+        target = place.target
+        if target.reason:
+            raise RpcError(REQUEST_FAILED, f"Not converted: {target.reason}")
+        to = given.to
+        if to is None:
+            names = can_become(place.snapshot, target)
+            if not names:
+                others: list[Protocol] = [name for name in PROTOCOLS if name != target.protocol]
+                raise RpcError(REQUEST_FAILED, f"Not converted: {converted(place.snapshot, target, others[0]).problem}")
+            choices = {form_title(name): name for name in names}
+            to = await self._chosen("Convert this call to", choices)
+            if to is None:
+                return {"applied": False, "losses": [], "text": ""}
+        by_name: dict[str, Protocol] = {name: name for name in PROTOCOLS}
+        wanted = by_name.get(to)
+        if wanted is None:
+            raise RpcError(INVALID_PARAMS, f"'to' must be one of {', '.join(PROTOCOLS)}")
+        made = converted(place.snapshot, target, wanted)
+        if made.edit is None:
+            raise RpcError(REQUEST_FAILED, f"Not converted: {made.problem}")
+        if made.losses and not given.lossy:
+            lost = "\n".join(one.message for one in made.losses[:10])
+            anyway = await self._chosen(f"Something would be lost:\n{lost}", {"Convert anyway": "yes"})
+            if anyway is None:
+                return {"applied": False, "losses": made.losses, "text": made.text}
+        if not self._client.can("workspace.applyEdit"):
+            # The text is what the caller can put there.
+            return {"applied": False, "losses": made.losses, "text": made.text}
+        applied = await self._apply(
+            place.document, f"Convert to {form_title(to)}", made.edit.start, made.edit.end, made.text
+        )
+        return {"applied": applied, "losses": made.losses, "text": made.text}
+
+    async def _copy_as(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        place = self.place(given, "block")
+        if place.target.reason:
+            raise RpcError(REQUEST_FAILED, f"Not copied: {place.target.reason}")
+        form = given.to
+        if form is None:
+            form = await self._chosen("Copy this call as", {form_title(name): name for name in FORMS})
+            if form is None:
+                return {"text": "", "losses": [], "form": None}
+        if form not in FORMS:
+            raise RpcError(INVALID_PARAMS, f"'to' must be one of {', '.join(FORMS)}")
+        made = copied(place.snapshot, place.target, form)
+        if made.problem:
+            raise RpcError(REQUEST_FAILED, f"Not copied: {made.problem}")
+        result = {"text": made.text, "losses": made.losses, "form": form}
+        if given.show:
+            # A server reaches no clipboard: the text is opened, or said, so that it can be taken from there.
+            uri = f"tamis-result:/copy-{digest_of(made.text)}.{_SUFFIXES.get(form, 'txt')}"
+            self.documents.put(uri, made.text)
+            if not self._client.show(uri):
+                self._client.message("info", f"As {form_title(form)}:\n{made.text}")
+        return result
+
+    async def _show_references(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        if not given.tool_id:
+            raise RpcError(INVALID_PARAMS, "give the 'toolId'")
+        workspace = self._session.workspace
+        document = self._session.documents.get(given.uri)
+        index = workspace.snapshot(document, wait=0.5).index if document is not None else workspace.index
+        found: list[dict[str, Any]] = []
+        for one in index.occurrences(given.tool_id) if index is not None else ():
+            if one.role == "declaration":
+                continue
+            opened = self._session.documents.get(uri_of(one.path))
+            text = opened.text if opened is not None else index.text(one.path) if index is not None else ""
+            shown = opened or Document(uri_of(one.path), "", None, text or "", self._session.encoding)
+            found.append({"uri": shown.uri, "range": shown.range(one.span)})
+        if given.show:
+            lines = [f"{one['uri']}:{one['range'].start.line + 1}" for one in found[:MAX_SHOWN_REFERENCES]]
+            more = [f"… {len(found)} in all"] if len(found) > MAX_SHOWN_REFERENCES else []
+            if len(found) == 1 and self._client.can("window.showDocument.support"):
+                one = found[0]
+                params = {"uri": one["uri"], "takeFocus": True, "selection": one["range"]}
+                self._client.tell("window/showDocument", params)
+            else:
+                title = f"{given.tool_id}: {len(found)} references" if found else f"{given.tool_id} is used nowhere"
+                self._client.message("info", "\n".join([title, *lines, *more]))
+        return {"locations": found}
+
+    async def _explain(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        reason = given.reason or "nothing is known"
+        if reason == lenses.UNTRUSTED:
+            reason = "This workspace is not trusted, so nothing is run in it. Trust it in the editor to run calls."
+        if given.show:
+            self._client.message("info", reason)
+        return {"reason": reason}
+
+    async def _chosen(self, text: str, choices: dict[str, str]) -> str | None:
+        try:
+            title = await self._client.choose("info", text, list(choices))
+        except RpcError:
+            raise RpcError(
+                INVALID_PARAMS, f"{text}: give it as an argument ('to', or 'lossy'); the editor cannot ask"
+            ) from None
+        return choices.get(title or "")
+
+    async def _apply(self, document: Document, label: str, start: int, end: int, text: str) -> bool:
+        if self._session.documents.get(document.uri) is not document:
+            raise RpcError(CONTENT_MODIFIED, "The document was edited meanwhile; nothing was changed")
+        if not self._client.can("workspace.applyEdit"):
+            raise RpcError(REQUEST_FAILED, "The editor does not let servers edit (workspace/applyEdit)")
+        edits = [{"range": document.range((start, end)), "newText": text}]
+        if self._client.can("workspace.workspaceEdit.documentChanges"):
+            identity = {"uri": document.uri, "version": document.version}
+            edit: dict[str, Any] = {"documentChanges": [{"textDocument": identity, "edits": edits}]}
+        else:
+            edit = {"changes": {document.uri: edits}}
+        answer = await self._client.ask("workspace/applyEdit", {"label": label, "edit": edit})
+        return isinstance(answer, dict) and cast("dict[str, Any]", answer).get("applied") is True
+
+
+_SUFFIXES = {
+    "openai": "json",
+    "anthropic": "json",
+    "mcp": "json",
+    "cli": "sh",
+    "action": "md",
+    "tam": "md",
+    "vcp": "md",
+}
+
+
+def read_arguments(command: str, arguments: object) -> Arguments:
+    """A command's one object. Raises ``RpcError`` (-32602) that names what is wrong."""
+    given = cast("list[object]", arguments) if isinstance(arguments, list | tuple) else []
+    if len(given) > 1:
+        raise RpcError(INVALID_PARAMS, f"{command} takes one object, not {len(given)} arguments")
+    try:
+        return msgspec.convert(given[0] if given else {}, Arguments)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise RpcError(INVALID_PARAMS, f"Arguments of {command}: {error}") from None
+
+
+def _check_shown(document: Document, given: Arguments, here: str) -> None:
+    """Ruling of the mission: exactly the text that was shown is run."""
+    if given.text is None and given.digest is None and given.version is None:
+        raise RpcError(INVALID_PARAMS, "say which text was shown: by 'digest', 'text' or 'version'")
+    same = (
+        given.text == here
+        if given.text is not None
+        else given.digest == digest_of(here)
+        if given.digest is not None
+        else given.version == document.version
+    )
+    if not same:
+        raise RpcError(CONTENT_MODIFIED, "The text at this place is another one now; nothing was done")

@@ -1,0 +1,90 @@
+"""What came of a run, for people and for machines: one line, the exit code, where a script failed, whether an example passed.
+
+Must not run anything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.model import Json
+from tamis.protocols.observation import plain
+from tamis.server.analysis.running.runnables import Target
+from tamis.server.analysis.running.tracebacks import places
+from tamis.server.lsp.documents import uri_of
+from tamis.server.lsp.running.runs import Trace
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.registry import Tool
+
+
+def equal(one: Json, other: Json) -> bool:
+    """JSON equality: numbers by value, true is not 1. What is nested too deeply to be compared is not equal."""
+    try:
+        return _equal(one, other)
+    except RecursionError:
+        return False
+
+
+def _equal(one: Json, other: Json) -> bool:
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_equal(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return one == other
+
+
+def exit_code(results: Sequence[ExecutionResult]) -> int | None:
+    """The exit code of the first script that failed, 0 when all that ran did not; None when none ended by itself."""
+    for result in results:
+        if result.status != "success":
+            details = UNSET if result.error is UNSET else result.error.details
+            return None if details is UNSET or details.exit_code is UNSET else details.exit_code
+    return 0 if any(result.attempts for result in results) else None
+
+
+def outcome(
+    kind: str,
+    target: Target,
+    results: Sequence[ExecutionResult],
+    duration_ms: float,
+    passed: bool | None,
+    observation: str,
+) -> str:
+    """One line for people."""
+    failed = [result for result in results if result.status != "success"]
+    what = f"Example {target.example + 1} of {target.tool_ids[0]}" if kind == "example" else _names(results)
+    if not results:
+        return plain(observation.partition("\n")[0])[:300] or "nothing was run"
+    if not failed:
+        said = " did not give its expectedOutput" if passed is False else " would run" if kind == "dryRun" else ""
+        return f"{'✗' if passed is False else '✓'} {what}{said}, {duration_ms:.0f} ms"
+    first = failed[0]
+    why = first.status if first.error is UNSET else f"{first.error.type}: {first.error.message}"
+    some = f"{len(failed)} of {len(results)} calls: " if len(results) > 1 else ""
+    return plain(
+        f"✗ {some}{what if len(results) == 1 or kind == 'example' else first.tool_id}: {why}, {duration_ms:.0f} ms"
+    )[:500]
+
+
+def _names(results: Sequence[ExecutionResult]) -> str:
+    return results[0].tool_id if len(results) == 1 else f"{len(results)} calls"
+
+
+def trace(results: Sequence[ExecutionResult], tools: Sequence[Tool]) -> tuple[Trace, ...]:
+    """Where the first script that failed says that it did, in files of its tool's folder."""
+    failed = next((one for one in results if one.error is not UNSET and one.error.type == "ScriptError"), None)
+    tool = next((tool for tool in tools if failed is not None and tool.tool_id == failed.tool_id), None)
+    if failed is None or tool is None:
+        return ()
+    text = (failed.error.message if failed.error is not UNSET else "")[:300]
+    return tuple(
+        Trace(uri_of(os.path.join(tool.folder, place.path)), place.line, text) for place in places(failed.logs)
+    )

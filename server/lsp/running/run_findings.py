@@ -1,0 +1,74 @@
+"""Runs that failed as diagnostics at their block, with the script's line behind them; gone as soon as the text is another one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from tamis.protocols.catalogue import CATALOGUE, message, severity
+from tamis.protocols.model import Diag
+from tamis.protocols.observation import plain
+from tamis.protocols.positions import Span
+from tamis.server.analysis.running.runnables import Target, targets
+from tamis.server.lsp.documents import Document
+from tamis.server.lsp.structs import Diagnostic, Location, Position, Range, RelatedInformation
+
+if TYPE_CHECKING:
+    from tamis.server.analysis.snapshot import Snapshot
+    from tamis.server.lsp.running.runs import Run
+    from tamis.server.lsp.session import Session
+
+MAX_REASON_CHARS = 300
+_SEVERITIES = {"error": 1, "warning": 2, "information": 3, "hint": 4}
+_SAID_ALREADY = frozenset({"UnknownTool", "ParameterValidationError"})
+"""What analysing the text says without running it."""
+_NO_FAILURES = frozenset(
+    {"success", "cancelled", "denied", "approvalTimeout", "approvalUnavailable", "accepted", "inputRequired"}
+)
+
+
+def run_findings(session: Session, document: Document, snapshot: Snapshot) -> list[Diagnostic]:
+    """The failures of a document's last runs."""
+    found = targets(snapshot)
+    runs = session.runs.results(document.uri, document.text, [target.span for target in found])
+    return [
+        _to_lsp(document, target, diag, run)
+        for target in found
+        if (run := runs.get(target.span)) is not None and (diag := _failure(run, target.head)) is not None
+    ]
+
+
+def _failure(run: Run, span: Span) -> Diag | None:
+    for result in run.results:
+        if result.status in _NO_FAILURES or (result.error is not UNSET and result.error.type in _SAID_ALREADY):
+            continue
+        reason = result.status if result.error is UNSET else f"{result.error.type}: {result.error.message}"
+        details = UNSET if result.error is UNSET else result.error.details
+        if details is not UNSET and details.text is not UNSET and details.text.strip():
+            # The last line of a traceback says what was raised.
+            reason += f" ({details.text.strip().splitlines()[-1].strip()})" if run.trace else ""
+        return Diag("VA460", span, {"id": result.tool_id, "reason": plain(reason)[:MAX_REASON_CHARS]})
+    if run.passed is False and run.status == "success":
+        import msgspec
+
+        output = run.results[-1].output
+        given = "nothing" if output is UNSET else msgspec.json.encode(output).decode("utf-8", "replace")
+        return Diag("VA461", span, {"i": run.example or 0, "reason": plain(f"it gave {given}")[:MAX_REASON_CHARS]})
+    return None
+
+
+def _to_lsp(document: Document, target: Target, diag: Diag, run: Run) -> Diagnostic:
+    related = [
+        RelatedInformation(Location(one.uri, Range(Position(one.line, 0), Position(one.line, 0))), one.text)
+        for one in run.trace
+    ]
+    return Diagnostic(
+        document.range(target.head),
+        message(diag),
+        severity=_SEVERITIES[severity(diag)],
+        code=diag.code,
+        source="tamis",
+        related_information=related or UNSET,
+        data={"slug": CATALOGUE[diag.code].slug, "run": run.run},
+    )

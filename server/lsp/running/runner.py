@@ -1,0 +1,434 @@
+"""Running from the editor: exactly the text that is shown, by the same steps as every face, with progress, questions and cancel.
+
+Everything here runs on the framework lane's loop, whose thread lives as long as the session: a sandbox ends with the thread that started
+it. The tools are those of the editor: an open manifest counts as it stands there, while it is broken its last version that read clean;
+notes say so. Scripts are the files on disk. Must not know commands or the wire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.manifest.reading import ExternalScript
+from tamis.server.analysis.running.runnables import (
+    Target,
+    digest_of,
+    example_input,
+    expected_output,
+    selected,
+    targets,
+)
+from tamis.server.lsp.client import Client, Progress
+from tamis.server.lsp.documents import Document, uri_of
+from tamis.server.lsp.running.approvals import Approvals
+from tamis.server.lsp.running.outcomes import equal, exit_code, outcome, trace
+from tamis.server.lsp.running.runs import Run, RunKind, Runs, in_short, ordinal_of
+from tamis.server.lsp.running.unsaved import is_unsaved
+from tamis.server.lsp.running.virtual import VirtualDocuments
+from tamis.server.runtime.calls import CallRequest, Surroundings
+from tamis.server.runtime.execute import execute
+from tamis.server.runtime.replays import Replays
+from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.text import TextOptions, execute_text, unread_observations
+from tamis.server.runtime.trail import Caller
+from tamis.server.wire.jsonrpc import RpcError
+
+if TYPE_CHECKING:
+    from tamis.server.analysis.snapshot import Snapshot
+    from tamis.server.lsp.session import Session
+    from tamis.server.lsp.workspace.workspace import Root
+    from tamis.server.runtime.registry import Tool
+
+REQUEST_FAILED = -32803
+NOT_TRUSTED = 1901
+REGISTRY_WAIT_SECONDS = 0.5
+
+
+class Running:
+    """A run that is on its way."""
+
+    def __init__(self, number: int, title: str) -> None:
+        self.number = number
+        self.title = title
+        self.cancelled = asyncio.Event()
+        self.done = asyncio.Event()
+
+
+class Runner:
+    """Runs the calls and examples of one session's documents."""
+
+    def __init__(self, session: Session, client: Client, runs: Runs, documents: VirtualDocuments) -> None:
+        self._session = session
+        self._client = client
+        self._runs = runs
+        self._documents = documents
+        self._runtimes: dict[str, Runtime] = {}
+        self._running: dict[int, Running] = {}
+        self._probed = False
+        self.approvals = Approvals(client, runs, documents)
+
+    # What runs
+
+    def root(self, document: Document) -> Root:
+        """The folder whose tools a document's calls mean. Raises ``RpcError`` when none is open."""
+        root = self._session.workspace.root_of(document.path)
+        if root is None:
+            raise RpcError(
+                REQUEST_FAILED, "No folder is open, so there are no tools; open the folder with the manifests"
+            )
+        return root
+
+    def runtime(self, root: Root) -> Runtime:
+        """The runtime of a folder with the tools as the editor has them; new when its settings are."""
+        registry, loaded = root.registry, root.settings
+        if registry is None or loaded is None:
+            raise RpcError(REQUEST_FAILED, f"The tools of {root.path} are still being read; try again in a moment")
+        known = self._runtimes.get(root.path)
+        if known is None or known.loaded is not loaded:
+            known = self._runtimes[root.path] = Runtime(Path(root.path), loaded=loaded)
+            known.log_level = loaded.settings.log_level
+        known.adopt(registry)
+        return known
+
+    async def _with_scripts(self, root: Root, names: Sequence[str]) -> Runtime:
+        """The runtime; a script that was missing is looked for once more, for not every client tells of new files."""
+        runtime = self.runtime(root)
+        found = [runtime.registry.get(name) for name in names]
+        if any(tool is not None and not tool.available for tool in found) and await asyncio.to_thread(root.recheck):
+            self._session.post(self._session.tools_changed)
+            return self.runtime(root)
+        return runtime
+
+    def check_allowed(self) -> None:
+        """Raises ``RpcError`` where nothing may run: the folder is not trusted, or running is switched off."""
+        settings = self._session.workspace.client
+        if not settings.trusted:
+            hint = "trust the workspace in the editor; until then it is only analysed"
+            data = {"code": "notTrusted", "retryable": False, "hint": hint}
+            raise RpcError(NOT_TRUSTED, "This workspace is not trusted; nothing is run in it", data)
+        if not settings.switch("execution.enable"):
+            raise RpcError(REQUEST_FAILED, "Running is switched off by the setting execution.enable")
+
+    async def run_calls(
+        self,
+        document: Document,
+        snapshot: Snapshot,
+        target: Target,
+        token: int | str | None,
+        cancel: asyncio.Event,
+        *,
+        dry_run: bool = False,
+    ) -> Run:
+        """Runs the calls of a block, or one of them."""
+        self.check_allowed()
+        chosen = selected(snapshot.document, target)
+        block = chosen.blocks[0]
+        if target.reason and (block.aside or not (block.calls or unread_observations(chosen))):
+            raise RpcError(REQUEST_FAILED, f"Not run: {target.reason}")
+        names = [call.tool_id for call in chosen.calls]
+        runtime = await self._with_scripts(self.root(document), names)
+        tools = [runtime.registry.get(name) for name in names]
+        words = ", ".join(dict.fromkeys(call.tool_id for call in chosen.calls)) or "a block"
+        running = self._begin(f"{'Dry run of' if dry_run else 'Running'} {words}"[:100], cancel)
+        progress = Progress(self._client, token, running.title, cancel.set)
+        options = TextOptions(
+            timeout_ms=self._session.workspace.client.timeout_ms,
+            dry_run=dry_run,
+            call_prefix=f"editor-{running.number}",
+            encoding=document.encoding,
+        )
+        status = "failed"
+        try:
+            progress.begin()
+            await self._probe(runtime)
+            started, since = datetime.now(UTC), perf_counter()
+            digest = digest_of(document.text[target.span[0] : target.span[1]])
+            around = self._around(runtime, document, digest, running, progress)
+            total, done = len(chosen.calls), 0
+
+            def tell(result: ExecutionResult) -> None:
+                nonlocal done
+                done += 1
+                if total > 1:
+                    progress.report(f"{done} of {total}: {result.tool_id} {result.status}", done * 100 // total)
+
+            executed = await execute_text(chosen, around, options, tell)
+            run = self._finished(
+                running.number,
+                document,
+                target,
+                "dryRun" if dry_run else "run",
+                executed.results,
+                started,
+                (perf_counter() - since) * 1000,
+                observation=executed.observation,
+                notes=await asyncio.to_thread(self._notes, document, [tool for tool in tools if tool is not None]),
+                tools=[tool for tool in tools if tool is not None],
+            )
+            status = run.outcome
+        finally:
+            self._end(running)
+            progress.end(status)
+        self._keep(document, snapshot, target, run)
+        return run
+
+    async def run_example(
+        self, document: Document, snapshot: Snapshot, target: Target, token: int | str | None, cancel: asyncio.Event
+    ) -> Run:
+        """Runs one example of a manifest and holds the output against ``expectedOutput``."""
+        tool, runtime = await self._example_tool(document, target)
+        running = self._begin(f"Running example {target.example + 1} of {tool.tool_id}", cancel)
+        progress = Progress(self._client, token, running.title, cancel.set)
+        status = "failed"
+        try:
+            progress.begin()
+            run = await self._example(document, snapshot, target, tool, runtime, running, progress)
+            status = run.outcome
+        finally:
+            self._end(running)
+            progress.end(status)
+        return run
+
+    async def test_examples(
+        self,
+        document: Document,
+        snapshot: Snapshot,
+        token: int | str | None,
+        cancel: asyncio.Event,
+        on_run: Callable[[Run], None] | None = None,
+        only: Sequence[int] | None = None,
+    ) -> list[Run]:
+        """Runs the examples of a manifest one after the other; after a cancel the ones left are ``cancelled``."""
+        found = [
+            one
+            for one in targets(snapshot)
+            if one.kind == "example" and not one.reason and (only is None or one.example in only)
+        ]
+        if not found:
+            raise RpcError(REQUEST_FAILED, "The manifest has no example that could be run")
+        tool, runtime = await self._example_tool(document, found[0])
+        running = self._begin(f"Testing {tool.tool_id}", cancel)
+        progress = Progress(self._client, token, running.title, cancel.set)
+        done: list[Run] = []
+        try:
+            progress.begin()
+            for target in found:
+                progress.report(f"example {len(done) + 1} of {len(found)}", len(done) * 100 // len(found))
+                run = await self._example(document, snapshot, target, tool, runtime, running, progress)
+                done.append(run)
+                if on_run is not None:
+                    on_run(run)
+        finally:
+            self._end(running)
+            progress.end(f"{sum(run.passed is True for run in done)} of {len(found)} passed")
+        return done
+
+    async def _example_tool(self, document: Document, target: Target) -> tuple[Tool, Runtime]:
+        self.check_allowed()
+        if target.reason:
+            raise RpcError(REQUEST_FAILED, f"Not run: {target.reason}")
+        runtime = await self._with_scripts(self.root(document), target.tool_ids)
+        tool = next((tool for tool in runtime.registry.tools if tool.path == document.path), None)
+        if tool is None:
+            error = next((one for one in runtime.registry.errors if one.path == document.path), None)
+            other = next((one for one in runtime.registry.conflicts if one.dropped == document.path), None)
+            why = error.message if error is not None else other.message if other is not None else ""
+            why = why or "it stands in none of the tool folders (setting 'tools')"
+            raise RpcError(REQUEST_FAILED, f"Not run: this manifest is not registered: {why}")
+        return tool, runtime
+
+    async def _example(
+        self,
+        document: Document,
+        snapshot: Snapshot,
+        target: Target,
+        tool: Tool,
+        runtime: Runtime,
+        running: Running,
+        progress: Progress,
+    ) -> Run:
+        await self._probe(runtime)
+        started, since = datetime.now(UTC), perf_counter()
+        digest = digest_of(document.text[target.span[0] : target.span[1]])
+        result = await execute(
+            CallRequest(
+                call_id=f"editor-{running.number}-{target.example + 1}",
+                name=tool.tool_id,
+                version=tool.manifest.version,
+                args=example_input(snapshot, target.example) or {},
+                timeout_ms=self._session.workspace.client.timeout_ms,
+            ),
+            self._around(runtime, document, digest, running, progress),
+        )
+        given, expected = expected_output(snapshot, target.example)
+        output = None if result.output is UNSET else result.output
+        passed = (
+            None
+            if result.status == "cancelled"
+            else result.status == "success" and (not given or equal(output, expected))
+        )
+        run = self._finished(
+            self._runs.next_number(),
+            document,
+            target,
+            "example",
+            [result],
+            started,
+            (perf_counter() - since) * 1000,
+            observation=result.observation,
+            notes=await asyncio.to_thread(self._notes, document, [tool]),
+            tools=[tool],
+            passed=passed,
+            expected=expected if given else UNSET,
+        )
+        self._keep(document, snapshot, target, run)
+        return run
+
+    # Around a run
+
+    def _around(
+        self, runtime: Runtime, document: Document, digest: str, running: Running, progress: Progress
+    ) -> Surroundings:
+        show = self._session.capability("experimental.tamis.output") is True
+        around = runtime.surroundings(
+            ask=self.approvals.asker(str(runtime.root), document.uri, digest),
+            on_output=self._shower() if show else None,
+            on_progress=lambda _call_id, text: progress.report(text),
+            cancelled=running.cancelled,
+            caller=Caller("lsp"),
+        )
+        settings = around.settings
+        policy = settings.policy
+        stricter = self._session.workspace.client.confirmation(policy.require_confirmation)
+        if stricter != policy.require_confirmation:
+            policy = msgspec.structs.replace(policy, require_confirmation=stricter)
+            settings = msgspec.structs.replace(settings, policy=policy)
+        # Pressing Run again is to run again: request ids count within one text only.
+        return msgspec.structs.replace(around, settings=settings, replays=Replays())
+
+    def _shower(self) -> Callable[[str, str, str], None]:
+        sequences: dict[str, int] = {}
+
+        def show(call_id: str, stream: str, text: str) -> None:
+            number = sequences[call_id] = sequences.get(call_id, 0) + 1
+            told = {"callId": call_id, "seq": number, "stream": stream, "text": text, "truncated": False}
+            self._session.notify("tool/output", told)
+
+        return show
+
+    async def _probe(self, runtime: Runtime) -> None:
+        """Lets the sandbox be tried in a thread the first time, so that nothing waits for it."""
+        if not self._probed:
+            from tamis.server.runtime.health import sandbox_state
+
+            await asyncio.to_thread(sandbox_state, runtime.settings)
+            self._probed = True
+
+    def _notes(self, document: Document, tools: Sequence[Tool]) -> tuple[str, ...]:
+        """What a person must know of what ran: manifests and scripts that are not saved."""
+        notes: list[str] = []
+        for tool in dict.fromkeys(tools):
+            shown = document if tool.path == document.path else self._session.documents.get(uri_of(tool.path))
+            if shown is not None and is_unsaved(shown):
+                from tamis.protocols.manifest.reading import read_manifest
+
+                clean = read_manifest(shown.text).manifest is not None
+                as_it_is = "ran with its manifest as it stands in the editor, which is not saved"
+                last = "ran with the last version of its manifest that read clean; the one in the editor has errors"
+                notes.append(f"{tool.tool_id} {as_it_is if clean else last}")
+            handler = tool.manifest.handler
+            if isinstance(handler, ExternalScript):
+                script = self._session.documents.get(uri_of(os.path.join(tool.folder, handler.script_path)))
+                if script is not None and is_unsaved(script):
+                    notes.append(f"the script of {tool.tool_id} is not saved; the file on disk was run")
+        return tuple(notes)
+
+    def _begin(self, title: str, cancel: asyncio.Event) -> Running:
+        running = Running(self._runs.next_number(), title)
+        running.cancelled = cancel
+        self._running[running.number] = running
+        return running
+
+    def _end(self, running: Running) -> None:
+        self._running.pop(running.number, None)
+        running.done.set()
+
+    def cancel(self, number: int | None = None) -> list[int]:
+        """Cancels a run, or all; gives those that were on their way."""
+        chosen = [one for one in self._running.values() if number is None or one.number == number]
+        for one in chosen:
+            one.cancelled.set()
+        return [one.number for one in chosen]
+
+    async def close(self) -> None:
+        """Cancels what runs and waits until it has ended."""
+        waiting = [one.done.wait() for one in self._running.values()]
+        self.cancel()
+        await asyncio.gather(*waiting)
+
+    # Outcomes
+
+    def _finished(
+        self,
+        number: int,
+        document: Document,
+        target: Target,
+        kind: RunKind,
+        results: list[ExecutionResult],
+        started: datetime,
+        duration_ms: float,
+        *,
+        observation: str,
+        notes: tuple[str, ...],
+        tools: Sequence[Tool],
+        passed: bool | None = None,
+        expected: Any = UNSET,
+    ) -> Run:
+        failed = next((result for result in results if result.status != "success"), None)
+        return Run(
+            run=number,
+            uri=document.uri,
+            kind=kind,
+            target=target.kind,
+            digest=digest_of(document.text[target.span[0] : target.span[1]]),
+            tool_ids=tuple(dict.fromkeys(result.tool_id for result in results)),
+            status="success" if failed is None and results else "error" if failed is None else failed.status,
+            exit_code=exit_code(results),
+            duration_ms=round(duration_ms, 3),
+            when=started.isoformat(timespec="milliseconds"),
+            outcome=outcome(kind, target, results, duration_ms, passed, observation),
+            observation=observation,
+            results=results,
+            notes=notes,
+            example=target.example if target.kind == "example" else None,
+            passed=passed,
+            expected=expected,
+            trace=trace(results, tools),
+            result_uri=f"tamis-result:/{number}.json",
+        )
+
+    def _keep(self, document: Document, snapshot: Snapshot, target: Target, run: Run) -> None:
+        self._runs.add(run, ordinal_of(document.text, targets(snapshot), target))
+        self._documents.put(run.result_uri, lambda: self._result_text(run.run))
+        self._client.refresh_marks()
+        self._session.post(lambda: self._session.run_ended(run.uri))
+
+    def _result_text(self, number: int) -> str:
+        run = self._runs.get(number)
+        if run is None:
+            return '"This result is no longer kept; run it again"\n'
+        return msgspec.json.format(msgspec.json.encode(run), indent=2).decode("utf-8", "replace") + "\n"
+
+    def short(self, run: Run) -> str:
+        """A run in a few words."""
+        return in_short(run).title

@@ -1,0 +1,200 @@
+"""What was run from the editor: the outcome of each block and example, kept until its text changes.
+
+A result belongs to an exact text, by digest and place among equal ones; as soon as the text is another one it is forgotten. Bounded in
+number and bytes; safe to use from both lanes. Must not run anything nor know LSP's shapes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.observation import plain
+from tamis.protocols.positions import Span
+from tamis.server.analysis.running.lenses import Asking, Outcome
+from tamis.server.analysis.running.runnables import Target, TargetKind, digest_of
+
+MAX_RUNS = 100
+MAX_BYTES = 16 * 1024 * 1024
+MAX_SHOWN_CHARS = 60
+
+RunKind = Literal["run", "dryRun", "example"]
+
+
+class Trace(msgspec.Struct, frozen=True, rename="camel"):
+    """A line of a tool's own file where it failed, zero-based, and what failed."""
+
+    uri: str
+    line: int
+    text: str
+
+
+class Run(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """One finished run, as ``workspace/executeCommand`` answers it and the result document shows it.
+
+    ``status`` is the first that is no success, else ``success``; ``exitCode`` that call's, if its script ran and ended by itself.
+    ``when`` is the start as ISO 8601 in UTC. ``outcome`` is one line for people, ``observation`` what a model would read.
+    """
+
+    run: int
+    uri: str
+    kind: RunKind
+    target: TargetKind
+    digest: str
+    tool_ids: tuple[str, ...]
+    status: str
+    exit_code: int | None
+    duration_ms: float
+    when: str
+    outcome: str
+    observation: str
+    results: list[ExecutionResult]
+    notes: tuple[str, ...] = ()
+    example: int | None = None
+    passed: bool | None = None
+    """Of an example: whether it gave what the manifest says."""
+    expected: Any = msgspec.UNSET
+    trace: tuple[Trace, ...] = ()
+    result_uri: str = ""
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """An approval that is awaited, and the text whose run waits for it."""
+
+    uri: str
+    digest: str
+    asking: Asking
+
+
+class Runs:
+    """The runs of one session."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._number = 0
+        self._runs: dict[int, Run] = {}
+        self._sizes: dict[int, int] = {}
+        self._places: dict[str, dict[tuple[str, int], int]] = {}
+        """By document: digest and place among equal texts → number of the last run there."""
+        self._waiting: dict[str, Waiting] = {}
+
+    def next_number(self) -> int:
+        """The number of a run that begins."""
+        with self._lock:
+            self._number += 1
+            return self._number
+
+    def add(self, run: Run, ordinal: int) -> None:
+        """Keeps a run; the oldest ones go when there are too many. ``ordinal``: which of the equal texts of its document it was."""
+        size = len(msgspec.json.encode(run))
+        with self._lock:
+            self._runs[run.run] = run
+            self._sizes[run.run] = size
+            if run.kind != "dryRun":
+                self._places.setdefault(run.uri, {})[(run.digest, ordinal)] = run.run
+            while len(self._runs) > MAX_RUNS or (len(self._runs) > 1 and sum(self._sizes.values()) > MAX_BYTES):
+                oldest = next(iter(self._runs))
+                del self._runs[oldest], self._sizes[oldest]
+
+    def get(self, number: int) -> Run | None:
+        """A run by its number, while it is kept."""
+        with self._lock:
+            return self._runs.get(number)
+
+    def last(self) -> Run | None:
+        """The newest run that is kept."""
+        with self._lock:
+            return next(reversed(self._runs.values()), None)
+
+    def has(self, uri: str) -> bool:
+        """Whether anything is known of a document; cheap, so that others need not look closer."""
+        with self._lock:
+            return bool(self._places.get(uri)) or any(waiting.uri == uri for waiting in self._waiting.values())
+
+    def results(self, uri: str, text: str, spans: Sequence[Span]) -> dict[Span, Run]:
+        """The last run of each of a document's stretches, of those that were run; what stands nowhere any more is forgotten."""
+        with self._lock:
+            places = self._places.get(uri)
+            if not places:
+                return {}
+            found: dict[Span, Run] = {}
+            seen: set[tuple[str, int]] = set()
+            for span, key in zip(spans, keys_of(text, spans), strict=True):
+                number = places.get(key)
+                run = self._runs.get(number) if number is not None else None
+                if run is not None:
+                    seen.add(key)
+                    found[span] = run
+            for key in places.keys() - seen:
+                del places[key]
+            return found
+
+    def forget(self, uri: str | None = None) -> list[str]:
+        """Forgets the runs of a document, or of all; gives the documents that had any."""
+        with self._lock:
+            uris = [uri] if uri is not None else list(self._places)
+            had = [one for one in uris if self._places.pop(one, None)]
+            for number in [number for number, run in self._runs.items() if uri is None or run.uri == uri]:
+                del self._runs[number], self._sizes[number]
+            return had
+
+    def wait(self, waiting: Waiting) -> None:
+        """An approval is awaited from now on."""
+        with self._lock:
+            self._waiting[waiting.asking.approval_id] = waiting
+
+    def answered(self, approval_id: str) -> None:
+        """An approval is no longer awaited."""
+        with self._lock:
+            self._waiting.pop(approval_id, None)
+
+    def asking(self, uri: str, text: str, spans: Sequence[Span]) -> dict[Span, tuple[Asking, ...]]:
+        """The approvals that are awaited for stretches of a document."""
+        with self._lock:
+            waiting = [one for one in self._waiting.values() if one.uri == uri]
+        if not waiting:
+            return {}
+        found: dict[Span, tuple[Asking, ...]] = {}
+        for span in spans:
+            digest = digest_of(text[span[0] : span[1]])
+            asked = tuple(one.asking for one in waiting if one.digest == digest)
+            if asked:
+                found[span] = asked
+        return found
+
+
+def keys_of(text: str, spans: Iterable[Span]) -> list[tuple[str, int]]:
+    """Each stretch's digest and how many equal ones stand before it."""
+    seen: dict[str, int] = {}
+    keys: list[tuple[str, int]] = []
+    for start, end in spans:
+        digest = digest_of(text[start:end])
+        seen[digest] = seen.get(digest, -1) + 1
+        keys.append((digest, seen[digest]))
+    return keys
+
+
+def ordinal_of(text: str, found: Sequence[Target], target: Target) -> int:
+    """Which of the equal texts among a document's targets one is."""
+    spans = [one.span for one in found]
+    return dict(zip(spans, keys_of(text, spans), strict=True)).get(target.span, ("", 0))[1]
+
+
+def in_short(run: Run) -> Outcome:
+    """A run in a few words, for the line of its block: ``✓ 412 ms {"n":1}`` or ``✗ ScriptError 12 ms``."""
+    good = run.status == "success" and run.passed is not False
+    words = ["✓" if good else "✗"]
+    first = next((result for result in run.results if result.status != "success"), None)
+    if first is not None:
+        words.append(first.error.type if first.error is not msgspec.UNSET else first.status)
+    elif run.passed is False:
+        words.append("not what the example expects")
+    words.append(f"{run.duration_ms:.0f} ms")
+    if first is None and run.results and run.results[-1].output is not msgspec.UNSET:
+        words.append(msgspec.json.encode(run.results[-1].output).decode("utf-8", "replace"))
+    text = plain(" ".join(words))
+    return Outcome(text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS - 1] + "…", run.run)

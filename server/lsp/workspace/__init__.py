@@ -1,0 +1,1 @@
+"""The folders that a client has open: scanned, watched, loaded."""

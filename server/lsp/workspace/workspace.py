@@ -1,0 +1,360 @@
+"""The folders that a client has open: what analyses need to know of them, as it stands on disk and in the editor.
+
+Folders are read by the scanner's thread (``scanning.py``, ``roots.py``); the index of tools and calls takes open documents as
+the editor has them. Must not know LSP methods.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, FolderFacts, ScriptFile, Settings, Snapshot, is_settings
+from tamis.server.lsp.client_settings import NAMES, ClientSettings, changed, read_options
+from tamis.server.lsp.documents import Document
+from tamis.server.lsp.workspace.roots import Root, tool_names
+
+if TYPE_CHECKING:
+    from tamis.protocols.manifest.reading import ManifestReading, Memory
+    from tamis.server.analysis.index import WorkspaceIndex
+    from tamis.server.runtime.registry import Registry
+    from tamis.server.runtime.settings_faults import Fault
+
+FACTS_SECONDS = 2.0
+
+
+class Workspace:
+    """All open folders; a document outside them is read with the tools of the first."""
+
+    def __init__(self) -> None:
+        self._roots: list[Root] = []
+        self._overlay: Mapping[str, Any] | None = None
+        self._initial: Mapping[str, Any] = {}
+        self._schema_diagnostics = True
+        self._facts: dict[str, tuple[float, FolderFacts]] = {}
+        self._scripts: dict[str, tuple[float, str, ScriptFile | None]] = {}
+        self._snapshots: dict[str, tuple[Document, Snapshot]] = {}
+        self._open: dict[str, Document] = {}
+        self._owed: dict[str, Document] = {}
+        self._index: WorkspaceIndex | None = None
+        self._index_lock = threading.Lock()
+        self.client = ClientSettings()
+        """The editor's own settings."""
+
+    @property
+    def roots(self) -> tuple[Root, ...]:
+        """The open folders, in the client's order."""
+        return tuple(self._roots)
+
+    def configure(self, folders: Iterable[str], options: Mapping[str, Any]) -> None:
+        """Sets the folders and ``initializationOptions``; nothing is read from disk yet."""
+        settings: Any = options.get("settings")
+        self.client = read_options(options)
+        self._initial = cast("dict[str, Any]", settings) if isinstance(settings, dict) else {}
+        self._overlay = without_client_settings(self._initial) if isinstance(settings, dict) else None
+        self._schema_diagnostics = options.get("schemaDiagnostics") != "off"
+        for folder in folders:
+            self.add(folder)
+
+    def change_settings(self, settings: object) -> bool:
+        """New editor settings (``workspace/didChangeConfiguration``), laid over those of ``initialize``; the folders must be
+        loaded again. What is no object changes nothing. Says whether any setting is another one now."""
+        whole = cast("dict[str, Any]", settings) if isinstance(settings, dict) else {}
+        inner: Any = whole.get("tamis", whole)
+        if not isinstance(inner, dict) or not isinstance(settings, dict):
+            return False
+        before = (self._overlay or {}, self.client)
+        if inner.keys() == {"trusted"}:
+            # Only trust is told, and the settings stay what they are.
+            self.client = changed(self.client, cast("dict[str, Any]", inner))
+            return before != (self._overlay or {}, self.client)
+        given = _merged(self._initial, cast("dict[str, Any]", inner))
+        self._overlay = without_client_settings(given)
+        self.client = changed(self.client, given)
+        for root in self._roots:
+            root.configure(self._overlay)
+        return before != (self._overlay, self.client)
+
+    def add(self, folder: str) -> Root:
+        """A folder that was opened."""
+        root = next((root for root in self._roots if root.path == folder), None)
+        if root is None:
+            root = Root(folder, self._overlay)
+            root.reading_of = self._reading_of
+            self._roots.append(root)
+        return root
+
+    def remove(self, folder: str) -> Root | None:
+        """A folder that was closed; what it was."""
+        found = next((root for root in self._roots if root.path == folder), None)
+        self._roots = [root for root in self._roots if root is not found]
+        return found
+
+    # The index
+
+    @property
+    def index(self) -> WorkspaceIndex:
+        """What the files of all folders say about tools, as of the last ``settle``."""
+        if self._index is None:
+            from tamis.server.analysis.index import WorkspaceIndex
+
+            with self._index_lock:
+                if self._index is None:
+                    self._index = WorkspaceIndex()
+        return self._index
+
+    def note(self, document: Document) -> None:
+        """A document was opened or edited: it counts instead of its file. Costs nothing until the index is asked."""
+        name = index_name(document)
+        if name is not None:
+            self._open[name] = self._owed[name] = document
+
+    def settle(self) -> None:
+        """Brings the index up to date with the open documents; any thread."""
+        while self._owed:
+            try:
+                name, document = self._owed.popitem()
+            except KeyError:  # another thread took the last one
+                return
+            self.index.update(name, document.text)
+            if name not in self._open:  # closed meanwhile
+                self.index.remove(name)
+
+    def renote(self, path: str) -> None:
+        """An open document's file was read all the same; the editor's text counts again."""
+        document = self._open.get(path)
+        if document is not None:
+            self._owed[path] = document
+
+    def also(self) -> tuple[str, ...]:
+        """The protocols that any of the folders reads besides the built-in ones."""
+        names = [
+            name for root in self._roots if root.settings is not None for name in root.settings.settings.protocol.also
+        ]
+        return _also(tuple(dict.fromkeys(names)))
+
+    def open_document(self, path: str) -> Document | None:
+        """The document of a path, if the editor has it open."""
+        return self._open.get(path)
+
+    def is_open(self, path: str) -> bool:
+        """Whether the editor has a file open, so that its text counts and not the disk's."""
+        return path in self._open
+
+    def forget(self, document: Document) -> None:
+        """A document was closed; its file, if it has one, is to be read again."""
+        self._snapshots.pop(document.uri, None)
+        name = index_name(document)
+        if name is not None and self._open.get(name) is document:
+            del self._open[name]
+            self._owed.pop(name, None)
+            inside = any(root.contains(name) for root in self._roots)
+            if not inside and self._index is not None:
+                self._index.remove(name)
+
+    def root_of(self, path: str | None) -> Root | None:
+        """The innermost open folder of a path, else the first one."""
+        holding = [root for root in self._roots if path is not None and root.contains(path)]
+        return max(holding, key=lambda root: len(root.path)) if holding else next(iter(self._roots), None)
+
+    def waits(self, document: Document) -> bool:
+        """Whether the tools of a document's folder are still being read, and worth waiting for."""
+        root = self.root_of(document.path)
+        return root is not None and not root.loaded.is_set() and not root.waited
+
+    def waited(self, document: Document) -> None:
+        """The tools did not come in time; whatever is asked until they do is answered without them."""
+        root = self.root_of(document.path)
+        if root is not None:
+            root.waited = True
+
+    def snapshot(self, document: Document, *, wait: float = 0.0) -> Snapshot:
+        """What an analysis of ``document`` needs; waits up to ``wait`` seconds for the tools of its folder.
+
+        While nothing changed it is the same snapshot, with what was read from the text already.
+        """
+        root = self.root_of(document.path)
+        if root is not None and wait and document.kind != "other":
+            root.loaded.wait(wait)
+        before = self._snapshots.get(document.uri)
+        known = before[1] if before is not None and before[0] is document else None
+        snapshot = self._snapshot(document, root, known, None if before is None else before[1].known)
+        self._snapshots[document.uri] = (document, snapshot)
+        return snapshot
+
+    def fresh_snapshot(self, document: Document) -> Snapshot:
+        """The snapshot of a document that may not be open; only those of open ones are kept."""
+        if index_name(document) in self._open:
+            return self.snapshot(document)
+        return self._snapshot(document, self.root_of(document.path), None)
+
+    def _snapshot(
+        self, document: Document, root: Root | None, known: Snapshot | None, memory: Memory | None = None
+    ) -> Snapshot:
+        loaded = root.settings if root is not None else None
+        settings = Settings(schema_diagnostics=self._schema_diagnostics)
+        if loaded is not None:
+            protocol = loaded.settings.protocol
+            settings = Settings(
+                schema_diagnostics=self._schema_diagnostics,
+                strict_json=loaded.settings.strict_json,
+                runtimes=tuple(loaded.settings.sandbox.runtimes),
+                reasoning_calls=protocol.reasoning_calls,
+                fenced_calls=protocol.fenced_calls,
+                allow_multiple_blocks=protocol.allow_multiple_blocks,
+                also=_also(protocol.also),
+                config=loaded.settings,
+            )
+        facts = None
+        script = None
+        if document.kind == "manifest" and document.path is not None:
+            facts = self._folder_facts(os.path.dirname(document.path))
+            script = self._script(document)
+        reading: ManifestReading | None = None
+        registry: Registry | None = None
+        if root is not None and loaded is not None:
+            if document.kind == "manifest" and document.path is not None and len(document.text) <= MAX_ANALYSED_CHARS:
+                reading = _reading(document, settings, known, memory)
+                registry = root.registry_beside(document.path, tool_names(reading.manifest))
+            else:
+                registry = root.registry
+        workflows = None
+        if root is not None and loaded is not None and document.kind == "profile" and root.indexed:
+            from tamis.server.analysis.navigation.workflows import workflow_files
+
+            self.settle()
+            workflows = workflow_files(self.index, loaded.settings.workflows, document.path or document.uri)
+        faults: tuple[Fault, ...] = ()
+        if is_settings(document.path) and document.path is not None:
+            faults = _settings_faults(document.path, document.text)
+        neighbours = None
+        if root is not None and document.kind == "manifest" and registry is not None and registry.conflicts:
+            neighbours = root.texts
+        if known is not None and known.settings == settings:
+            same = known.registry is registry and known.folder == facts and known.script == script
+            same = same and known.settings_faults == faults
+            if same and known.neighbours == (neighbours or {}) and known.workflows == workflows:
+                return known
+        else:
+            known = None
+        snapshot = Snapshot(
+            document.path or document.uri,
+            document.kind,
+            document.text,
+            registry,
+            folder=facts,
+            settings=settings,
+            neighbours=neighbours,
+            index=lambda: self.index,
+            script=script,
+            tree=document.tree,
+            memory=memory,
+            workflows=workflows,
+            settings_faults=faults,
+        )
+        if reading is not None:
+            snapshot.__dict__["manifest"] = reading
+        elif known is not None and "manifest" in known.__dict__:
+            # Reading a manifest depends on its text and the settings alone.
+            snapshot.__dict__["manifest"] = known.__dict__["manifest"]
+        return snapshot
+
+    def _reading_of(self, path: str, text: str, strict: bool) -> ManifestReading | None:
+        """What an open manifest was read as already; any thread."""
+        for document, snapshot in list(self._snapshots.values()):
+            if document.path == path and document.text == text and snapshot.settings.strict_json == strict:
+                return snapshot.__dict__.get("manifest")
+        return None
+
+    def forget_facts(self) -> None:
+        """Files changed on disk: facts are looked up anew."""
+        self._facts.clear()
+        self._scripts.clear()
+
+    def _script(self, document: Document) -> ScriptFile | None:
+        """The script that a manifest names, as it is on disk; looked up again after a while or when its name changed."""
+        from tamis.server.runtime.checkables import script_beside
+
+        if document.path is None:
+            return None
+        at = document.text.find('"scriptPath"')
+        named = document.text[at : at + 1_024] if at >= 0 else ""
+        now = time.monotonic()
+        known = self._scripts.get(document.path)
+        if known is not None and now - known[0] < FACTS_SECONDS and known[1] == named:
+            return known[2]
+        read = script_beside(document.path, named)
+        script = ScriptFile(*read) if read is not None else None
+        self._scripts[document.path] = (now, named, script)
+        return script
+
+    def _folder_facts(self, folder: str) -> FolderFacts | None:
+        now = time.monotonic()
+        known = self._facts.get(folder)
+        if known is not None and now - known[0] < FACTS_SECONDS:
+            return known[1]
+        from tamis.server.runtime.checkables import files_beside
+
+        if not os.path.isdir(folder):  # a manifest that was never saved
+            return None
+        facts = FolderFacts(*files_beside(folder))
+        self._facts[folder] = (now, facts)
+        return facts
+
+
+def index_name(document: Document) -> str | None:
+    """The name of a document in the index, which is its snapshot's: its path, or the URI of one that was never saved.
+
+    Other schemes (a version of a file in a repository, a result) show what stands elsewhere too.
+    """
+    return document.path or (document.uri if document.uri.startswith("untitled:") else None)
+
+
+def without_client_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Editor settings without those that only the editor's client reads; the rest has the names of ``tamis.toml``."""
+    return {name: value for name, value in settings.items() if name.split(".")[0] not in NAMES}
+
+
+def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings laid over others, table by table."""
+    result = dict(under)
+    for name, value in over.items():
+        below = result.get(name)
+        if isinstance(below, dict) and isinstance(value, dict):
+            result[name] = _merged(cast("dict[str, Any]", below), cast("dict[str, Any]", value))
+        else:
+            result[name] = value
+    return result
+
+
+def _reading(document: Document, settings: Settings, known: Snapshot | None, memory: Memory | None) -> ManifestReading:
+    """The manifest of a document; reading it depends on its text and the settings alone."""
+    if known is not None and known.settings == settings and "manifest" in known.__dict__:
+        return known.manifest
+    from tamis.protocols.manifest.reading import read_manifest
+
+    strict = settings.strict_json
+    return read_manifest(
+        document.text, strict=strict, runtimes=settings.runtimes, tree=document.tree(strict), memory=memory
+    )
+
+
+def _settings_faults(path: str, text: str) -> tuple[Fault, ...]:
+    from pathlib import Path
+
+    from tamis.server.runtime.config import MAX_FILE_BYTES
+    from tamis.server.runtime.settings_faults import disk_faults
+
+    return disk_faults(Path(path).parent, text) if len(text) <= MAX_FILE_BYTES else ()
+
+
+def _also(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The protocols besides the built-in ones that documents are read with; `tamis doctor` names the ones that cannot be."""
+    if not names:
+        return ()
+    from tamis.server.runtime.protocols import load_also
+
+    return load_also(names)[0]
