@@ -23,7 +23,7 @@ def little_effort(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.streaming._LARGE", 1_600)
 
 
-LENGTHY = frozenset({"growth", "sandbox-rate", "sandbox-idle", "streaming", "sandbox"})
+LENGTHY = frozenset({"growth", "sandbox-rate", "sandbox-idle", "streaming", "sandbox", "write", "tolerant", "check"})
 """Even the least of them takes many seconds."""
 
 
