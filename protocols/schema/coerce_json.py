@@ -224,7 +224,8 @@ def _offer(tree: JsonTree) -> str | None:
     text = tree.text
     for _ in range(2):
         edits = [edit for diag in _errors(tree) if diag.fix is not None for edit in diag.fix.edits]
-        if not edits:
+        # A colon that was put in makes a name of what may be the rest of a text with quotes in it (F20).
+        if not edits or any(edit.new_text == ":" for edit in edits):
             return None
         text = _apply(text, edits)
         tree = parse_json(text, comments=False)

@@ -19,7 +19,7 @@ _TYPING_NAME = re.compile(r"<input\s+name\s*=\s*[\"']([^\"'<>]{0,255})\Z")
 MAX_TAG_CHARS = 4_000
 _ATTRIBUTE = re.compile(r"\s([^\s<>=\"'/]{1,255})\s{0,8}=\s{0,8}(?:\"[^\"<]*\"|'[^'<]*')")
 _IN_TAG = re.compile(
-    r"<(?P<tag>[^\s<>/!?]{1,255})(?P<had>(?:\s++[^\s<>=\"'/]{1,255}\s{0,8}=\s{0,8}(?:\"[^\"<]*\"|'[^'<]*'))*+)\s++"
+    r"<(?P<tag>[^\s<>/!?]{1,255})(?P<had>(?:\s+[^\s<>=\"'/]{1,255}\s{0,8}=\s{0,8}(?:\"[^\"<]*\"|'[^'<]*'))*)\s+"
     r"(?P<name>[^\s<>=\"'/]{0,255})(?:\s{0,8}=\s{0,8}(?P<quote>[\"'])(?P<typed>[^<]*))?\Z"
 )
 """An opening tag that ends at the cursor, in an attribute's name or value."""
