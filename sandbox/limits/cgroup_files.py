@@ -107,9 +107,12 @@ def own_places(cgroup: str | None = None, mountinfo: str | None = None) -> Place
     except OSError as error:
         return Places(reason=f"/proc does not tell: {error.strerror}")
     ours: dict[str, str] = {}
+    # A thread that is just spawning stands in a group of its run: ours is the one that this process began in.
+    of_a_run = re.compile(rf"/tamis-{os.getpid()}-[0-9a-f]{{16}}(?:/.*)?$")
     for line in cgroup.splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
+        path = of_a_run.sub("", path) or "/"
         for controller in controllers.split(",") if number != "0" else ("",):
             ours[controller] = path
     v1: dict[str, str] = {}

@@ -101,6 +101,15 @@ class TestPlaces:
         assert own_places(junk, V2).v2 in (None, "/sys/fs/cgroup")
 
 
+def test_places_are_those_of_the_process_while_one_of_its_threads_spawns() -> None:
+    mine = f"/a/tamis-{os.getpid()}-0123456789abcdef/3-0123456789abcdef"
+    mounts = "30 20 0:25 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
+    found = cgroup_files.own_places(f"8:pids:{mine}\n", mounts)
+    assert found == cgroup_files.own_places("8:pids:/a\n", mounts)
+    other = cgroup_files.own_places("8:pids:/a/tamis-1-0123456789abcdef\n", mounts)
+    assert other != found
+
+
 class TestVersion1:
     @pytest.fixture
     def group(self) -> Iterator[cgroup_v1.Group]:
