@@ -2,7 +2,7 @@
 
 A text is cut into the kinds of pieces that byte-pair tokenizers cut it into before they look anything up: words, digits,
 punctuation, blanks, and runs of each script. Each kind weighs what it weighs on average, per piece and per character. An
-estimate, and called one wherever it is shown; ``server/runtime/token_counts.py`` counts exactly where the extra ``tokens``
+estimate, and called one wherever it is shown; ``server/runtime/texts/token_counts.py`` counts exactly where the extra ``tokens``
 is installed. Pure, and linear in the text.
 
 The weights were fitted by ``tools/fit_tokens.py`` against npm ``gpt-tokenizer`` 4.0.0 over 1,100 pieces of 300 to 2,500

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tamis.protocols.manifest.json_schema import FILES, published
 from tamis.server.analysis.completion.json_words import PROFILE_FILE, profile_schema
-from tamis.server.runtime.settings_schema import FILE as SETTINGS_FILE
-from tamis.server.runtime.settings_schema import settings_schema
+from tamis.server.runtime.settings.schema import FILE as SETTINGS_FILE
+from tamis.server.runtime.settings.schema import settings_schema
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas"
 

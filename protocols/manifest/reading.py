@@ -59,7 +59,28 @@ class ServiceMethod(msgspec.Struct, frozen=True):
     method_name: str
 
 
-Handler = ExternalScript | ServiceMethod
+class McpTool(msgspec.Struct, frozen=True):
+    """A tool of an MCP server that is started in the sandbox."""
+
+    server: str
+    """The name under which the operator's settings know the server."""
+    tool: str
+
+
+class WorkflowHandler(msgspec.Struct, frozen=True):
+    """A workflow; only definitions that are made from workflow files have it."""
+
+    workflow_id: str
+
+
+class OtherHandler(msgspec.Struct, frozen=True):
+    """A handler of an installed package; ``fields`` are the handler's own, without ``type``."""
+
+    type: str
+    fields: dict[str, Json] = {}
+
+
+Handler = ExternalScript | ServiceMethod | McpTool | WorkflowHandler | OtherHandler
 
 
 class FileAccess(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from tamis.server.analysis.answers import Related
 from tamis.server.analysis.broken_strings import mend_broken_strings
 from tamis.server.analysis.metaschema import metaschema_says
 from tamis.server.analysis.snapshot import Snapshot
-from tamis.server.runtime.path_grants import never_granted
+from tamis.server.runtime.rights.path_grants import never_granted
 
 SCHEMA_CODES = frozenset(
     {

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tamis.protocols.model import Document
     from tamis.protocols.schema.plan import Plan
     from tamis.server.analysis.index import WorkspaceIndex
-    from tamis.server.runtime.config import Settings as RootSettings
-    from tamis.server.runtime.settings_faults import Fault
+    from tamis.server.runtime.settings.config import Settings as RootSettings
+    from tamis.server.runtime.settings.faults import Fault
 
 Protocol = Literal["auto", "action", "tam", "vcp"]
 DocumentKind = Literal["manifest", "profile", "plugin", "text", "other"]

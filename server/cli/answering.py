@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.cli.inputs import Paint
-from tamis.server.runtime.calls import Answer, Ask, OnProgress, Question
+from tamis.server.runtime.calls.model import Answer, Ask, OnProgress, Question
 
 REFUSED = frozenset({"denied", "approvalTimeout", "approvalUnavailable", "blocked", "inputRequired"})
 

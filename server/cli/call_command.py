@@ -54,11 +54,11 @@ async def _run(arguments: argparse.Namespace, root: str, args: dict[str, Any]) -
     from tamis.protocols.observation import value_text
     from tamis.server.cli.answering import always, exit_code, terminal_ask, told_progress
     from tamis.server.cli.interrupts import cancel_on_interrupt
-    from tamis.server.runtime.calls import CallRequest
-    from tamis.server.runtime.execute import execute
-    from tamis.server.runtime.judge import UNSANDBOXED
+    from tamis.server.runtime.calls.execute import execute
+    from tamis.server.runtime.calls.model import CallRequest
+    from tamis.server.runtime.records.trail import Caller
     from tamis.server.runtime.runtime import Runtime
-    from tamis.server.runtime.trail import Caller
+    from tamis.server.runtime.scripts.judge import UNSANDBOXED
 
     runtime = Runtime(Path(root))
     for problem in runtime.loaded.problems:

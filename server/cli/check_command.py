@@ -34,10 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         warn(str(error))
         return 2
-    from tamis.server.runtime.checkables import find_checkables
-    from tamis.server.runtime.config import find_root
-    from tamis.server.runtime.loader import SUFFIX
+    from tamis.server.runtime.registry.loader import SUFFIX
     from tamis.server.runtime.runtime import Runtime
+    from tamis.server.runtime.settings.config import find_root
+    from tamis.server.runtime.texts.checkables import find_checkables
 
     runtimes: dict[Path, Runtime] = {}
 
@@ -70,8 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _findings(path: str, text: str, runtime: Runtime, strict: bool, texts: Mapping[str, str]) -> list[Finding]:
     from tamis.server.analysis.diagnostics import diagnose
     from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot, is_settings, kind_of
-    from tamis.server.runtime.checkables import files_beside, script_beside
-    from tamis.server.runtime.settings_faults import disk_faults
+    from tamis.server.runtime.settings.faults import disk_faults
+    from tamis.server.runtime.texts.checkables import files_beside, script_beside
 
     kind = kind_of(path, "")
     folder = FolderFacts(*files_beside(os.path.dirname(path))) if kind == "manifest" else None
@@ -107,8 +107,8 @@ def _packages(manifests: set[str], runtime: Runtime) -> Report:
     """What is wrong with the packages that the scripts of these manifests declare, at the file that declares them."""
     from tamis.protocols.model import Diag
     from tamis.server.analysis.diagnostics import to_finding
-    from tamis.server.runtime.checkables import find_checkables
-    from tamis.server.runtime.dependencies import tools_with_scripts, unusable
+    from tamis.server.runtime.scripts.dependencies import tools_with_scripts, unusable
+    from tamis.server.runtime.texts.checkables import find_checkables
 
     found: Report = []
     for tool, handler in tools_with_scripts(runtime.registry):
@@ -171,7 +171,7 @@ def _write_json(report: Report, errors: int, warnings: int) -> None:
     from tamis.protocols.contract import CheckResult, Diagnostic, FileDiagnostics, TextEdit
     from tamis.protocols.positions import LineIndex
     from tamis.protocols.wire import to_range
-    from tamis.server.runtime.rule_pages import page_uri
+    from tamis.server.runtime.settings.rule_pages import page_uri
 
     files: list[FileDiagnostics] = []
     for path, text, findings in report:
@@ -251,7 +251,7 @@ def _write_sarif(report: Report, errors: int, warnings: int) -> None:
 
 def _rule(finding: Finding) -> dict[str, Any]:
     """A rule as SARIF describes it, with its page."""
-    from tamis.server.runtime.rule_pages import page_text, page_uri
+    from tamis.server.runtime.settings.rule_pages import page_text, page_uri
 
     rule: dict[str, Any] = {"id": finding.code, "name": finding.slug}
     if uri := page_uri(finding.code):

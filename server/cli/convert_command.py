@@ -35,8 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     import sys
 
-    from tamis.server.runtime.converting import UNREAD_HERMES, convert_text, unread_hermes
     from tamis.server.runtime.runtime import Runtime
+    from tamis.server.runtime.texts.converting import UNREAD_HERMES, convert_text, unread_hermes
 
     if arguments.shape is not None and arguments.to != "action":
         warn(f"--shape is of ACTION; it means nothing with --to {arguments.to}")
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(to: str) -> None:
-    from tamis.server.runtime.converting import check_target
+    from tamis.server.runtime.texts.converting import check_target
 
     if problem := check_target(to):
         raise UsageError(f"--to: {problem}")

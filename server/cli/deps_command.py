@@ -11,7 +11,7 @@ from tamis.server.cli.inputs import UsageError, print_json, root_of, warn
 
 if TYPE_CHECKING:
     from tamis.protocols.manifest.reading import ExternalScript
-    from tamis.server.runtime.registry import Tool
+    from tamis.server.runtime.registry.registry import Tool
     from tamis.server.runtime.runtime import Runtime
 
 SHOWN_KEY_CHARS = 12
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _chosen(runtime: Runtime, names: list[str]) -> list[tuple[Tool, ExternalScript]]:
-    from tamis.server.runtime.dependencies import tools_with_scripts
+    from tamis.server.runtime.scripts.dependencies import tools_with_scripts
 
     pairs = tools_with_scripts(runtime.registry)
     if not names:
@@ -80,7 +80,7 @@ def _chosen(runtime: Runtime, names: list[str]) -> list[tuple[Tool, ExternalScri
 
 async def _install(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, as_json: bool) -> int:
     from tamis.server.cli.interrupts import cancel_on_interrupt
-    from tamis.server.runtime.dependencies import install, was_cancelled
+    from tamis.server.runtime.scripts.dependencies import install, was_cancelled
 
     if runtime.loaded.closed:
         warn(runtime.loaded.closed)
@@ -130,7 +130,7 @@ class _Shown:
 
 
 def _check(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, as_json: bool) -> int:
-    from tamis.server.runtime.dependencies import look_at, unreached_hosts
+    from tamis.server.runtime.scripts.dependencies import look_at, unreached_hosts
 
     found = [look_at(tool, handler, runtime.settings, runtime.registry) for tool, handler in chosen]
     declared = [one for one in found if one.form or one.problem or one.findings]
@@ -156,7 +156,7 @@ def _check(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, as_js
 
 
 def _list(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, whole: bool, as_json: bool) -> int:
-    from tamis.server.runtime.dependencies import environments, look_at
+    from tamis.server.runtime.scripts.dependencies import environments, look_at
 
     users: dict[str, list[str]] = {}
     for tool, handler in chosen:
@@ -195,7 +195,7 @@ def _list(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, whole:
 
 
 def _prune(runtime: Runtime, *, everything: bool, as_json: bool) -> int:
-    from tamis.server.runtime.dependencies import prune
+    from tamis.server.runtime.scripts.dependencies import prune
 
     pruned = prune(runtime.settings, everything=everything)
     if as_json:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tamis.server.cli.inputs import UsageError, read_text, root_of, warn
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.formatting import FormattedFile
+    from tamis.server.runtime.texts.formatting import FormattedFile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         warn(str(error))
         return 2
-    from tamis.server.runtime.formatting import format_paths, write_file
+    from tamis.server.runtime.texts.formatting import format_paths, write_file
 
     changed = unread = 0
     files = format_paths(paths, root)
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _stdin(root: Path, name: str, *, check: bool) -> int:
-    from tamis.server.runtime.formatting import format_source
+    from tamis.server.runtime.texts.formatting import format_source
 
     file = format_source(name, read_text("-"), root)
     trouble = _tell(file)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tamis.server.runtime.config import find_root
+from tamis.server.runtime.settings.config import find_root
 
 MAX_TEXT_BYTES = 64 * 1024 * 1024
 PROTOCOL_HELP = "auto (the default), action, tam, vcp, json, or one that an installed package brings, such as hermes"
@@ -31,7 +31,7 @@ def check_protocol(name: str) -> None:
     """Makes sure that a protocol can be read; looks at the installed packages only for one that is not built in."""
     if name in ("auto", "action", "tam", "vcp", "json"):
         return
-    from tamis.server.runtime.protocols import load_protocol
+    from tamis.server.runtime.texts.protocols import load_protocol
 
     problem = load_protocol(name)
     if problem:

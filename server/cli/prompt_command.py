@@ -10,8 +10,8 @@ from tamis.protocols.prompt import MAX_FEW_SHOT
 from tamis.server.cli.inputs import UsageError, print_json, read_text, root_of, warn
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.prompts import PromptRequest
     from tamis.server.runtime.runtime import Runtime
+    from tamis.server.runtime.texts.prompts import PromptRequest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,8 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     from tamis.protocols.prompt.assemble import PromptTooLargeError, counted
     from tamis.protocols.prompt.macro import fill
-    from tamis.server.runtime.prompts import PromptError, PromptRequest, Prompts
     from tamis.server.runtime.runtime import Runtime, ToolFilter
+    from tamis.server.runtime.texts.prompts import PromptError, PromptRequest, Prompts
 
     runtime = Runtime(root)
     for problem in runtime.loaded.problems:
@@ -100,8 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _grammar(runtime: Runtime, request: PromptRequest, arguments: argparse.Namespace) -> int:
     from tamis.protocols.grammar.gbnf import GrammarError
-    from tamis.server.runtime.grammars import grammar
-    from tamis.server.runtime.prompts import PromptError
+    from tamis.server.runtime.texts.grammars import grammar
+    from tamis.server.runtime.texts.prompts import PromptError
 
     try:
         text = grammar(runtime, request, arguments.grammar)

@@ -68,7 +68,7 @@ def _print_places(result: ExecutionResult, name: str) -> None:
 
 def _other_protocol(runtime: Runtime, text: str) -> str:
     """The protocol that would find calls in a text in which none was found, as the end of a sentence."""
-    from tamis.server.runtime.protocols import load_protocol
+    from tamis.server.runtime.texts.protocols import load_protocol
 
     for name in ("hermes", "json"):
         if load_protocol(name) == "" and any(call.executable for call in runtime.read(text, name).calls):
@@ -85,9 +85,9 @@ async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
     from tamis.server.cli.answering import always, exit_code, terminal_ask, told_progress
     from tamis.server.cli.findings import print_findings
     from tamis.server.cli.interrupts import cancel_on_interrupt
+    from tamis.server.runtime.calls.text import TextOptions, execute_text, has_unread, plan_text
+    from tamis.server.runtime.records.trail import Caller
     from tamis.server.runtime.runtime import Runtime
-    from tamis.server.runtime.text import TextOptions, execute_text, has_unread, plan_text
-    from tamis.server.runtime.trail import Caller
 
     runtime = Runtime(Path(str(root)))
     for problem in runtime.problems:

@@ -25,7 +25,7 @@ from tamis.server.lsp.structs import (
     Range,
     RelatedInformation,
 )
-from tamis.server.runtime.rule_pages import page_uri
+from tamis.server.runtime.settings.rule_pages import page_uri
 
 if TYPE_CHECKING:
     from tamis.server.analysis.answers import Finding, Related

@@ -67,7 +67,7 @@ from tamis.server.wire.jsonrpc import (
 if TYPE_CHECKING:
     from tamis.server.lsp.running.runs import Runs
     from tamis.server.lsp.workspace.roots import Root
-    from tamis.server.runtime.registry import Registry
+    from tamis.server.runtime.registry.registry import Registry
 
 REQUEST_FAILED = -32803
 MAX_ASKED = 1_000

@@ -27,8 +27,8 @@ def methods(host: Host) -> Group:
     def make(_request: Request, params: Grammar) -> GrammarText:
         # What writes grammars is loaded with the first one: most sessions need none.
         from tamis.protocols.grammar.gbnf import GrammarError
-        from tamis.server.runtime.grammars import grammar
-        from tamis.server.runtime.prompts import PromptError, PromptRequest
+        from tamis.server.runtime.texts.grammars import grammar
+        from tamis.server.runtime.texts.prompts import PromptError, PromptRequest
 
         request = PromptRequest(
             protocol=params.protocol,

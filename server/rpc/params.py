@@ -7,7 +7,7 @@ handler. Must not know what a method does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -18,6 +18,9 @@ from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.session import Session
 from tamis.server.runtime.runtime import MAX_TEXT_CHARS, Runtime
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
+
+if TYPE_CHECKING:
+    from tamis.server.rpc.running import Runs
 
 P = TypeVar("P", bound=msgspec.Struct)
 
@@ -56,6 +59,18 @@ class Host(Protocol):
         """The negotiated position encoding; None without ``initialize``."""
         ...
 
+    trusted: bool
+    """Whether anything may be run."""
+    approval: str
+    """How the client can be asked: ``request``, ``poll`` or ``none``."""
+    streams: bool
+    """Whether the client takes output while calls run."""
+
+    @property
+    def runs(self) -> Runs:
+        """What runs calls for this client."""
+        ...
+
 
 Group = dict[str, tuple[type[msgspec.Struct], Callable[..., Any]]]
 """Method name → the struct of its params and its handler, which takes the request and that struct."""
@@ -79,7 +94,7 @@ def check_protocol(name: str) -> None:
     """Refuses a protocol that nobody brings, after looking at the installed packages; ``auto`` is always there."""
     if name == "auto" or find_protocol(name) is not None:
         return
-    from tamis.server.runtime.protocols import load_protocol
+    from tamis.server.runtime.texts.protocols import load_protocol
 
     problem = load_protocol(name)
     if problem:

@@ -10,12 +10,12 @@ from tamis.protocols.contract import ObservationText, PromptResult
 from tamis.protocols.prompt import MAX_FEW_SHOT
 from tamis.server.rpc.params import Group, Host, Params, check_protocol, check_size
 from tamis.server.rpc.session import Request
-from tamis.server.runtime.observing import GivenResult, format_results
 from tamis.server.runtime.runtime import ToolFilter
+from tamis.server.runtime.texts.observing import GivenResult, format_results
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.prompts import Prompts
+    from tamis.server.runtime.texts.prompts import Prompts
 
 
 class Generate(Params, kw_only=True):
@@ -48,7 +48,7 @@ def methods(host: Host) -> Group:
     def generate(_request: Request, params: Generate) -> PromptResult:
         # What writes prompts is loaded with the first one: most sessions need none.
         from tamis.protocols.prompt.assemble import PromptTooLargeError
-        from tamis.server.runtime.prompts import PromptError, PromptRequest, Prompts
+        from tamis.server.runtime.texts.prompts import PromptError, PromptRequest, Prompts
 
         nonlocal kept
         prompts = kept = kept or Prompts()

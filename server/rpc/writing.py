@@ -26,7 +26,7 @@ def methods(host: Host) -> Group:
     """The methods of this group."""
 
     def convert(_request: Request, params: _Convert) -> Any:
-        from tamis.server.runtime.converting import BadCallError, convert_calls, convert_text
+        from tamis.server.runtime.texts.converting import BadCallError, convert_calls, convert_text
 
         if (params.text is None) == (params.calls is None):
             raise RpcError(INVALID_PARAMS, "wrong params: give either text or calls - at `$`")

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from tamis.protocols.manifest.reading import LANGUAGES, ExternalScript
-from tamis.server.runtime.config import MAX_FILE_BYTES
 from tamis.server.runtime.health import audit_state
-from tamis.server.runtime.interpreters import describe, interpreters_of, missing_for, missing_runtime, outdated
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.sandbox_checks import State, check, folder_checks, installer_checks, sandbox_checks
-from tamis.server.runtime.settings_faults import policy_faults, protocol_faults, root_faults
+from tamis.server.runtime.scripts.doctor import State, check, folder_checks, installer_checks, sandbox_checks
+from tamis.server.runtime.scripts.interpreters import describe, interpreters_of, missing_for, outdated
+from tamis.server.runtime.settings.config import MAX_FILE_BYTES
+from tamis.server.runtime.settings.faults import policy_faults, protocol_faults, root_faults
 
 
 def examine(runtime: Runtime) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def _declared(runtime: Runtime) -> set[str]:
     """The kinds of packages that registered tools declare."""
     from tamis.sandbox.environments.declared import declares
     from tamis.sandbox.model import PathRefused
-    from tamis.server.runtime.interpreters import built_in
+    from tamis.server.runtime.scripts.interpreters import built_in
 
     kinds: set[str] = set()
     for tool in runtime.registry.tools:
@@ -51,7 +51,7 @@ def _declared(runtime: Runtime) -> set[str]:
 
 def _dependencies(runtime: Runtime) -> list[dict[str, Any]]:
     """What tools declare that cannot be used, and the lint for what is not pinned (D78)."""
-    from tamis.server.runtime.dependencies import look_at, tools_with_scripts
+    from tamis.server.runtime.scripts.dependencies import look_at, tools_with_scripts
 
     checks: list[dict[str, Any]] = []
     for tool, handler in tools_with_scripts(runtime.registry):
@@ -154,9 +154,7 @@ def _tools(runtime: Runtime) -> list[dict[str, Any]]:
     checks.extend(check("manifest", "warning", f"{item.dropped}: {item.message}") for item in registry.conflicts)
     checks.extend(
         check("tool", "warning", f"{tool.tool_id} is not available: {reason}")
-        for tool, reason in (
-            (tool, tool.reason or missing_runtime(tool.manifest, runtime.settings)) for tool in registry.tools
-        )
+        for tool, reason in ((tool, runtime.why_not(tool)) for tool in registry.tools)
         if reason
     )
     return checks

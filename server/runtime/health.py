@@ -7,9 +7,9 @@ from typing import Any
 
 from tamis import __version__
 from tamis.protocols.contract import RPC_VERSION
-from tamis.server.runtime.config import Settings
-from tamis.server.runtime.judge import UNSANDBOXED
 from tamis.server.runtime.runtime import MAX_TEXT_CHARS, Runtime
+from tamis.server.runtime.scripts.judge import UNSANDBOXED
+from tamis.server.runtime.settings.config import Settings
 
 NO_SANDBOX_NOTE = "TAMIS_UNSAFE_NO_SANDBOX is set: scripts run with all of this user's rights, and nothing holds them"
 

@@ -23,29 +23,30 @@ from tamis.protocols.contract import (
     ToolSummary,
     ValidateResult,
 )
-from tamis.protocols.manifest.reading import ExternalScript, read_manifest
+from tamis.protocols.manifest.reading import read_manifest
 from tamis.protocols.model import Diag, Document, Json, ReadOptions, ToolHint
 from tamis.protocols.observation import unknown_tool
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.protocols.reader import read_text
 from tamis.protocols.suggest import best
 from tamis.protocols.wire import parse_result, to_range
-from tamis.server.runtime.agents import AgentRules, load_agent_rules
-from tamis.server.runtime.checking import check_arguments, check_wire_call
-from tamis.server.runtime.config import LoadedSettings, Settings, load_settings
-from tamis.server.runtime.interpreters import missing_runtime
-from tamis.server.runtime.rates import CallRate, Refusals
-from tamis.server.runtime.registry import Registry, Tool, load_registry
-from tamis.server.runtime.token_counts import count_tokens
+from tamis.server.runtime.agents.profile import AgentRules, load_agent_rules
+from tamis.server.runtime.calls.checking import check_arguments, check_wire_call
+from tamis.server.runtime.calls.dispatch import runner_of
+from tamis.server.runtime.calls.parts import Parts
+from tamis.server.runtime.calls.rates import CallRate, Refusals
+from tamis.server.runtime.registry.registry import Registry, Tool, load_registry
+from tamis.server.runtime.settings.config import LoadedSettings, Settings, load_settings
+from tamis.server.runtime.texts.token_counts import count_tokens
 
 if TYPE_CHECKING:
     import asyncio
 
-    from tamis.server.runtime.audit import AuditLog
-    from tamis.server.runtime.calls import Ask, OnOutput, OnProgress, Surroundings
-    from tamis.server.runtime.replays import Replays
-    from tamis.server.runtime.trail import Caller, Level, Log
-    from tamis.server.runtime.warming import Warming
+    from tamis.server.runtime.calls.model import Ask, OnOutput, OnProgress, Surroundings
+    from tamis.server.runtime.calls.replays import Replays
+    from tamis.server.runtime.records.audit import AuditLog
+    from tamis.server.runtime.records.trail import Caller, Level, Log
+    from tamis.server.runtime.scripts.warming import Warming
 
 MAX_TEXT_CHARS = 64 * 1024 * 1024
 DEFAULT_PAGE = 500
@@ -86,6 +87,7 @@ class Runtime:
         self._log: Log | None = None
         self.log_level: Level = self.settings.log_level if self.settings.log_level == "debug" else "error"
         """Which lines a call writes on standard error. The command line shows what happens itself; a daemon takes the setting."""
+        self.parts = Parts(root, self.settings)
         self._rate = CallRate(self.settings.policy.calls_per_minute)
         self._refusals = Refusals()
 
@@ -121,13 +123,13 @@ class Runtime:
     def _protocols(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if not self.settings.protocol.also:
             return (), ()
-        from tamis.server.runtime.protocols import load_also
+        from tamis.server.runtime.texts.protocols import load_also
 
         return load_also(self.settings.protocol.also)
 
     def keep_warm(self) -> None:
         """From now on let sandboxes wait for calls, if the settings allow; for a daemon, which calls ``close``."""
-        from tamis.server.runtime.warming import Warming
+        from tamis.server.runtime.scripts.warming import Warming
 
         if self.settings.sandbox.warm == "auto" and self._warming is None:
             self._warming = Warming()
@@ -138,7 +140,8 @@ class Runtime:
         return self._warming
 
     async def close(self) -> None:
-        """End what waits for calls."""
+        """End what waits for calls, and what the parts keep."""
+        await self.parts.close()
         if self._warming is not None:
             await self._warming.close()
 
@@ -153,9 +156,9 @@ class Runtime:
     ) -> Surroundings:
         """What a call runs under that comes in now: the same for every face."""
         # Only what runs calls needs an event loop; reading and listing start without one.
-        from tamis.server.runtime.calls import Surroundings
-        from tamis.server.runtime.replays import Replays
-        from tamis.server.runtime.trail import Caller, Log
+        from tamis.server.runtime.calls.model import Surroundings
+        from tamis.server.runtime.calls.replays import Replays
+        from tamis.server.runtime.records.trail import Caller, Log
 
         if self._replays is None:
             self._replays = Replays()
@@ -178,6 +181,7 @@ class Runtime:
             audit=self.audit,
             log=self._log,
             caller=caller or Caller(),
+            parts=self.parts,
         )
 
     @property
@@ -185,8 +189,8 @@ class Runtime:
         """Where what happens to calls is written down; None when the settings switch it off."""
         own = self.settings.audit
         if self._audit is None and own.enabled:
-            from tamis.server.runtime.audit import AuditLog
-            from tamis.server.runtime.trail import Log
+            from tamis.server.runtime.records.audit import AuditLog
+            from tamis.server.runtime.records.trail import Log
 
             path = self.root / own.path if own.path else None
             self._audit = AuditLog(path, max_bytes=own.max_bytes, keep=min(own.keep, 1_000), say=Log().warn)
@@ -337,15 +341,19 @@ class Runtime:
             coerced=reading.manifest.raw if valid and reading.manifest is not None else UNSET,
         )
 
+    def why_not(self, tool: Tool) -> str:
+        """Why a tool cannot be called now; empty when it can."""
+        return tool.reason or runner_of(tool).problem(tool, self.parts)
+
     def _summary(self, tool: Tool, *, full: bool) -> ToolSummary:
         manifest = tool.manifest
-        reason = tool.reason or missing_runtime(manifest, self.settings)
+        reason = self.why_not(tool)
         return ToolSummary(
             tool_id=manifest.tool_id,
             version=manifest.version,
             display_name=manifest.display_name,
             description=manifest.description,
-            kind="tool" if isinstance(manifest.handler, ExternalScript) else "service",
+            kind=tool.kind,
             namespace=tool.namespace,
             tags=list(manifest.tags),
             callable=tool.callable and self.agent.lists(tool.tool_id) and not self.agent.refusal(tool.tool_id),

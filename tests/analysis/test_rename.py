@@ -23,10 +23,10 @@ from tamis.server.analysis.navigation.references import find_references, highlig
 from tamis.server.analysis.navigation.rename import RenameRefusedError, in_files, prepare, rename
 from tamis.server.analysis.navigation.symbols import outline
 from tamis.server.analysis.snapshot import Settings, Snapshot, kind_of
-from tamis.server.runtime.config import Settings as RuntimeSettings
-from tamis.server.runtime.loader import FoundFile, Scan
-from tamis.server.runtime.protocols import load_also
-from tamis.server.runtime.registry import build_registry
+from tamis.server.runtime.registry.loader import FoundFile, Scan
+from tamis.server.runtime.registry.registry import build_registry
+from tamis.server.runtime.settings.config import Settings as RuntimeSettings
+from tamis.server.runtime.texts.protocols import load_also
 
 ALSO = load_also(("hermes",))[0]
 PARAMETERS = ("text", "file_path", "mode")

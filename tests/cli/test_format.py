@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis.server.runtime.formatting import FormattedFile, write_file
+from tamis.server.runtime.texts.formatting import FormattedFile, write_file
 from tests.cli.test_commands import tamis
 from tests.toolbox import make_tool
 

@@ -18,8 +18,8 @@ from tamis.server.analysis.answers import Finding
 from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.lints.ignore import ignore_actions
 from tamis.server.analysis.snapshot import Settings, Snapshot, kind_of
-from tamis.server.runtime.config import Settings as RootSettings
-from tamis.server.runtime.config import load_settings
+from tamis.server.runtime.settings.config import Settings as RootSettings
+from tamis.server.runtime.settings.config import load_settings
 from tests.lsp.lsp_client import Client
 
 MANIFEST = """\

@@ -17,12 +17,12 @@ from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.index import WorkspaceIndex
 from tamis.server.analysis.navigation.workflows import workflow_files
 from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot, is_settings, kind_of
-from tamis.server.runtime.checkables import script_beside
-from tamis.server.runtime.config import load_settings
-from tamis.server.runtime.loader import FoundFile, Scan
-from tamis.server.runtime.protocols import load_also
-from tamis.server.runtime.registry import build_registry
-from tamis.server.runtime.settings_faults import disk_faults
+from tamis.server.runtime.registry.loader import FoundFile, Scan
+from tamis.server.runtime.registry.registry import build_registry
+from tamis.server.runtime.settings.config import load_settings
+from tamis.server.runtime.settings.faults import disk_faults
+from tamis.server.runtime.texts.checkables import script_beside
+from tamis.server.runtime.texts.protocols import load_also
 from tests.lsp.lsp_client import Client
 from tests.lsp.markers import (
     FOLDER,

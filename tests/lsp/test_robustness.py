@@ -14,9 +14,9 @@ from tamis.server.analysis.completion.proposals import complete
 from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.hover.explain import explain
 from tamis.server.analysis.snapshot import FolderFacts, Snapshot, kind_of
-from tamis.server.runtime.config import Settings
-from tamis.server.runtime.loader import FoundFile, Scan
-from tamis.server.runtime.registry import Registry, build_registry
+from tamis.server.runtime.registry.loader import FoundFile, Scan
+from tamis.server.runtime.registry.registry import Registry, build_registry
+from tamis.server.runtime.settings.config import Settings
 from tests.lsp.markers import FOLDER, read_case
 
 CASES = sorted(FOLDER.glob("*.txt"))

@@ -19,10 +19,10 @@ from tamis.server.analysis.snapshot import Snapshot, kind_of
 from tamis.server.lsp.client_settings import changed, read_options
 from tamis.server.lsp.running.outcomes import equal
 from tamis.server.lsp.running.runs import MAX_RUNS, Run, Runs
-from tamis.server.runtime.checking import check_parsed
-from tamis.server.runtime.config import Settings
-from tamis.server.runtime.loader import FoundFile, Scan
-from tamis.server.runtime.registry import build_registry
+from tamis.server.runtime.calls.checking import check_parsed
+from tamis.server.runtime.registry.loader import FoundFile, Scan
+from tamis.server.runtime.registry.registry import build_registry
+from tamis.server.runtime.settings.config import Settings
 from tests.growth import growth
 from tests.lsp.markers import FOLDER, read_case
 from tests.toolbox import action, tam, vcp

@@ -10,7 +10,7 @@ import pytest
 
 from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.snapshot import FolderFacts, Snapshot
-from tamis.server.runtime.checkables import files_beside
+from tamis.server.runtime.texts.checkables import files_beside
 
 
 def findings(folder: FolderFacts | None, script: str) -> list[tuple[str, str]]:

@@ -23,9 +23,9 @@ from tamis.server.analysis.navigation.symbols import outline
 from tamis.server.analysis.navigation.workflows import workflow_files
 from tamis.server.analysis.shown.folding import folds
 from tamis.server.analysis.snapshot import Snapshot, kind_of
-from tamis.server.runtime.config import load_settings, settings_problems
-from tamis.server.runtime.settings_schema import meaning, settings_schema
-from tamis.server.runtime.settings_words import WORDS
+from tamis.server.runtime.settings.config import load_settings, settings_problems
+from tamis.server.runtime.settings.schema import meaning, settings_schema
+from tamis.server.runtime.settings.words import WORDS
 from tests.conftest import ROOT
 from tests.lsp.lsp_client import Client
 from tests.lsp.test_settings_findings import WRONG
@@ -57,7 +57,7 @@ def settings(schema: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, di
 def test_the_page_has_the_words_of_hover_and_schema(name: str) -> None:
     word = WORDS[name]
     row = " | ".join(part for part in (f"| `{name}`", word.kind, word.default, word.means, word.example)).rstrip()
-    assert f"{row} |\n" in PAGE, f"docs/settings.md and server/runtime/settings_words.py differ about {name}"
+    assert f"{row} |\n" in PAGE, f"docs/settings.md and server/runtime/settings/words.py differ about {name}"
 
 
 def test_every_setting_has_words_and_every_word_a_setting() -> None:

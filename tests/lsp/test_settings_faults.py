@@ -12,7 +12,7 @@ from tamis.server.analysis.snapshot import Snapshot, kind_of
 from tamis.server.cli.main import main
 from tamis.server.runtime.doctor import examine
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.settings_faults import disk_faults
+from tamis.server.runtime.settings.faults import disk_faults
 from tests.lsp.lsp_client import Client
 
 WRONG: list[tuple[str, str, str]] = [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tamis.server.analysis.configuration.toml_places import toml_places
 from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.snapshot import Snapshot, kind_of
-from tamis.server.runtime.config import load_settings
+from tamis.server.runtime.settings.config import load_settings
 from tests.conftest import ROOT
 from tests.lsp.lsp_client import Client
 

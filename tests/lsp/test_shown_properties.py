@@ -28,9 +28,9 @@ from tamis.server.lsp import shown
 from tamis.server.lsp.documents import Document
 from tamis.server.lsp.fold_data import Wish, fold_ranges
 from tamis.server.lsp.token_data import Legend, delta, encode, legend_for
-from tamis.server.runtime.config import Settings
-from tamis.server.runtime.loader import FoundFile, Scan
-from tamis.server.runtime.registry import Registry, build_registry
+from tamis.server.runtime.registry.loader import FoundFile, Scan
+from tamis.server.runtime.registry.registry import Registry, build_registry
+from tamis.server.runtime.settings.config import Settings
 from tests.lsp.markers import FOLDER, language, read_case
 
 CASES = sorted((FOLDER / "show").glob("*.txt"))
@@ -339,8 +339,8 @@ def test_plain_text_has_no_marks_of_markdown() -> None:
 def test_what_a_hover_shows_is_what_prompt_generate_writes(tmp_path: Path) -> None:
     """The hover's text of a tool stands in the prompt word for word, and its count is the prompt's own (D93, V66)."""
     from tamis.server.analysis.hover.prompt_texts import PromptView, prompt_texts
-    from tamis.server.runtime.prompts import PromptRequest, Prompts
     from tamis.server.runtime.runtime import Runtime
+    from tamis.server.runtime.texts.prompts import PromptRequest, Prompts
 
     (tmp_path / "echo.tool.json").write_text(TOOL)
     (tmp_path / "echo.py").write_text("print('{}')")

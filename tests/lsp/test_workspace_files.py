@@ -17,8 +17,8 @@ from tamis.server.lsp.workspace import scanning
 from tamis.server.lsp.workspace.roots import Root
 from tamis.server.lsp.workspace.scanning import Change, Scanner
 from tamis.server.lsp.workspace.workspace import Workspace
-from tamis.server.runtime.config import load_settings
-from tamis.server.runtime.registry import load_registry
+from tamis.server.runtime.registry.registry import load_registry
+from tamis.server.runtime.settings.config import load_settings
 from tests.lsp.lsp_client import Client
 
 MANIFEST: dict[str, Any] = {
@@ -293,7 +293,7 @@ def test_only_the_changed_file_is_read_again(root: Path, monkeypatch: pytest.Mon
         (root / f"t{number}.tool.json").write_text(manifest(f"core:t{number}"))
     watched = Watched(root)
     read: list[str] = []
-    import tamis.server.runtime.loader as loader
+    import tamis.server.runtime.registry.loader as loader
 
     original = loader.read_manifest_file
     monkeypatch.setattr(loader, "read_manifest_file", lambda path: (read.append(path), original(path))[1])

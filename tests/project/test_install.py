@@ -48,7 +48,7 @@ def test_a_plain_install_runs_a_tool(tmp_path: Path) -> None:
     assert [item["status"] for item in json.loads(ran.stdout)["results"]] == ["success"] * 3
     probe = """
 import tamis.server.lsp.main, tamis.client
-from tamis.server.runtime.rule_pages import page_uri
+from tamis.server.runtime.settings.rule_pages import page_uri
 print(tamis.server.lsp.main.__file__)
 print(page_uri('MF501'))
 """

@@ -11,10 +11,10 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecuteTextResult, ExecutionResult
-from tamis.server.runtime.calls import CallRequest
-from tamis.server.runtime.execute import execute
+from tamis.server.runtime.calls.execute import execute
+from tamis.server.runtime.calls.model import CallRequest
+from tamis.server.runtime.calls.text import TextOptions, execute_text
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.text import TextOptions, execute_text
 from tests.toolbox import make_tool, tam
 
 

@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 from tamis.protocols.contract import ExecutionResult
 from tamis.sandbox.environments.model import DependencyFault, Progress
 from tamis.sandbox.job import LAYERS
-from tamis.server.runtime.audit import MAX_LINE_BYTES, AuditLog
-from tamis.server.runtime.calls import Answer, CallRequest, Question
+from tamis.server.runtime.calls.execute import execute
+from tamis.server.runtime.calls.model import Answer, CallRequest, Question
+from tamis.server.runtime.calls.rates import SUSPICIOUS, Refusals
+from tamis.server.runtime.calls.text import TextOptions, execute_text
 from tamis.server.runtime.doctor import examine
-from tamis.server.runtime.execute import execute
 from tamis.server.runtime.health import health
-from tamis.server.runtime.rates import SUSPICIOUS, Refusals
-from tamis.server.runtime.redaction import is_secret_name, redacted, redacted_text
+from tamis.server.runtime.records.audit import MAX_LINE_BYTES, AuditLog
+from tamis.server.runtime.records.redaction import is_secret_name, redacted, redacted_text
+from tamis.server.runtime.records.trail import Caller, Level, Log, Trail
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.text import TextOptions, execute_text
-from tamis.server.runtime.trail import Caller, Level, Log, Trail
 from tests.toolbox import make_tool
 
 
@@ -282,7 +282,7 @@ def test_full_files_are_moved_aside_and_the_oldest_goes(state: Path) -> None:
 
 def test_several_processes_write_and_rotate_one_file_without_losing_a_line(state: Path) -> None:
     program = (
-        "import sys\nfrom tamis.server.runtime.audit import AuditLog\n"
+        "import sys\nfrom tamis.server.runtime.records.audit import AuditLog\n"
         "audit = AuditLog(max_bytes=1, keep=500)\n"
         "for n in range(400): audit.write('n', {'who': sys.argv[1], 'number': n, 'text': 'x' * 1000})\n"
         "print(audit.problem)"

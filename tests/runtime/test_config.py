@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis.server.runtime.config import Settings, find_root, load_settings
+from tamis.server.runtime.settings.config import Settings, find_root, load_settings
 
 
 def test_without_a_file_the_defaults_of_the_interface_hold(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ import pytest
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.cli.main import main
-from tamis.server.runtime.calls import CallRequest
-from tamis.server.runtime.dependencies import look_at, tools_with_scripts
-from tamis.server.runtime.execute import execute
+from tamis.server.runtime.calls.execute import execute
+from tamis.server.runtime.calls.model import CallRequest
 from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.scripts.dependencies import look_at, tools_with_scripts
 from tests.sandbox.package_index import Index, sdist, serving, wheel
 from tests.toolbox import make_tool
 
@@ -228,7 +228,7 @@ def test_check_says_what_is_wrong_with_the_packages_of_a_tool(
 
 
 def test_a_waiting_sandbox_keeps_its_environment_from_being_pruned(tmp_path: Path, index: Index) -> None:
-    from tamis.server.runtime.dependencies import environments, prune
+    from tamis.server.runtime.scripts.dependencies import environments, prune
 
     needy(tmp_path / "root")
     runtime = Runtime(tmp_path / "root", settings())

@@ -18,12 +18,12 @@ from tamis.protocols.contract import ExecutionResult, Granted, Permissions, Usag
 from tamis.protocols.observation import observation
 from tamis.sandbox import model as sandbox
 from tamis.sandbox.backends import unsandboxed
-from tamis.server.runtime.calls import Answer, CallRequest, Question, Surroundings
-from tamis.server.runtime.config import Settings, load_settings
-from tamis.server.runtime.execute import execute
-from tamis.server.runtime.judge import UNSANDBOXED
-from tamis.server.runtime.registry import load_registry
+from tamis.server.runtime.calls.execute import execute
+from tamis.server.runtime.calls.model import Answer, CallRequest, Question, Surroundings
+from tamis.server.runtime.registry.registry import load_registry
 from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.scripts.judge import UNSANDBOXED
+from tamis.server.runtime.settings.config import Settings, load_settings
 from tests.toolbox import make_tool
 
 

@@ -11,8 +11,8 @@ from msgspec import UNSET
 from tamis.protocols.contract import ExecutionResult, Granted, Permissions, Usage
 from tamis.protocols.manifest.reading import ExternalScript, Manifest
 from tamis.sandbox.model import Denial, Limits, RunOutcome, SandboxInfo
-from tamis.server.runtime.judge import MAX_DENIED, MAX_LOG_LINES, judge
-from tamis.server.runtime.registry import Tool
+from tamis.server.runtime.registry.registry import Tool
+from tamis.server.runtime.scripts.judge import MAX_DENIED, MAX_LOG_LINES, judge
 
 RAN: dict[str, Any] = {
     "wall_ms": 12.0,

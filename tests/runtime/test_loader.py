@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tamis.server.runtime import loader
-from tamis.server.runtime.loader import scan
+from tamis.server.runtime.registry import loader
+from tamis.server.runtime.registry.loader import scan
 
 
 def names(found: loader.Scan, root: Path) -> list[str]:

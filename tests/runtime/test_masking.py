@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.server.runtime.calls import CallRequest
-from tamis.server.runtime.execute import execute
-from tamis.server.runtime.masking import MaskedStreams, secret_texts, without
+from tamis.server.runtime.calls.execute import execute
+from tamis.server.runtime.calls.model import CallRequest
+from tamis.server.runtime.records.masking import MaskedStreams, secret_texts, without
 from tamis.server.runtime.runtime import Runtime
 from tests.runtime.test_execute import run_tool
 from tests.toolbox import make_tool

@@ -13,9 +13,9 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.calls import CallRequest
+from tamis.server.runtime.calls.execute import execute
+from tamis.server.runtime.calls.model import CallRequest
 from tamis.server.runtime.doctor import examine
-from tamis.server.runtime.execute import execute
 from tamis.server.runtime.runtime import Runtime
 from tests.toolbox import make_tool
 

@@ -8,7 +8,7 @@ import pytest
 
 from tamis.protocols.hermes.protocol import HERMES
 from tamis.protocols.plugins import find_protocol, register
-from tamis.server.runtime.observing import GivenDetails, GivenError, GivenResult, format_results
+from tamis.server.runtime.texts.observing import GivenDetails, GivenError, GivenResult, format_results
 
 LONG = GivenResult(tool_id="a", output={"text": "x" * 5_000})
 FAILED = GivenResult(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.observation import observation, readable
-from tamis.server.runtime.output import EXCERPT_CHARS, OutputError, input_bytes, log_text, read_output
+from tamis.server.runtime.scripts.output import EXCERPT_CHARS, OutputError, input_bytes, log_text, read_output
 from tests.protocols.test_observation import result
 
 JSON = st.recursive(

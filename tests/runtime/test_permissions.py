@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from tamis.protocols.manifest.reading import FileAccess, Manifest, SecurityContext, read_manifest
-from tamis.server.runtime.config import Policy
-from tamis.server.runtime.path_grants import MAX_PATHS, Place
-from tamis.server.runtime.permissions import MAX_REQUESTS, Grant, grant
+from tamis.server.runtime.rights.path_grants import MAX_PATHS, Place
+from tamis.server.runtime.rights.permissions import MAX_REQUESTS, Grant, grant
+from tamis.server.runtime.settings.config import Policy
 
 
 def manifest_with(context: dict[str, Any]) -> Manifest:

@@ -13,9 +13,9 @@ import pytest
 
 from tamis.protocols.contract import PromptResult
 from tamis.protocols.prompt.assemble import PromptTooLargeError
-from tamis.server.runtime.prompts import PromptError, PromptRequest, Prompts
+from tamis.server.runtime.calls.text import TextOptions, execute_text
 from tamis.server.runtime.runtime import Runtime, ToolFilter
-from tamis.server.runtime.text import TextOptions, execute_text
+from tamis.server.runtime.texts.prompts import PromptError, PromptRequest, Prompts
 from tests.toolbox import make_tool
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
@@ -234,7 +234,7 @@ def test_what_is_kept_is_bounded(root: Path) -> None:
 
 def test_text_and_etag_are_the_same_in_another_process() -> None:  # V34
     code = (
-        "import sys; from pathlib import Path; from tamis.server.runtime.prompts import *;"
+        "import sys; from pathlib import Path; from tamis.server.runtime.texts.prompts import *;"
         "r = Prompts().generate(Runtime(Path(sys.argv[1])), PromptRequest(protocol='action', few_shot=9)); print(r.etag)"
     )
     runs = {

@@ -14,7 +14,7 @@ import pytest
 from tamis.protocols.model import ReadOptions
 from tamis.protocols.plugins import find_protocol
 from tamis.protocols.reader import read_text
-from tamis.server.runtime.protocols import installed_protocols, load_also, load_protocol
+from tamis.server.runtime.texts.protocols import installed_protocols, load_also, load_protocol
 from tests.protocols.test_plugins import INVOKE, example_source
 
 ECHO = {

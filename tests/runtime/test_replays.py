@@ -9,10 +9,10 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.calls import CallRequest
-from tamis.server.runtime.execute import execute
+from tamis.server.runtime.calls.execute import execute
+from tamis.server.runtime.calls.model import CallRequest
+from tamis.server.runtime.calls.text import TextOptions, execute_text
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.text import TextOptions, execute_text
 from tests.toolbox import make_tool
 
 COUNT = "import json, os, sys\nn = len(os.listdir('.n'))\nopen(f'.n/{n}', 'w').close()\nprint(n)"

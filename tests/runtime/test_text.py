@@ -12,10 +12,10 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecuteTextResult
-from tamis.server.runtime.calls import Surroundings
-from tamis.server.runtime.protocols import load_protocol
+from tamis.server.runtime.calls.model import Surroundings
+from tamis.server.runtime.calls.text import TextOptions, execute_text
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.text import TextOptions, execute_text
+from tamis.server.runtime.texts.protocols import load_protocol
 from tests.toolbox import action, make_tool, tam, vcp
 
 FAIL = "import sys\nsys.exit('no')"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.server.runtime.versions import satisfies, version_key
+from tamis.server.runtime.registry.versions import satisfies, version_key
 
 ROWS = [
     ("1.2.3", "1.2.3", True),

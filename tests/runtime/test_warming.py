@@ -12,8 +12,8 @@ from typing import Any
 
 from tamis.client import Client
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.calls import CallRequest
-from tamis.server.runtime.execute import execute
+from tamis.server.runtime.calls.execute import execute
+from tamis.server.runtime.calls.model import CallRequest
 from tamis.server.runtime.health import health
 from tamis.server.runtime.runtime import Runtime
 from tests.toolbox import make_tool

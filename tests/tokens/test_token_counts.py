@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tamis.protocols.tokens import Encoding, estimate_tokens
-from tamis.server.runtime import token_counts
+from tamis.server.runtime.texts import token_counts
 from tests.growth import growth
 from tests.tokens.held_out import gpt_tokenizer_counts, held_out
 

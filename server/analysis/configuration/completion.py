@@ -16,7 +16,7 @@ from tamis.server.analysis.completion.snippets import choice, escape_snippet
 from tamis.server.analysis.configuration.place import Path, TomlPlace, dotted, place_at, schema_of
 from tamis.server.analysis.describe import type_name
 from tamis.server.analysis.snapshot import Snapshot, kind_of
-from tamis.server.runtime.settings_schema import example, settings_schema
+from tamis.server.runtime.settings.schema import example, settings_schema
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 _FOLDERS = frozenset(("tools.*", "workflows.*", "resources.*"))

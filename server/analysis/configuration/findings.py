@@ -1,6 +1,6 @@
 """Findings of ``tamis.toml`` while it is edited: what ``tamis doctor`` would say of it, at its place (interface, Configuration).
 
-What there is to set, and what is wrong with it, is the runtime's to say (``server/runtime/config.py``); this module only finds the
+What there is to set, and what is wrong with it, is the runtime's to say (``server/runtime/settings/config.py``); this module only finds the
 places. Must not know the disk.
 """
 
@@ -17,7 +17,7 @@ from tamis.protocols.tomltext import TomlError, TomlTree, TomlValue, read_toml
 from tamis.server.analysis.configuration.toml_places import Path, Place, toml_places
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.settings_faults import Fault
+    from tamis.server.runtime.settings.faults import Fault
 
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _NAME = re.compile(r"'([^']*)'")
@@ -28,8 +28,8 @@ def settings_findings(text: str, on_disk: Iterable[Fault] = ()) -> list[Diag]:
     """The findings of a ``tamis.toml``; ``on_disk`` is what it names that is not there. Never raises."""
     import tomllib
 
-    from tamis.server.runtime.config import settings_of, settings_problems
-    from tamis.server.runtime.settings_faults import policy_faults
+    from tamis.server.runtime.settings.config import settings_of, settings_problems
+    from tamis.server.runtime.settings.faults import policy_faults
 
     tree = read_toml(text)
     try:
@@ -132,7 +132,7 @@ def _word_fix(text: str, path: Path, span: Span, code: str) -> Fix | None:
     if code != "ST803" or text[span[0] : span[0] + 1] not in ('"', "'"):
         return None
     from tamis.server.analysis.configuration.place import schema_of
-    from tamis.server.runtime.settings_schema import settings_schema
+    from tamis.server.runtime.settings.schema import settings_schema
 
     words: list[str] = (schema_of(settings_schema(), path) or {}).get("enum", [])
     near = best(text[span[0] + 1 : span[1] - 1], words)

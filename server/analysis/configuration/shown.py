@@ -13,7 +13,7 @@ from tamis.server.analysis.describe import code, type_name
 from tamis.server.analysis.navigation.symbols import MAX_SYMBOLS, Symbol
 from tamis.server.analysis.shown.folding import Fold
 from tamis.server.analysis.snapshot import Snapshot
-from tamis.server.runtime.settings_schema import example, settings_schema
+from tamis.server.runtime.settings.schema import example, settings_schema
 
 _ACTS = {
     "lint": "Acts in editors and in `tamis check`.",

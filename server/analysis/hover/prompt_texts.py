@@ -44,7 +44,7 @@ class PromptText(msgspec.Struct, frozen=True):
 
 def own_tool(snapshot: Snapshot) -> ToolView | None:
     """The tool of an open manifest as its text has it; None while that is no sound manifest."""
-    from tamis.server.runtime.registry import Tool
+    from tamis.server.runtime.registry.registry import Tool
 
     manifest = snapshot.manifest.manifest if snapshot.kind == "manifest" else None
     return Tool(manifest, snapshot.path) if manifest is not None else None
@@ -56,8 +56,8 @@ def prompt_texts(
     """The texts of all protocols, the default one first; texts that are the same are given once."""
     from tamis.protocols.plugins import find_protocol
     from tamis.protocols.prompt.assemble import tool_text
-    from tamis.server.runtime.prompts import prompt_tool
-    from tamis.server.runtime.registry import Registry, Tool
+    from tamis.server.runtime.registry.registry import Registry, Tool
+    from tamis.server.runtime.texts.prompts import prompt_tool
 
     if not isinstance(tool, Tool):
         return
@@ -77,6 +77,6 @@ def prompt_texts(
 @functools.lru_cache(maxsize=512)
 def counted(text: str, encoding: Encoding) -> tuple[int, bool]:
     """The tokens of a text, and whether the number is exact; kept, as the same tools are shown again and again."""
-    from tamis.server.runtime.token_counts import count_tokens
+    from tamis.server.runtime.texts.token_counts import count_tokens
 
     return count_tokens(text, encoding)

@@ -13,8 +13,8 @@ from tamis.protocols.manifest.security import host_pattern_fault
 from tamis.server.analysis.lints.local import Collector, object_at, texts_of, without_item
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.config import Policy
-    from tamis.server.runtime.config import Settings as RootSettings
+    from tamis.server.runtime.settings.config import Policy
+    from tamis.server.runtime.settings.config import Settings as RootSettings
 
 _LIMITS = {
     "wallMs": "wall_ms",
@@ -86,8 +86,8 @@ def _inside(path: str, folder: str) -> bool:
 @lru_cache(maxsize=64)
 def _refused_hosts(hosts: tuple[str, ...], allowed: tuple[str, ...], ranges: tuple[str, ...]) -> dict[str, str]:
     # The same code as at a call decides, so that what is said here is what happens there.
-    from tamis.server.runtime.config import Policy
-    from tamis.server.runtime.permissions import refused_hosts
+    from tamis.server.runtime.rights.permissions import refused_hosts
+    from tamis.server.runtime.settings.config import Policy
 
     return refused_hosts(hosts, Policy(allow_hosts=allowed, allow_cidrs=ranges))
 

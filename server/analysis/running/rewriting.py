@@ -112,7 +112,7 @@ def _args(document: Document) -> list[dict[str, Json]]:
 
 def _command_lines(snapshot: Snapshot, target: Target) -> str:
     """``tamis call`` lines; a shell reads each argument back as it is, whatever it holds."""
-    from tamis.server.runtime.checking import check_parsed
+    from tamis.server.runtime.calls.checking import check_parsed
 
     document = selected(snapshot.document, target)
     lines: list[str] = []
@@ -122,7 +122,7 @@ def _command_lines(snapshot: Snapshot, target: Target) -> str:
         tool = snapshot.tool(call.tool_id)
         args: dict[str, Json] = call.args(document.text)
         if tool is not None:
-            from tamis.server.runtime.registry import Tool
+            from tamis.server.runtime.registry.registry import Tool
 
             checked = check_parsed(call, document.text, cast("Tool", tool), None)
             args = checked.coerced if checked.valid else args

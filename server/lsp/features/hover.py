@@ -46,8 +46,8 @@ def facts_of(session: Session, document: Document, snapshot: Snapshot) -> HoverF
     root = session.workspace.root_of(document.path)
 
     def rights(tool: ToolView) -> Permissions | None:
-        from tamis.server.runtime.registry import Registry, Tool
-        from tamis.server.runtime.rights import permissions_of
+        from tamis.server.runtime.registry.registry import Registry, Tool
+        from tamis.server.runtime.rights.preview import permissions_of
 
         config, registry = snapshot.settings.config, snapshot.registry
         if config is None or root is None or not isinstance(tool, Tool) or not isinstance(registry, Registry):

@@ -61,7 +61,7 @@ def _target(session: Session, places: Elsewhere, snapshot: Snapshot, link: Link)
 
 def _resource(session: Session, snapshot: Snapshot, uri: str) -> str:
     """The file of a ``fam://`` URI; empty where the operator's settings lead to none."""
-    from tamis.server.runtime.resources import ResourceError, resolve_resource
+    from tamis.server.runtime.calls.resources import ResourceError, resolve_resource
 
     root = session.workspace.root_of(snapshot.path)
     if root is None or root.settings is None:

@@ -2,7 +2,7 @@
 
 The ladder (interface, Reverse request): ``tool/requestApproval`` where the client declares it, ``window/showMessageRequest``, else there is
 no one to ask. The same question stands as lenses at its block, whichever is answered first counts. Grants for the session end with
-it. Must not decide whether a person has to be asked (``server/runtime/approving.py`` does).
+it. Must not decide whether a person has to be asked (``server/runtime/calls/approving.py`` does).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tamis.server.analysis.running.lenses import Asking
 from tamis.server.lsp.client import Client
 from tamis.server.lsp.running.runs import Runs, Waiting
 from tamis.server.lsp.running.virtual import VirtualDocuments
-from tamis.server.runtime.calls import Answer, Ask, Question
+from tamis.server.runtime.calls.model import Answer, Ask, Question
 from tamis.server.wire.jsonrpc import RpcError
 
 ALLOW, SESSION, DENY, DETAILS = "Allow once", "Allow for this session", "Deny", "Details"

@@ -20,7 +20,7 @@ from tamis.server.lsp.documents import uri_of
 from tamis.server.lsp.running.runs import Trace
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.registry import Tool
+    from tamis.server.runtime.registry.registry import Tool
 
 
 def equal(one: Json, other: Json) -> bool:

@@ -16,7 +16,7 @@ from tamis.server.analysis.running.rewriting import PROTOCOLS
 from tamis.server.lsp.client import Client
 from tamis.server.lsp.running.runner import REQUEST_FAILED, Runner
 from tamis.server.lsp.running.virtual import PROMPT_SCHEME, VirtualDocuments
-from tamis.server.runtime.prompts import PromptError, PromptRequest, Prompts
+from tamis.server.runtime.texts.prompts import PromptError, PromptRequest, Prompts
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:

@@ -35,19 +35,19 @@ from tamis.server.lsp.running.outcomes import equal, exit_code, outcome, trace
 from tamis.server.lsp.running.runs import Run, RunKind, Runs, in_short, ordinal_of
 from tamis.server.lsp.running.unsaved import is_unsaved
 from tamis.server.lsp.running.virtual import VirtualDocuments
-from tamis.server.runtime.calls import CallRequest, Surroundings
-from tamis.server.runtime.execute import execute
-from tamis.server.runtime.replays import Replays
+from tamis.server.runtime.calls.execute import execute
+from tamis.server.runtime.calls.model import CallRequest, Surroundings
+from tamis.server.runtime.calls.replays import Replays
+from tamis.server.runtime.calls.text import TextOptions, execute_text, unread_observations
+from tamis.server.runtime.records.trail import Caller
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.text import TextOptions, execute_text, unread_observations
-from tamis.server.runtime.trail import Caller
 from tamis.server.wire.jsonrpc import RpcError
 
 if TYPE_CHECKING:
     from tamis.server.analysis.snapshot import Snapshot
     from tamis.server.lsp.session import Session
     from tamis.server.lsp.workspace.workspace import Root
-    from tamis.server.runtime.registry import Tool
+    from tamis.server.runtime.registry.registry import Tool
 
 REQUEST_FAILED = -32803
 NOT_TRUSTED = 1901

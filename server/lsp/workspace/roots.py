@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tamis.protocols.manifest.reading import Manifest, ManifestReading
-    from tamis.server.runtime.config import LoadedSettings
-    from tamis.server.runtime.loader import FoundFile, LoadProblem
-    from tamis.server.runtime.registry import Registry, RegistryError, Tool
+    from tamis.server.runtime.registry.loader import FoundFile, LoadProblem
+    from tamis.server.runtime.registry.registry import Registry, RegistryError, Tool
+    from tamis.server.runtime.settings.config import LoadedSettings
 
 
 class Root:
@@ -56,9 +56,9 @@ class Root:
 
     def load(self) -> None:
         """Reads settings and manifests from disk; the first thing that needs a while."""
-        from tamis.server.runtime.config import load_settings
-        from tamis.server.runtime.loader import scan
-        from tamis.server.runtime.registry import RegistryError, inner_write_roots
+        from tamis.server.runtime.registry.loader import scan
+        from tamis.server.runtime.registry.registry import RegistryError, inner_write_roots
+        from tamis.server.runtime.settings.config import load_settings
 
         settings = load_settings(Path(self.path), self._overlay, "editor settings")
         found = scan(Path(self.path), settings.settings.tools)
@@ -98,15 +98,15 @@ class Root:
 
     def searches(self, path: str) -> bool:
         """Whether loading would come to this manifest."""
-        from tamis.server.runtime.loader import walk_reaches
+        from tamis.server.runtime.registry.loader import walk_reaches
 
         real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
         return any(_below(top, real) and walk_reaches(Path(top), real) for top in self._tops)
 
     def take(self, path: str, found: FoundFile | LoadProblem | None) -> bool:
         """A manifest as it is on disk now, None when it is not there; says whether anything is different."""
-        from tamis.server.runtime.loader import FoundFile
-        from tamis.server.runtime.registry import RegistryError
+        from tamis.server.runtime.registry.loader import FoundFile
+        from tamis.server.runtime.registry.registry import RegistryError
 
         settings = self._settings
         if settings is None:
@@ -141,7 +141,7 @@ class Root:
 
     def recheck(self) -> bool:
         """Looks again whether the tools' scripts are there; says whether anything is different."""
-        from tamis.server.runtime.registry import RegistryError, Tool, why_unavailable
+        from tamis.server.runtime.registry.registry import RegistryError, Tool, why_unavailable
 
         with self._lock:
             read = dict(self._read)
@@ -224,7 +224,7 @@ class Root:
         return self.registry
 
     def _build(self, loaded: LoadedSettings) -> None:
-        from tamis.server.runtime.registry import RegistryError, register
+        from tamis.server.runtime.registry.registry import RegistryError, register
 
         tools: list[Tool] = []
         errors = list(self._problems.values())
@@ -260,7 +260,7 @@ class Root:
 
 def _same_tool(result: Tool | RegistryError, before: Tool | RegistryError) -> bool:
     """Whether an edit changed nothing that the tool is (a comment, blanks, half a word that is read as before)."""
-    from tamis.server.runtime.registry import RegistryError
+    from tamis.server.runtime.registry.registry import RegistryError
 
     if isinstance(result, RegistryError) or isinstance(before, RegistryError):
         return False
@@ -270,8 +270,8 @@ def _same_tool(result: Tool | RegistryError, before: Tool | RegistryError) -> bo
 def _read_tool(
     path: str, text: str, loaded: LoadedSettings, reading: ManifestReading | None = None
 ) -> Tool | RegistryError:
-    from tamis.server.runtime.loader import FoundFile
-    from tamis.server.runtime.registry import read_tool, tool_of
+    from tamis.server.runtime.registry.loader import FoundFile
+    from tamis.server.runtime.registry.registry import read_tool, tool_of
 
     if reading is not None:
         return tool_of(FoundFile(path, text), reading)

@@ -207,7 +207,7 @@ class Scanner:
 
     def _list(self, root: Root) -> _Listing:
         """Everything in a folder, and in its tool folders elsewhere, that may matter."""
-        from tamis.server.runtime.loader import walk_files
+        from tamis.server.runtime.registry.loader import walk_files
 
         listing = _Listing()
         tops = [root.path, *(top for top in root.tops if not root.contains(root.spelled(top)))]
@@ -230,7 +230,7 @@ class Scanner:
 
     def _feed(self, root: Root, listing: _Listing, path: str, stamp: Stamp | None) -> None:
         """Gives one file's text to the index."""
-        from tamis.server.runtime.loader import MAX_BYTES, FoundFile, read_manifest_file
+        from tamis.server.runtime.registry.loader import MAX_BYTES, FoundFile, read_manifest_file
 
         name = os.path.basename(path)
         if self._workspace.is_open(path) or name in CONFIGURATION:
@@ -288,7 +288,7 @@ class Scanner:
                 self._look_in(root, self._listings[root], mine)
 
     def _look_in(self, root: Root, listing: _Listing, paths: list[str]) -> None:
-        from tamis.server.runtime.loader import walk_reaches
+        from tamis.server.runtime.registry.loader import walk_reaches
 
         files: dict[str, Stamp | None] = {}
         relist = False
@@ -329,7 +329,7 @@ class Scanner:
 
     def _take(self, root: Root, listing: _Listing, files: Mapping[str, Stamp | None], *, listing_changed: bool) -> None:
         """Reads changed files (None: gone) and tells of it."""
-        from tamis.server.runtime.loader import SUFFIX, read_manifest_file
+        from tamis.server.runtime.registry.loader import SUFFIX, read_manifest_file
 
         tools = False
         for path, stamp in files.items():

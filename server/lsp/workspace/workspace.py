@@ -20,8 +20,8 @@ from tamis.server.lsp.workspace.roots import Root, tool_names
 if TYPE_CHECKING:
     from tamis.protocols.manifest.reading import ManifestReading, Memory
     from tamis.server.analysis.index import WorkspaceIndex
-    from tamis.server.runtime.registry import Registry
-    from tamis.server.runtime.settings_faults import Fault
+    from tamis.server.runtime.registry.registry import Registry
+    from tamis.server.runtime.settings.faults import Fault
 
 FACTS_SECONDS = 2.0
 
@@ -276,7 +276,7 @@ class Workspace:
 
     def _script(self, document: Document) -> ScriptFile | None:
         """The script that a manifest names, as it is on disk; looked up again after a while or when its name changed."""
-        from tamis.server.runtime.checkables import script_beside
+        from tamis.server.runtime.texts.checkables import script_beside
 
         if document.path is None:
             return None
@@ -296,7 +296,7 @@ class Workspace:
         known = self._facts.get(folder)
         if known is not None and now - known[0] < FACTS_SECONDS:
             return known[1]
-        from tamis.server.runtime.checkables import files_beside
+        from tamis.server.runtime.texts.checkables import files_beside
 
         if not os.path.isdir(folder):  # a manifest that was never saved
             return None
@@ -345,8 +345,8 @@ def _reading(document: Document, settings: Settings, known: Snapshot | None, mem
 def _settings_faults(path: str, text: str) -> tuple[Fault, ...]:
     from pathlib import Path
 
-    from tamis.server.runtime.config import MAX_FILE_BYTES
-    from tamis.server.runtime.settings_faults import disk_faults
+    from tamis.server.runtime.settings.config import MAX_FILE_BYTES
+    from tamis.server.runtime.settings.faults import disk_faults
 
     return disk_faults(Path(path).parent, text) if len(text) <= MAX_FILE_BYTES else ()
 
@@ -355,6 +355,6 @@ def _also(names: tuple[str, ...]) -> tuple[str, ...]:
     """The protocols besides the built-in ones that documents are read with; `tamis doctor` names the ones that cannot be."""
     if not names:
         return ()
-    from tamis.server.runtime.protocols import load_also
+    from tamis.server.runtime.texts.protocols import load_also
 
     return load_also(names)[0]

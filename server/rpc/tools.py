@@ -1,0 +1,122 @@
+"""Which tools there are, and reading and checking calls to them. Holds no rules of its own."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from tamis.protocols.contract import ParseResult
+from tamis.protocols.reader import read_text
+from tamis.protocols.wire import parse_result
+from tamis.server.rpc.aside import aside
+from tamis.server.rpc.errors import named_error
+from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
+from tamis.server.rpc.session import Request
+from tamis.server.runtime.runtime import InlineTool, ToolFilter
+from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
+
+LARGE_TEXT = 1 << 18
+"""From so many characters on a text is read in a thread, so that other requests are answered meanwhile."""
+
+
+class List(Params, kw_only=True):
+    """Params of ``tool/list``."""
+
+    filter: ToolFilter | None = None
+    view: Literal["summary", "full"] = "summary"
+    cursor: str | None = None
+    limit: int | None = None
+
+
+class Describe(Params, kw_only=True):
+    """Params of ``tool/describe``."""
+
+    tool_id: str
+    version: str | None = None
+    as_: Literal["native"] = msgspec.field(default="native", name="as")
+
+
+class Parse(Params, kw_only=True):
+    """Params of ``tool/parse``."""
+
+    text: str
+    protocol: str = "auto"
+    complete: bool = True
+    tools: list[InlineTool] = msgspec.field(default_factory=list[InlineTool])
+    options: ReadingOptions | None = None
+
+
+class Validate(Params, kw_only=True):
+    """Params of ``tool/validate``: one of ``toolId`` with ``args``, ``calls``, ``manifest``."""
+
+    tool_id: str | None = None
+    args: dict[str, Any] | None = None
+    calls: list[dict[str, Any]] | None = None
+    manifest: dict[str, Any] | str | None = None
+    tools: list[InlineTool] = msgspec.field(default_factory=list[InlineTool])
+
+
+def methods(host: Host) -> Group:
+    """The methods of this group."""
+
+    def list_tools(_request: Request, params: List) -> Any:
+        if params.cursor is not None and not (params.cursor.isdecimal() and len(params.cursor) < 12):
+            raise RpcError(INVALID_PARAMS, "wrong params: not a cursor of an earlier answer - at `$.cursor`")
+        if params.limit is not None and params.limit < 1:
+            raise RpcError(INVALID_PARAMS, "wrong params: at least 1 - at `$.limit`")
+        return host.runtime.list_tools(
+            params.filter, full=params.view == "full", cursor=params.cursor, limit=params.limit
+        )
+
+    def describe(_request: Request, params: Describe) -> Any:
+        found = host.runtime.describe(params.tool_id, params.version)
+        if found is not None:
+            return found
+        versions = host.runtime.registry.versions(params.tool_id)
+        if versions:
+            hint = f"there is {', '.join(versions)}"
+            raise named_error("versionUnsatisfied", f"no such version of '{params.tool_id}'", hint)
+        raise named_error("toolNotFound", f"no tool '{params.tool_id}'", "tool/list gives the registered ids")
+
+    def parse(_request: Request, params: Parse) -> Any:
+        check_size(params.text)
+        check_protocol(params.protocol)
+        encoding = host.encoding
+        # The registry is read here: a thread must not be the first to ask for it.
+        options = host.runtime.read_options(complete=params.complete, tools=params.tools, options=given(params.options))
+
+        def read() -> ParseResult:
+            return parse_result(read_text(params.text, params.protocol, options), encoding)
+
+        return read() if len(params.text) < LARGE_TEXT else aside(read)
+
+    def validate(_request: Request, params: Validate) -> Any:
+        if params.manifest is not None:
+            return host.runtime.validate_manifest(params.manifest)
+        if params.calls is not None:
+            return _validate_calls(host, params.calls, params.tools)
+        if params.tool_id is None:
+            raise RpcError(INVALID_PARAMS, "give toolId and args, calls, or manifest")
+        return host.runtime.validate_args(params.tool_id, params.args or {}, params.tools)
+
+    return {
+        "tool/list": (List, list_tools),
+        "tool/describe": (Describe, describe),
+        "tool/parse": (Parse, parse),
+        "tool/validate": (Validate, validate),
+    }
+
+
+def _validate_calls(host: Host, calls: list[dict[str, Any]], tools: list[InlineTool]) -> dict[str, Any]:
+    results = [
+        host.runtime.validate_args(str(call.get("toolId", "")), {}, tools, call=call, prefix=f"/calls/{index}/args")
+        for index, call in enumerate(calls)
+    ]
+    valid = all(result.valid for result in results)
+    content: dict[str, Any] = {
+        "valid": valid,
+        "errors": [problem for result in results for problem in result.errors],
+        "warnings": [problem for result in results for problem in result.warnings],
+    }
+    return content | ({"coerced": [result.coerced for result in results]} if valid else {})

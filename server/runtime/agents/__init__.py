@@ -1,0 +1,1 @@
+"""Agents: their profiles and sessions."""

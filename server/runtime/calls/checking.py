@@ -1,0 +1,110 @@
+"""Arguments against a tool, from any source: a parsed call, a call off the wire, or plain JSON; answered as wire problems.
+
+Must not know what happens to a call that passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from tamis.protocols.check import LocatedFinding, check_call, reading_of, to_problem
+from tamis.protocols.contract import Problem
+from tamis.protocols.model import Call, Param, Piece, Value
+from tamis.protocols.positions import LineIndex, PositionEncoding
+from tamis.protocols.schema.plan import Reading
+from tamis.protocols.wire import to_range
+from tamis.server.runtime.registry.registry import Tool
+from tamis.server.runtime.texts.protocols import load_protocol
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """Coerced arguments when ``valid``; problems in the order of the arguments."""
+
+    valid: bool
+    coerced: dict[str, Any]
+    errors: list[Problem]
+    warnings: list[Problem]
+
+
+def check_arguments(args: Mapping[str, Any], tool: Tool, prefix: str = "") -> Checked:
+    """Plain arguments of a host: typed JSON, or raw texts of a parse (interface, ``tool/validate``)."""
+    outcome = tool.plan.check(dict(args))
+    return Checked(
+        outcome.valid,
+        cast("dict[str, Any]", outcome.coerced) if outcome.valid else {},
+        [to_problem(finding, prefix) for finding in outcome.errors],
+        [to_problem(finding, prefix) for finding in outcome.warnings],
+    )
+
+
+def check_parsed(call: Call, source: str, tool: Tool, encoding: PositionEncoding | None = None) -> Checked:
+    """A parsed call: type hints are applied, and every problem carries its range in ``source``."""
+    found = check_call(call, source, tool.plan)
+    lines = LineIndex(source) if found.problems else None
+
+    def problem(located: LocatedFinding) -> Problem:
+        assert lines is not None
+        made = to_problem(located.finding)
+        made.range = to_range(located.diag.span, lines, encoding)
+        return made
+
+    return Checked(
+        found.valid,
+        dict(found.coerced),
+        [problem(one) for one in found.problems if one.finding.severity == "error"],
+        [problem(one) for one in found.problems if one.finding.severity != "error"],
+    )
+
+
+def check_wire_call(call: Mapping[str, Any], tool: Tool, prefix: str = "") -> Checked:
+    """A call as ``tool/parse`` gave it: its protocol says how to read the values, its type hints are applied."""
+    if not isinstance(call.get("protocol"), str):
+        args = call.get("args")
+        return check_arguments(cast("dict[str, Any]", args) if isinstance(args, dict) else {}, tool, prefix)
+    found = check_call(call_from_wire(call), "", tool.plan)
+    return Checked(
+        found.valid,
+        dict(found.coerced),
+        [to_problem(finding, prefix) for finding in found.errors],
+        [to_problem(finding, prefix) for finding in found.warnings],
+    )
+
+
+def call_from_wire(call: Mapping[str, Any]) -> Call:
+    """The call model of a wire call, without places: its text is elsewhere."""
+    args = call.get("args")
+    hints = call.get("typeHints")
+    nowhere = (0, 0)
+    protocol = str(call.get("protocol"))
+    # A host may bring a call that another process parsed.
+    load_protocol(protocol)
+    reading = reading_of(protocol)
+    params = [
+        Param(str(name), _value(value, reading), nowhere, nowhere)
+        for name, value in (cast("dict[str, Any]", args) if isinstance(args, dict) else {}).items()
+    ]
+    return Call(
+        protocol=protocol,
+        tool_id=str(call.get("toolId", "")),
+        tool_span=nowhere,
+        span=nowhere,
+        params=params,
+        type_hints={str(name): str(hint) for name, hint in cast("dict[str, Any]", hints).items()}
+        if isinstance(hints, dict)
+        else {},
+    )
+
+
+def _value(value: object, reading: Reading) -> Value:
+    if isinstance(value, dict):
+        inner = cast("dict[str, object]", value)
+        return Value("object", (0, 0), entries={str(name): _value(item, reading) for name, item in inner.items()})
+    if isinstance(value, list):
+        return Value("list", (0, 0), items=[_value(item, reading) for item in cast("list[object]", value)])
+    if reading == "typed" and (value is None or isinstance(value, (bool, int, float))):
+        return Value("literal", (0, 0), literal=value)
+    text = value if isinstance(value, str) else "" if value is None else msgspec.json.encode(value).decode()
+    return Value("text", (0, 0), (Piece(0, 0, text),))

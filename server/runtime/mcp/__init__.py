@@ -1,0 +1,1 @@
+"""Calling tools of MCP servers that run in the sandbox."""

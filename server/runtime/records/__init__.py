@@ -1,0 +1,1 @@
+"""What is written down, where, and what must not stand in it."""

@@ -1,0 +1,21 @@
+"""What the policy would grant a tool if it were called now, for those who show it. Looks at paths; opens, makes and runs nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tamis.protocols.contract import Permissions
+from tamis.server.runtime.registry.registry import Registry, Tool
+from tamis.server.runtime.rights.path_grants import Place
+from tamis.server.runtime.rights.permissions import grant
+from tamis.server.runtime.rights.places import place_of
+from tamis.server.runtime.settings.config import Settings
+
+
+def permissions_of(tool: Tool, registry: Registry, settings: Settings, root: Path) -> Permissions:
+    """The tool's request, its grant, and what was refused with the reason, as a call's result tells them."""
+    access = tool.manifest.security_context.file_access
+    # Looking around costs something, and only paths need it.
+    asks = access.allow_read or access.allow_write
+    place = place_of(tool.folder, registry, settings, root) if asks else Place(folder=tool.folder)
+    return grant(tool.manifest, settings.policy, place).permissions

@@ -1,0 +1,1 @@
+"""Running the script of a tool in the sandbox, and what its outcome means."""

@@ -1,0 +1,271 @@
+"""From the outcome of a sandboxed run to the result of a call: status, output or error, logs without secrets.
+
+Ruling 37 and the sandbox's classification decide. Must not start anything.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import deque
+from typing import Any, cast
+
+from msgspec import UNSET
+
+from tamis.protocols.check import to_problem
+from tamis.protocols.contract import (
+    Denied,
+    ErrorDetails,
+    ErrorType,
+    ExecutionError,
+    ExecutionResult,
+    SandboxInfo,
+    Usage,
+)
+from tamis.protocols.manifest.reading import LANGUAGES, ExternalScript
+from tamis.protocols.model import Json
+from tamis.protocols.observation import plain, readable
+from tamis.protocols.schema.secrets import MASK, mask
+from tamis.sandbox import model as sandbox
+from tamis.server.runtime.calls.failures import failure
+from tamis.server.runtime.records.masking import without
+from tamis.server.runtime.records.trail import Trail
+from tamis.server.runtime.registry.registry import Tool
+from tamis.server.runtime.scripts.output import OutputError, log_text, read_output
+
+UNSANDBOXED = "none"
+"""The backend of a run that nothing held: an operator insisted on it."""
+MAX_DENIED = 64
+MAX_LOG_LINES = 500
+MAX_LOG_LINE_CHARS = 2_000
+MAX_DETAIL_CHARS = 4_000
+
+
+def judge(
+    outcome: sandbox.RunOutcome,
+    tool: Tool,
+    limits: sandbox.Limits,
+    secrets: tuple[str, ...],
+    stderr_fails: bool,
+    result: ExecutionResult,
+    *,
+    has_environment: bool = False,
+) -> None:
+    """Turns an outcome into the result's status, output or error (ruling 37; sandbox spec, Classification).
+
+    ``has_environment``: the run was shown what its script's folder declares.
+    """
+    info = outcome.sandbox
+    started = outcome.wall_ms > 0 or outcome.exit_code is not None
+    if not started:
+        # refused, too large, cancelled or without a sandbox: nothing ran (interface, Running)
+        result.attempts = max(0, result.attempts - 1)
+    result.sandbox = (
+        SandboxInfo(backend=info.backend, version=info.version, layers=list(info.layers), warm=info.warm)
+        if started and outcome.kind != "unavailable"
+        else None
+    )
+    result.usage = Usage(cpu_ms=round(outcome.cpu_ms, 3), max_rss_bytes=outcome.max_rss_bytes)
+    result.error, result.output = UNSET, UNSET
+    stderr = without(log_text(outcome.stderr), secrets)
+    output: Any = UNSET
+    error: ExecutionError | None = None
+    if outcome.kind == "ok":
+        try:
+            output = read_output(outcome.stdout)
+        except OutputError as problem:
+            shown = f"Standard output began with: {readable(problem.excerpt)}" if problem.excerpt else ""
+            error = failure(
+                "OutputFormatError", problem.text, text=without(_details(shown, stderr), secrets), exit_code=0
+            )
+        else:
+            error = _output_fault(tool, output)
+            if error is None and stderr_fails and stderr.strip():
+                error = failure("ScriptError", "the script wrote to standard error", text=_tail(stderr), exit_code=0)
+    elif outcome.kind == "cancelled":
+        result.status = "cancelled"
+    elif outcome.kind == "timeout":
+        result.status = "timeout"
+        error = failure("TimeoutError", f"no result after {limits.wall_ms} ms", text=_tail(stderr), limit="wall")
+    elif outcome.kind == "unavailable":
+        fix = f"; fix: {outcome.remedy}" if outcome.remedy else ""
+        error = failure("SandboxUnavailable", f"{outcome.message}{fix}")
+    else:
+        error_type: ErrorType = outcome.error_type or "ScriptError"
+        # A failed script's remedy is its own standard error, which is in the details.
+        remedy = outcome.remedy
+        if error_type == "ScriptError":
+            hint = _sandbox_hint(stderr, tool) or ("" if has_environment else _package_hint(stderr, tool))
+            remedy = hint or (outcome.remedy if outcome.signal else "")
+        text = f"{outcome.message}; {remedy}" if remedy else outcome.message
+        error = failure(
+            error_type,
+            text,
+            text=_tail(stderr),
+            limit=outcome.limit,
+            exit_code=outcome.exit_code,
+            signal=outcome.signal,
+        )
+    _say_denials(outcome, error, result)
+    result.logs, result.logs_truncated = _logs(outcome, stderr, secrets, with_stdout=output is UNSET)
+    if outcome.kind == "timeout":
+        # here, because the observation's sentence is the interface's and ends with the number
+        result.logs.append(f"stderr: [tamis] {_MORE_TIME}")
+    if error is not None:
+        result.status = result.status if outcome.kind == "timeout" else "error"
+        result.error = error
+    elif outcome.kind == "ok":
+        result.status, result.output = "success", output
+
+
+def _say_denials(outcome: sandbox.RunOutcome, error: ExecutionError | None, result: ExecutionResult) -> None:
+    """Hosts that the script was refused while it ran are denials like those before it, also when it succeeded all the same."""
+    reasons = {denial.target: denial.reason for denial in outcome.denials}
+    for target in dict.fromkeys((*outcome.denied_hosts, *reasons)):
+        said = Denied(kind="network", value=target, reason=reasons.get(target, "the host is not granted"))
+        if said not in result.permissions.denied and len(result.permissions.denied) < MAX_DENIED:
+            result.permissions.denied.append(said)
+    if error is not None and outcome.denied_hosts:
+        details = ErrorDetails() if error.details is UNSET else error.details
+        details.denied_hosts = list(outcome.denied_hosts[:MAX_DENIED])
+        error.details = details
+
+
+def note_outcome(outcome: sandbox.RunOutcome, trail: Trail) -> None:
+    """Writes down what a run did and how it ended."""
+    for denial in outcome.denials[:MAX_DENIED]:
+        trail.note("network.denied", "warning", target=denial.target, reason=denial.reason)
+    for target in outcome.reached_hosts[:MAX_DENIED]:
+        trail.note("network.reached", target=target)
+    for violation in outcome.violations[:MAX_DENIED]:
+        trail.note("sandbox.violation", "warning", text=violation)
+    if outcome.kind == "timeout":
+        trail.note("run.timeout", "warning", message=outcome.message, wallMs=round(outcome.wall_ms))
+    elif outcome.limit is not None:
+        trail.note(
+            "run.limit", "warning", limit=outcome.limit, message=outcome.message, suspected=outcome.suspected or None
+        )
+    elif outcome.kind == "refused":
+        trail.note("run.refused", "warning", message=outcome.message, remedy=outcome.remedy)
+    elif outcome.kind == "unavailable":
+        trail.note("sandbox.unavailable", "error", message=outcome.message, remedy=outcome.remedy)
+    if outcome.sandbox.backend == UNSANDBOXED:
+        trail.note("sandbox.none", "warning", message="the script ran without a sandbox")
+    trail.note(
+        "run.ended",
+        kind=outcome.kind,
+        exitCode=outcome.exit_code,
+        signal=outcome.signal,
+        wallMs=round(outcome.wall_ms, 3),
+        cpuMs=round(outcome.cpu_ms, 3),
+        maxRssBytes=outcome.max_rss_bytes,
+        stdoutBytes=len(outcome.stdout),
+        stderrBytes=len(outcome.stderr),
+        truncated=outcome.stdout_truncated or outcome.stderr_truncated or None,
+        sandbox={"backend": outcome.sandbox.backend, "warm": outcome.sandbox.warm},
+    )
+
+
+# What scripts of the three languages print when they reach for what the sandbox does not have.
+_NO_NETWORK = re.compile(
+    r"Name or service not known|Temporary failure in name resolution|Network is unreachable|ENOTFOUND|EAI_AGAIN"
+    r"|ENETUNREACH|getaddrinfo|ConnectionRefused|ECONNREFUSED|Connection refused"
+)
+_NO_WRITE = re.compile(r"Read-only file system|EROFS|\[Errno 30\]")
+_NO_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([\w.]{1,100})'", re.MULTILINE)
+_NO_PACKAGE = re.compile(
+    r"Cannot find (?:module|package) ['\"]((?:@[\w.-]{1,100}/)?[\w-][\w.-]{0,99})(?:/[^'\"]*)?['\"]"
+)
+_MORE_TIME = (
+    "the lowest of the call's timeoutMs, the manifest's execution.timeoutMs and sandbox.wallMs in tamis.toml holds: raise"
+    " it, or make the script finish sooner"
+)
+
+
+def _sandbox_hint(stderr: str, tool: Tool) -> str:
+    context = tool.manifest.security_context
+    last_words = stderr[-4_000:]
+    if _NO_WRITE.search(last_words):
+        return (
+            "tools write to /tmp, or below their own folder where securityContext.fileAccess.allowWrite names a folder"
+        )
+    if _NO_NETWORK.search(last_words):
+        if context.network.allow_hosts:
+            return "the network is open only for hosts that allowHosts and policy.allowHosts in tamis.toml both name"
+        return "tools have no network unless securityContext.networkAccess.allowHosts and the policy name the host"
+    return ""
+
+
+def _package_hint(stderr: str, tool: Tool) -> str:
+    """How to have a package that the script did not find; nothing for modules of the language and files of its own."""
+    handler = tool.manifest.handler
+    if isinstance(handler, ExternalScript) and handler.language not in LANGUAGES:
+        return ""  # a runtime of the operator's own finds its packages itself
+    last_words = stderr[-4_000:]
+    modules = _NO_MODULE.findall(last_words)
+    if modules:
+        name = modules[-1].partition(".")[0]
+        known = name.removeprefix("_") in sys.stdlib_module_names or name in sys.stdlib_module_names
+        return "" if known else f"to have '{name}', name its package in a requirements.txt beside the script"
+    package = _NO_PACKAGE.search(last_words)
+    if package is not None:
+        return f"to have '{package[1]}', name it among the dependencies of a package.json beside the script"
+    return ""
+
+
+def _output_fault(tool: Tool, output: Any) -> ExecutionError | None:
+    # The built-in script service describes its own record, not what the script prints (ruling 43).
+    plan = tool.output_plan if isinstance(tool.manifest.handler, ExternalScript) else None
+    if plan is None or plan.is_valid(output):
+        return None
+    found = [to_problem(finding) for finding in plan.check(output, "typed").errors]
+    text = "; ".join(problem.message for problem in found[:8])
+    return failure(
+        "OutputValidationError", f"the script's output does not fit the manifest's output schema: {text}", errors=found
+    )
+
+
+def _logs(
+    outcome: sandbox.RunOutcome, stderr: str, secrets: tuple[str, ...], *, with_stdout: bool
+) -> tuple[list[str], bool]:
+    lines: deque[str] = deque(maxlen=MAX_LOG_LINES)
+    cut = outcome.stderr_truncated or (with_stdout and outcome.stdout_truncated)
+    # what the sandbox found is no stream of the script's; the interface knows only these two
+    found = "".join(f"\n[tamis] after the run: {plain(line)}" for line in outcome.violations)
+    streams = [("stderr", stderr + without(found, secrets))]
+    if with_stdout:
+        streams.insert(0, ("stdout", without(log_text(outcome.stdout), secrets)))
+    count = 0
+    for name, text in streams:
+        for line in text.splitlines():
+            if line.strip():
+                count += 1
+                cut = cut or len(line) > MAX_LOG_LINE_CHARS
+                lines.append(f"{name}: {line[:MAX_LOG_LINE_CHARS]}")
+    return list(lines), cut or count > MAX_LOG_LINES
+
+
+def _details(shown: str, stderr: str) -> str:
+    tail = _tail(stderr)
+    return f"{shown}\n{tail}" if shown and tail else shown or tail
+
+
+def _tail(text: str) -> str:
+    """The end of a log, where the cause stands."""
+    text = text.strip()
+    return text if len(text) <= MAX_DETAIL_CHARS else "…" + text[-MAX_DETAIL_CHARS + 1 :]
+
+
+def masked(args: dict[str, Any], tool: Tool) -> dict[str, Any]:
+    """The arguments with what ``x-secret`` marks hidden."""
+    return cast("dict[str, Any]", mask(cast("Json", args), tool.manifest.parameters or {}))
+
+
+def received(args: dict[str, Any], tool: Tool) -> dict[str, Any]:
+    """The arguments of a call as they came, masked; of a tool that has secrets also what its schema does not name."""
+    shown = masked(args, tool)
+    schema = tool.manifest.parameters or {}
+    named = schema.get("properties")
+    if "x-secret" in str(schema) and isinstance(named, dict):
+        shown = {name: value if name in named else MASK for name, value in shown.items()}
+    return shown

@@ -1,0 +1,115 @@
+"""What is wrong with settings that can be read: values that open nothing, and names of what is not there.
+
+`tamis doctor`, `tamis check` and editors say the same of them. Must not know where a setting stands in its file, nor who shows it.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from tamis.server.runtime.settings.config import Policy, Settings, settings_of
+
+MAX_PATHS = 100
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """``setting`` is the path of the setting, ``item`` the index in its list or the key in its table that is wrong."""
+
+    setting: tuple[str, ...]
+    message: str
+    item: int | None = None
+    level: Literal["error", "warning"] = "error"
+    remedy: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The message with the setting's name before it."""
+        return f"{'.'.join(self.setting)}: {self.message}"
+
+
+def policy_faults(policy: Policy) -> list[Fault]:
+    """What in the policy opens nothing, whatever the disk holds."""
+    from tamis.sandbox.network.hosts import parse_cidr, parse_policy_rule, pin_faults
+
+    found: list[Fault] = []
+    for texts, parse, name in (
+        (policy.allow_hosts, parse_policy_rule, "allowHosts"),
+        (policy.allow_cidrs, parse_cidr, "allowCidrs"),
+    ):
+        for index, text in enumerate(texts):
+            try:
+                parse(text)
+            except ValueError as error:
+                found.append(Fault(("policy", name), f"'{text}' opens nothing: {error}", index))
+    found.extend(Fault(("policy", "pin"), fault) for fault in pin_faults(policy.pin.items(), policy.allow_cidrs))
+    for name, index, root in _roots(policy):
+        if not root.startswith("/"):
+            found.append(Fault(("policy", name), f"'{root}' is not an absolute path", index))
+    return found
+
+
+def root_faults(policy: Policy) -> list[Fault]:
+    """Roots of the policy that grant nothing because they are not there, or that hold every file of the machine."""
+    found: list[Fault] = []
+    for name, index, root in _roots(policy)[:MAX_PATHS]:
+        if not root.startswith("/") or "\0" in root:
+            continue  # an error of the configuration
+        if not os.path.exists(root):
+            text = f"{root} is not there, so nothing below it is granted"
+            remedy = "make the folder, or take it out of tamis.toml"
+        elif os.path.realpath(root) == "/":
+            text = f"{root} opens the whole file system, but for what is closed to every tool"
+            remedy = "name the folders that tools need"
+        else:
+            continue
+        found.append(Fault(("policy", name), text, index, "warning", remedy))
+    return found
+
+
+def _roots(policy: Policy) -> list[tuple[str, int, str]]:
+    return [
+        (name, index, root)
+        for name, roots in (("readRoots", policy.read_roots), ("writeRoots", policy.write_roots))
+        for index, root in enumerate(roots)
+    ]
+
+
+def protocol_faults(settings: Settings) -> list[Fault]:
+    """Protocols that no one knows; looks at what is installed where a name is none of the built-in ones."""
+    from tamis.server.runtime.texts.protocols import load_also, load_protocol
+
+    problem = load_protocol(settings.protocol.default)
+    found = [Fault(("protocol", "default"), problem)] if problem else []
+    for index, name in enumerate(settings.protocol.also):
+        found.extend(
+            Fault(("protocol", "also"), said.removeprefix("protocol.also: "), index) for said in load_also((name,))[1]
+        )
+    return found
+
+
+def disk_faults(root: Path, text: str) -> tuple[Fault, ...]:
+    """What a ``tamis.toml`` names that is not on this machine: folders, the profile, protocols, roots of the policy. Never raises."""
+    try:
+        raw: Mapping[str, Any] = tomllib.loads(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        return ()
+    settings = settings_of(raw)
+    found = [*protocol_faults(settings), *root_faults(settings.policy)]
+    for setting, names in (("tools", settings.tools), ("workflows", settings.workflows)):
+        for index, name in enumerate(names[:MAX_PATHS]):
+            if "\0" not in name and not os.path.isdir(root / name):
+                what = "is not a folder" if os.path.exists(root / name) else "does not exist"
+                found.append(Fault((setting,), f"the folder '{name}' {what}", index))
+    if settings.profile and "\0" not in settings.profile:
+        from tamis.server.runtime.agents.profile import load_agent_rules
+
+        problem = load_agent_rules(root, settings.profile).problem
+        if problem:
+            found.append(Fault(("profile",), problem))
+    return tuple(found)

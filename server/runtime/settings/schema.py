@@ -1,0 +1,132 @@
+"""The settings as JSON Schema (draft-07): types and defaults from the Structs of ``config.py``, meanings from ``words.py``.
+
+Published for editors' TOML extensions, and what this server's own completion and hover go by. Must not know editors.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, Literal, cast, get_args, get_origin
+
+import msgspec
+
+from tamis.protocols.catalogue import CATALOGUE
+from tamis.protocols.levels import LEVELS
+from tamis.protocols.manifest.security import CAPABILITIES
+from tamis.protocols.plugins import SHIPPED
+from tamis.server.runtime.settings.config import Settings
+from tamis.server.runtime.settings.words import TABLES, WORDS
+
+SCHEMA_ID = "tamis:settings/v1.json"
+FILE = "tamis.schema.json"
+"""The published file, in ``schemas/``."""
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_HOLE = re.compile(r"\{\w+\}")
+_OTHERS = {
+    "sandbox.runtimes.*.command": "The program and its words: an absolute path first, `{script}` where the script's path goes.",
+    "sandbox.runtimes.*.extensions": "The endings of its scripts, each with its dot.",
+    "sandbox.runtimes.*.show": "Absolute folders that its scripts need to see, read only.",
+    "policy.pin.*": "The address of this name.",
+    "resources.*": "The folder behind `fam://` and this name.",
+    "sandbox.runtimes.*": "A runtime of your own.",
+    "lint.targets": "Providers that tools are to be portable to; *not acted on yet*.",
+}
+"""Words for what the page has no row of its own for."""
+
+
+LEVEL: dict[str, Any] = {
+    "enum": list(LEVELS),
+    "description": "The level of these findings; `off` leaves them out.",
+}
+
+
+@cache
+def settings_schema() -> dict[str, Any]:
+    """The schema. Shared: whoever gets it must not change it."""
+    made = _table(Settings, "")
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": SCHEMA_ID,
+        "title": "Settings of Tamis (tamis.toml)",
+        "definitions": {"level": LEVEL},
+        **made,
+    }
+
+
+def meaning(dotted: str) -> str:
+    """What a setting or table means, as Markdown without links; empty for an unknown one."""
+    word = WORDS.get(dotted)
+    said = word.means if word is not None else TABLES.get(dotted) or _OTHERS.get(dotted, "")
+    return _LINK.sub(r"\1", said)
+
+
+def example(dotted: str) -> str:
+    """An example of a setting's value as TOML; empty for none."""
+    word = WORDS.get(dotted)
+    return word.example.strip("` ") if word is not None else ""
+
+
+def _table(kind: type[msgspec.Struct], prefix: str) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        name = field.encode_name
+        dotted = f"{prefix}{name}"
+        schema = _field(cast("Any", field).type, dotted)
+        default: Any = field.default if field.default is not msgspec.NODEFAULT else None
+        if "properties" not in schema and default is not None:
+            schema["default"] = list(cast("tuple[Any, ...]", default)) if isinstance(default, tuple) else default
+        properties[name] = schema
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _field(kind: Any, dotted: str) -> dict[str, Any]:
+    said = meaning(dotted)
+    about: dict[str, Any] = {"description": said} if said else {}
+    if dotted == "lint":
+        return {**about, **_lint()}
+    return {**about, **_type(kind, dotted)}
+
+
+def _type(kind: Any, dotted: str) -> dict[str, Any]:
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return _table(kind, f"{dotted}.")
+    origin = get_origin(kind)
+    if origin is Literal:
+        return {"enum": list(get_args(kind))}
+    if origin is tuple:
+        item: dict[str, Any] = {"type": "string"}
+        if dotted == "policy.capabilities":
+            item["enum"] = sorted(CAPABILITIES)
+        elif dotted == "protocol.also":
+            item["examples"] = list(SHIPPED)
+        return {"type": "array", "items": item}
+    if origin is dict:
+        entry = _field(get_args(kind)[1], f"{dotted}.*")
+        return {"type": "object", "additionalProperties": entry}
+    if kind is str and dotted == "protocol.default":
+        return {"type": "string", "examples": list(SHIPPED)}
+    names = {str: "string", bool: "boolean", int: "integer"}
+    made: dict[str, Any] = {"type": names[kind]}
+    return {**made, "minimum": 0} if kind is int else made
+
+
+def _lint() -> dict[str, Any]:
+    """Rules by code and by slug with their sentences, and any beginning of codes."""
+    properties: dict[str, Any] = {"targets": {"description": _OTHERS["lint.targets"]}}
+    for code, entry in sorted(CATALOGUE.items()):
+        usual = "off" if entry.off else entry.severity
+        for name, other in ((code, entry.slug), (entry.slug, code)):
+            properties.setdefault(
+                name,
+                {
+                    "description": f"{_HOLE.sub('…', entry.message)} ({other}; usually {usual})",
+                    "allOf": [{"$ref": "#/definitions/level"}],
+                },
+            )
+    return {
+        "type": "object",
+        "properties": properties,
+        "patternProperties": {"^[A-Za-z]{2}[0-9]{0,3}$": {"allOf": [{"$ref": "#/definitions/level"}]}},
+        "additionalProperties": False,
+    }

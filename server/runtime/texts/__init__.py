@@ -1,0 +1,1 @@
+"""Texts around calls: prompts, observations, conversions, formatting, checking."""

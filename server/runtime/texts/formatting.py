@@ -1,0 +1,120 @@
+"""Formatting files: which ones, under which root's tools, and the atomic write.
+
+Folders are walked as ``tamis check`` walks them. Must not know how anything is spelled, nor the command line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from tamis.protocols.convert.blocks import format_blocks
+from tamis.protocols.manifest.format import format_manifest
+from tamis.protocols.model import ReadOptions
+from tamis.protocols.positions import LineIndex
+from tamis.server.runtime.registry.loader import SUFFIX
+from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.settings.config import find_root
+from tamis.server.runtime.texts.checkables import find_checkables
+from tamis.server.runtime.texts.converting import UNREAD_HERMES, unread_hermes
+
+_BRACE = re.compile(r"\ufeff?+(?:[ \t\r\n]++|//[^\n]*+\n|/\*(?s:.*?)\*/)*+\{")
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Something that was left as it is: its one-based line (0: the file) and why. ``doubtful``: a person has to look."""
+
+    line: int
+    text: str
+    doubtful: bool
+
+
+class FormattedFile(msgspec.Struct, frozen=True):
+    """A file's canonical text beside the one it has."""
+
+    path: str
+    before: str
+    text: str
+    notes: list[Note] = []
+
+    @property
+    def changed(self) -> bool:
+        """Whether the file is not canonical yet."""
+        return self.before != self.text
+
+
+def format_paths(paths: list[Path], root: Path) -> list[FormattedFile]:
+    """Every manifest and text below the paths, formatted but not written; unreadable ones have a note."""
+    files, problems = find_checkables(paths)
+    runtimes: dict[Path, Runtime] = {}
+    made: list[FormattedFile] = []
+    for file in files:
+        nearest = find_root(Path(file.path).parent)
+        own = nearest if nearest.is_relative_to(root) else root
+        if own not in runtimes:
+            runtimes[own] = Runtime(own)
+        made.append(_format(file.path, file.text, runtimes[own]))
+    made += [FormattedFile(one.path, "", "", [Note(0, one.message, True)]) for one in problems]
+    return sorted(made, key=lambda file: file.path)
+
+
+def format_source(name: str, text: str, root: Path) -> FormattedFile:
+    """One text under a name that may be ``-``; what begins with a brace, maybe behind comments, is a manifest then."""
+    return _format(name, text, Runtime(root))
+
+
+def write_file(file: FormattedFile) -> str | None:
+    """Replaces the file by its canonical text in one step, keeping its mode; a sentence when that was not possible.
+
+    A link is followed, so that it stays one. The file must still hold what was read.
+    """
+    path = os.path.realpath(file.path)
+    temporary = ""
+    try:
+        with open(path, encoding="utf-8", newline="") as stream:
+            if stream.read() != file.before:
+                return "was changed meanwhile; not written"
+        mode = os.stat(path).st_mode & 0o7777
+        descriptor, temporary = tempfile.mkstemp(prefix=".tamis-", dir=os.path.dirname(path))
+        with open(descriptor, "w", encoding="utf-8", newline="") as stream:
+            stream.write(file.text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except (OSError, UnicodeError) as error:
+        if temporary:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        return f"cannot be written: {getattr(error, 'strerror', None) or error}"
+    return None
+
+
+def _format(path: str, text: str, runtime: Runtime) -> FormattedFile:
+    if path.endswith(SUFFIX) or (path == "-" and _BRACE.match(text) is not None):
+        made = format_manifest(text)
+        notes = [] if made.text is not None else [Note(0, f"not formatted: {made.why}", True)]
+        return FormattedFile(path, text, text if made.text is None else made.text, notes)
+    if path.endswith(".json"):
+        return FormattedFile(path, text, text)
+    own = runtime.settings.protocol
+    document = runtime.read(text)
+    reading = ReadOptions(
+        reasoning_calls=own.reasoning_calls,
+        fenced_calls=own.fenced_calls,
+        allow_multiple_blocks=own.allow_multiple_blocks,
+        tools=dict(runtime.registry.hints()),
+        also=runtime.also,
+    )
+    done = format_blocks(document, reading)
+    unread = [Note(0, UNREAD_HERMES, False)] if unread_hermes(text, "auto", runtime.also) else []
+    lines = LineIndex(text)
+    notes = [
+        Note(lines.position(one.span[0])[0] + 1, f"block left as it is: {one.why}", one.doubtful) for one in done.left
+    ]
+    return FormattedFile(path, text, done.text, unread + sorted(notes, key=lambda note: note.line))

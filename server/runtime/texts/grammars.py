@@ -1,0 +1,27 @@
+"""``prompt/grammar``: a grammar for constrained decoding of calls to the tools that a prompt would show.
+
+Which tools there are is ``prompts.py``'s rule; what a grammar says is ``protocols/grammar``'s matter. Must not know framing.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+from tamis.protocols.grammar.call_schema import call_schema
+from tamis.protocols.grammar.gbnf import gbnf
+from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.texts.prompts import PromptRequest, shown_tools
+
+Format = Literal["gbnf", "jsonSchema"]
+
+
+def grammar(runtime: Runtime, request: PromptRequest, form: Format) -> str:
+    """The grammar as text. Of the request, protocol, shape, tools and filter count.
+
+    Raises ``PromptError`` for a protocol or tool that there is not, ``GrammarError`` when no tool is left or the protocol has no grammar.
+    """
+    protocol, tools, notes = shown_tools(runtime, request)
+    if form == "gbnf":
+        return gbnf(protocol, tools, request.shape, notes)
+    return json.dumps(call_schema(protocol.id, tools, notes), ensure_ascii=False, indent=2) + "\n"

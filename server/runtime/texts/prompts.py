@@ -1,0 +1,249 @@
+"""``prompt/generate``: the tools that may be called now, as the text that tells a model about them.
+
+Which tools there are is decided here (registry, agent profile, ruling 42; the five steps of seed 001 §5.2); how they are described is
+``protocols/prompt``'s matter. Results are kept until the registry or the profile changes (V28, V29). Must not know framing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from tamis.protocols.base import CallProtocol, Example, PromptTool, Shape, Style
+from tamis.protocols.contract import PromptResult, PromptTokens
+from tamis.protocols.manifest.reading import ExternalScript
+from tamis.protocols.manifest.workflow import PREFIX
+from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols
+from tamis.protocols.prompt.assemble import PromptTooLargeError, PromptWish, build_prompt
+from tamis.protocols.prompt.macro import MACRO, TOOLS_MACRO, fill
+from tamis.protocols.suggest import best, hint
+from tamis.server.runtime.registry.registry import Registry, Tool
+from tamis.server.runtime.runtime import Runtime, ToolFilter, fits
+from tamis.server.runtime.texts.protocols import load_protocol
+from tamis.server.runtime.texts.token_counts import count_tokens
+
+MAX_KEPT = 64
+_PORTABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
+
+class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``prompt/generate`` is asked for. Without ``protocol`` the profile's, else the configured default is taken."""
+
+    protocol: str | None = None
+    shape: Shape = "tag"
+    tool_ids: tuple[str, ...] | None = None
+    filter: ToolFilter | None = None
+    style: Style = "full"
+    few_shot: int = 0
+    instructions: bool = True
+    template: str | None = None
+    max_tokens: int | None = None
+
+
+class PromptError(ValueError):
+    """The request names what there is not: a protocol or a tool."""
+
+
+class Prompts:
+    """Generates prompts and keeps them; one for each face."""
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, PromptResult] = {}
+        self._state: tuple[object, object, object] = (None, None, None)
+        self._hash = b""
+
+    def generate(self, runtime: Runtime, request: PromptRequest) -> PromptResult:
+        """The prompt; the same object for the same request until tools, profile or settings change.
+
+        Raises ``PromptError``, and ``PromptTooLargeError`` when ``max_tokens`` cannot be kept.
+        """
+        self._refresh(runtime)
+        key = self._hash + msgspec.json.encode(request)
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = _generate(runtime, request)
+            while len(self._kept) >= MAX_KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = kept
+        return kept
+
+    def _refresh(self, runtime: Runtime) -> None:
+        state = (runtime.registry, runtime.agent, runtime.settings)
+        if all(one is other for one, other in zip(state, self._state, strict=True)):
+            return
+        self._state = state
+        content = [runtime.registry.etag(), runtime.agent, runtime.settings]
+        found = hashlib.sha256(msgspec.json.encode(content, order="sorted")).digest()
+        if found != self._hash:
+            self._hash = found
+            self._kept.clear()
+
+
+def shown_tools(runtime: Runtime, request: PromptRequest) -> tuple[CallProtocol, list[PromptTool], list[str]]:
+    """The protocol, the tools that a model may be told about, and what was left out. Raises ``PromptError``."""
+    protocol = _protocol(runtime, request.protocol)
+    notes: list[str] = []
+    tools = [
+        prompt_tool(tool, protocol.id, request.shape, runtime.registry) for tool in _tools(runtime, request, notes)
+    ]
+    return protocol, tools, notes
+
+
+def _generate(runtime: Runtime, request: PromptRequest) -> PromptResult:
+    protocol, tools, notes = shown_tools(runtime, request)
+    template = request.template
+    wish = PromptWish(
+        style=request.style,
+        shape=request.shape,
+        few_shot=request.few_shot,
+        instructions=request.instructions,
+        max_tokens=request.max_tokens,
+    )
+    try:
+        prompt = build_prompt(
+            protocol,
+            tools,
+            wish,
+            wrap=lambda text: text if template is None else fill(template, text)[0],
+            count=lambda text: count_tokens(text)[0],
+        )
+    except PromptTooLargeError:
+        raise
+    except Exception as error:
+        # Only a plug-in's own code can fail here: that is a sentence, never the end of the daemon.
+        if protocol.id in (*BUILT_IN, "json"):
+            raise
+        raise PromptError(f"protocol '{protocol.id}' cannot write a prompt: {type(error).__name__}: {error}") from error
+    if template is not None and fill(template, "")[1] == 0:
+        notes.append(f"the template has no {MACRO}, so it is unchanged")
+    if request.shape != "tag" and protocol.id != "action":
+        notes.append(f"shape '{request.shape}' is one of ACTION's; {protocol.id} has one form")
+    digest = hashlib.sha256(f"{protocol.id}\0{prompt.text}".encode("utf-8", "surrogatepass")).hexdigest()
+    return PromptResult(
+        text=prompt.text,
+        etag=digest[:16],
+        protocol=protocol.id,
+        style=prompt.style,
+        few_shot=prompt.few_shot,
+        tokens=PromptTokens(total=prompt.tokens, exact=count_tokens("")[1], per_tool=prompt.per_tool),
+        macro=TOOLS_MACRO,
+        notes=[*notes, *prompt.notes],
+    )
+
+
+def _protocol(runtime: Runtime, name: str | None) -> CallProtocol:
+    if name is None:
+        profile = runtime.agent.profile
+        name = (
+            profile.config.protocol if profile is not None and profile.has_config else runtime.settings.protocol.default
+        )
+    problem = load_protocol(name)
+    found = find_protocol(name)
+    if found is None:
+        raise PromptError(problem or f"no protocol '{name}' can be written; known: {', '.join(known_protocols())}")
+    return found
+
+
+def _tools(runtime: Runtime, request: PromptRequest, notes: list[str]) -> list[Tool]:
+    """The tools to show; what is left out although it was asked for, or cannot run, is noted."""
+    asked = request.tool_ids
+    found = _newest(runtime.registry) if asked is None else _named(runtime, asked)
+    if request.filter is not None:
+        found = [tool for tool in found if fits(tool, request.filter)]
+    shown: list[Tool] = []
+    reasons: list[str] = []
+    for tool in found:
+        reason = _unfit(tool, runtime)
+        if not reason:
+            shown.append(tool)
+        elif asked is not None or tool.callable:
+            reasons.append(reason if reason in _switched_off(runtime) else f"{tool.tool_id} is left out: {reason}")
+    notes += dict.fromkeys(reasons)
+    if not found:
+        notes.append("no registered tool fits")
+    return shown
+
+
+def _newest(registry: Registry) -> list[Tool]:
+    found: dict[str, Tool] = {}
+    for tool in registry.tools:
+        found.setdefault(tool.tool_id, tool)
+    return list(found.values())
+
+
+def _named(runtime: Runtime, names: Sequence[str]) -> list[Tool]:
+    found: dict[str, Tool] = {}
+    for name in names:
+        tool = runtime.registry.get(name)
+        if tool is None:
+            near = best(name, runtime.registry.names())
+            raise PromptError(f"no tool '{name}'{hint(near)}")
+        found.setdefault(tool.tool_id, tool)
+    return list(found.values())
+
+
+def _switched_off(runtime: Runtime) -> tuple[str, ...]:
+    """Why no tool at all may be called, if that is so: said once, not for every tool."""
+    agent = runtime.agent
+    config = agent.profile.config if agent.profile is not None else None
+    if runtime.loaded.closed:
+        return (runtime.loaded.closed,)
+    if agent.problem or (agent.profile is not None and not agent.profile.has_config) or (config and not config.enabled):
+        return (agent.refusal(""),)
+    return ()
+
+
+def _unfit(tool: Tool, runtime: Runtime) -> str:
+    """Why a tool is not shown: what would keep a call of it from running, as far as that is known beforehand.
+
+    A service's method is shown also while no such service is registered here: the host may run it.
+    """
+    off = _switched_off(runtime)
+    if off:
+        return off[0]
+    if not tool.callable:
+        return "the manifest says agentCallable: false"
+    if not runtime.agent.lists(tool.tool_id):
+        return "it is not in the agent's inventory"
+    refusal = runtime.agent.refusal(tool.tool_id)
+    if refusal:
+        return refusal
+    if isinstance(tool.manifest.handler, ExternalScript):
+        return runtime.why_not(tool)
+    return ""
+
+
+def prompt_tool(tool: Tool, protocol: str, shape: Shape, registry: Registry) -> PromptTool:
+    """A tool as a prompt in ``protocol`` shows it."""
+    manifest = tool.manifest
+    script = isinstance(manifest.handler, ExternalScript)
+    return PromptTool(
+        name=shown_name(tool, protocol, shape, registry),
+        description=manifest.description,
+        parameters=manifest.parameters or {},
+        examples=tuple(Example(example.description, example.input) for example in manifest.examples),
+        kind="workflow" if tool.tool_id.startswith(PREFIX) else "tool" if script else "service",
+        display_name=manifest.display_name,
+        tool_id=tool.tool_id,
+    )
+
+
+def shown_name(tool: Tool, protocol: str, shape: Shape, registry: Registry) -> str:
+    """The name that a model is told to write; a call by it reaches the tool.
+
+    VCP shows the mapped command (V18). A tag is best a plain XML name, so ACTION by tag shows an alias that is one where the id is not
+    (A15, A16). Everything else shows the id.
+    """
+    wanted: list[str] = []
+    if protocol == "vcp" and tool.manifest.vcp_command:
+        wanted = [tool.manifest.vcp_command]
+    elif protocol == "action" and shape == "tag" and _PORTABLE.fullmatch(tool.tool_id) is None:
+        wanted = [name for name in tool.manifest.aliases if _PORTABLE.fullmatch(name)]
+    for name in wanted:
+        reached = registry.get(name)
+        if reached is not None and reached.tool_id == tool.tool_id:
+            return name
+    return tool.tool_id

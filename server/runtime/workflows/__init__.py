@@ -1,0 +1,1 @@
+"""Workflows as tools: their graph, its checks, and the engine that runs it."""
