@@ -7,6 +7,7 @@ import contextlib
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -58,6 +59,7 @@ async def execute(
     cancelled: asyncio.Event | None = None,
     beside: Callable[[], Awaitable[None]] | None = None,
     ready: Standing | None = None,
+    call_env: Mapping[str, str] = MappingProxyType({}),
 ) -> Ended:
     """Run a plan to its end and verify that nothing of it is left.
 
@@ -67,7 +69,14 @@ async def execute(
     """
     if ready is not None:
         try:
-            ready.go(stdin, wall_ms=limits.wall_ms, watched=watched, on_output=on_output, cancelled=cancelled)
+            ready.go(
+                stdin,
+                wall_ms=limits.wall_ms,
+                watched=watched,
+                on_output=on_output,
+                cancelled=cancelled,
+                call_env=call_env,
+            )
             ended = await ready.ended()
         finally:
             await ready.discard()
@@ -224,13 +233,14 @@ class Standing:
         watched: bool = True,
         on_output: OnOutput | None = None,
         cancelled: asyncio.Event | None = None,
+        call_env: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Open the gate, write the input and start every clock."""
+        """Open the gate, write the input and start every clock. ``call_env`` is for one that waits in its interpreter."""
         launched = self._launched
         self._on_output = on_output
         if cancelled is not None:
             self._tasks.append(self._loop.create_task(self._when(cancelled)))
-        launched.go()
+        launched.go(call_env)
         self.stdout = Sink(
             launched.fds.take("stdout"),
             keep=self._limits.stdout_bytes,

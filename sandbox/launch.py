@@ -18,6 +18,7 @@ import time
 from collections.abc import Generator, Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from tamis.sandbox import lifeline
 from tamis.sandbox.descriptors import Descriptors, memory_file, pipe, words
@@ -68,10 +69,11 @@ class Launched:
         _tell(self.fds.number("block-write"), b"g")
         self.fds.close("block-write")
 
-    def go(self) -> None:
-        """Open the gate; the wall clock runs from here."""
+    def go(self, call_env: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Open the gate; the wall clock runs from here. What waits in its interpreter is told variables with the word."""
         self.started = time.monotonic()
-        _tell(self.fds.number("stdin"), b"go\n")
+        told = "".join(f"\0{name}={value}" for name, value in call_env.items())
+        _tell(self.fds.number("stdin"), f"go{told}\n".encode("utf-8", "surrogateescape"))
 
     def alive(self) -> bool:
         """Whether both the monitor and the outermost init live."""

@@ -104,6 +104,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     pin: tuple[tuple[str, str], ...] = ()
     """(name, address): these names are not looked up; the operator says where they are."""
     env: dict[str, str] = {}
+    call_env: dict[str, str] = {}
+    """Variables of this one call (a trace, say): set at the word to go, so that a sandbox that waits already can be used."""
     environment: Environment | None = None
     integrity: str = ""
     """`sha256-` and base64: the script must have this hash, and the bytes that were checked are the bytes that run."""

@@ -60,6 +60,7 @@ _ENV_RESERVED = frozenset(
     )
 )
 _WORD_BYTES, _COMMAND_BYTES = 100_000, 1_000_000  # Linux takes 128 KiB a string, and about 2 MiB in all
+_CALL_ENV_CHARS = 2_048
 _LIMIT_MOST = 1 << 53
 _LIMIT_MAY_BE_NONE = frozenset(("stdin_bytes", "stdout_bytes", "stderr_bytes", "file_bytes", "open_files"))
 _UID_FIRST, _UID_COUNT = 60_000, 5_000
@@ -163,12 +164,14 @@ def _check_request(request: RunRequest) -> RunOutcome | None:
             message=f"the input has {size(len(request.stdin))}; the limit is {size(request.limits.stdin_bytes)}",
             remedy="raise sandbox.stdinBytes or send less",
         )
-    for name, value in request.env.items():
+    for name, value in (*request.env.items(), *request.call_env.items()):
         if not _ENV_NAME.fullmatch(name):
             raise Refusal(f"the environment variable {name!r} cannot be set")
         if name in _ENV_RESERVED or name.startswith("LD_"):
             raise Refusal(f"the environment variable {name} is the sandbox's own", "use another name")
         _word_bytes(value, f"the environment variable {name}")
+    if "\n" in "".join(request.call_env.values()) or sum(map(len, request.call_env.values())) > _CALL_ENV_CHARS:
+        raise Refusal(f"variables of one call hold at most {_CALL_ENV_CHARS} characters in one line")
     sizes = [_word_bytes(arg, "an argument") for arg in request.args]
     if sum(sizes) + len(sizes) > _COMMAND_BYTES:
         raise Refusal("the arguments are longer than a command line can be", "pass the data on stdin")
@@ -244,7 +247,9 @@ async def _checked_run(
                 return RunOutcome(kind="ok", sandbox=info)
             ready = await warm.take(key)
         ended = await engine.execute(
-            lambda: BACKENDS[info.backend].build(job),
+            lambda: BACKENDS[info.backend].build(
+                msgspec.structs.replace(job, env=(*job.env, *request.call_env.items()))
+            ),
             opened=opened,
             stdin=request.stdin,
             limits=request.limits,
@@ -255,6 +260,7 @@ async def _checked_run(
             cancelled=cancelled,
             beside=network.serve if network is not None else None,
             ready=ready,
+            call_env=request.call_env,
         )
         info = msgspec.structs.replace(info, warm=ended.warm)
     outcome = _outcome(request, ended, tuple(violations), info)

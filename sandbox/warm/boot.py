@@ -3,8 +3,8 @@
 Nothing of the tool runs before the word to go. After it, the script must not be able to tell, but for what
 `docs/warm.md` names. Knows neither the pool nor the sandbox; the programs are text that runs inside.
 
-The protocol is the gate's: a line on stdout says that it waits; the line `go` on stdin starts the script, another line on
-stdout says that it does, and what follows on both is the script's. The end of stdin instead of that line ends the starter.
+The protocol is the gate's: a line on stdout says that it waits; the line `go` on stdin starts the script (variables of this
+call may follow the word, each behind a zero byte), another line on stdout says that it does, and what follows on both is the script's. The end of stdin instead of that line ends the starter.
 """
 
 from __future__ import annotations
@@ -105,6 +105,9 @@ def wait():
         if not piece:
             os._exit(1)
         word += piece
+    for one in word[:-1].split(b"\0")[1:]:
+        name, _, value = one.partition(b"=")
+        os.environb[name] = value
     os.write(1, b"\n")
 
 def exit_status(error):
@@ -287,6 +290,7 @@ if (require('worker_threads').isMainThread) {
   if (process.argv[1].endsWith('.mjs')) import('node:path').catch(() => {});
   fs.writeSync(1, '\n');
   const byte = Buffer.alloc(1);
+  const word = [];
   for (;;) {
     let count = 0;
     try {
@@ -296,6 +300,10 @@ if (require('worker_threads').isMainThread) {
     }
     if (count === 0) process.reallyExit(1);
     if (byte[0] === 10) break;
+    word.push(byte[0]);
+  }
+  for (const one of Buffer.from(word).toString('utf8').split('\0').slice(1)) {
+    process.env[one.slice(0, one.indexOf('='))] = one.slice(one.indexOf('=') + 1);
   }
   fs.writeSync(1, '\n');
 }

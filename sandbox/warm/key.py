@@ -45,7 +45,7 @@ def may_wait(request: RunRequest) -> bool:
 def shape(request: RunRequest, generation: str) -> str:
     """A request but for its input and its deadline: calls of one shape are counted together."""
     limits = msgspec.structs.replace(request.limits, wall_ms=0)
-    return _digest(msgspec.structs.replace(request, stdin=b"", limits=limits), generation)
+    return _digest(msgspec.structs.replace(request, stdin=b"", call_env={}, limits=limits), generation)
 
 
 def key(job: Job, opened: Mapping[str, Opened], script: Opened, generation: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,8 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     items = [
         item for item in request.session.items if isinstance(item, pytest.Function) and item.module is request.module
     ]
-    chosen = [(item.originalname.split("_")[1], item.callspec.params["name"]) for item in items]
+    cases = [item for item in items if item.originalname.endswith("_cannot_tell")]
+    chosen = [(item.originalname.split("_")[1], item.callspec.params["name"]) for item in cases]
     gate = asyncio.Semaphore(support.AT_ONCE)
 
     async def one(language: str, name: str) -> Pair:
@@ -100,3 +102,38 @@ def test_node_script_cannot_tell(name: str, results: dict[tuple[str, str], Pair]
     assert cold.kind != "unavailable", cold
     assert (cold.sandbox.warm, warm.sandbox.warm) == (False, True)
     assert seen(warm) == seen(cold)
+
+
+@pytest.mark.parametrize(
+    ("language", "script", "text"),
+    [
+        (
+            "python",
+            "tool.py",
+            "import json, os; print(json.dumps([os.environ.get('TRACEPARENT'), os.environ.get('NEVER')]))",
+        ),
+        ("nodejs", "tool.js", "console.log(JSON.stringify([process.env.TRACEPARENT, process.env.NEVER ?? null]))"),
+    ],
+)
+def test_a_waiting_sandbox_is_told_the_variables_of_its_call(
+    language: str, script: str, text: str, tmp_path: Path
+) -> None:
+    """D94: the trace of a call reaches the script, and costs no warm start."""
+    if isinstance(find_interpreter(language, Interpreters()), Missing):
+        pytest.skip(f"no {language} here")
+    folder = support.tool_folder(tmp_path, text.encode(), script)
+    wanted = [
+        support.request(folder, script, language, call_env={"TRACEPARENT": f'00-{number}="é'}) for number in range(3)
+    ]
+
+    async def run() -> list[RunOutcome]:
+        async with opened_pool(PoolSettings(eager=True)) as pool:
+            found = [await pool.run(wanted[0])]
+            for one in wanted[1:]:
+                await pool.settle()
+                found.append(await pool.run(one))
+            return found
+
+    outcomes = asyncio.run(run())
+    assert [outcome.sandbox.warm for outcome in outcomes] == [False, True, True]
+    assert [json.loads(outcome.stdout) for outcome in outcomes] == [[f'00-{n}="é', None] for n in range(3)]
