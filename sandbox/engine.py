@@ -18,6 +18,7 @@ from tamis.sandbox.job import SHM_BYTES, Plan
 from tamis.sandbox.limits import cgroups, watchdog
 from tamis.sandbox.model import STDERR_DRAIN_BYTES, Limits, Unavailable
 from tamis.sandbox.pump import Sink, Source
+from tamis.sandbox.talk import Talk, TalkSink
 
 DRAIN_SECONDS = 0.25
 REAP_SECONDS = 5.0
@@ -50,7 +51,7 @@ async def execute(
     plan: Plan | Callable[[], Plan],
     *,
     opened: Mapping[str, int],
-    stdin: bytes,
+    stdin: bytes | Talk,
     limits: Limits,
     seccomp: bytes,
     watched: bool = True,
@@ -67,7 +68,7 @@ async def execute(
     script began, the plan is made and run after all.
     `beside` is run beside the script from its start on; if it fails, the run is ended and its error raised. Raises `Unavailable`, with what bubblewrap said, when the sandbox did not come up.
     """
-    if ready is not None:
+    if ready is not None and isinstance(stdin, bytes):
         try:
             ready.go(
                 stdin,
@@ -227,7 +228,7 @@ class Standing:
 
     def go(
         self,
-        stdin: bytes,
+        stdin: bytes | Talk,
         *,
         wall_ms: int | None = None,
         watched: bool = True,
@@ -241,6 +242,22 @@ class Standing:
         if cancelled is not None:
             self._tasks.append(self._loop.create_task(self._when(cancelled)))
         launched.go(call_env)
+        if isinstance(stdin, Talk):
+            self.stdout = TalkSink(launched.fds.take("stdout"), stdin, lambda: self._end("stdout"))
+            stdin.open(launched.fds.take("stdin"))
+        else:
+            self._hand_over(stdin)
+        wall_ms = self._limits.wall_ms if wall_ms is None else wall_ms
+        self._timer = self._loop.call_later(wall_ms / 1000, self._end, "wall")
+        if launched.status is not None:
+            launched.status.on_exit = self._script_ended
+        if watched:
+            tmpfs = {"/tmp": self._limits.tmp_bytes, "/dev/shm": SHM_BYTES}
+            look = watchdog.look_at(launched.init_pid, self._limits.memory_bytes, tmpfs, launched.group)
+            self._tasks.append(self._loop.create_task(self._watched(look)))
+
+    def _hand_over(self, stdin: bytes) -> None:
+        launched = self._launched
         self.stdout = Sink(
             launched.fds.take("stdout"),
             keep=self._limits.stdout_bytes,
@@ -250,15 +267,7 @@ class Standing:
             # the word that the script begins now
             skip=1 if self._warm else 0,
         )
-        wall_ms = self._limits.wall_ms if wall_ms is None else wall_ms
-        self._timer = self._loop.call_later(wall_ms / 1000, self._end, "wall")
         self._source = Source(launched.fds.take("stdin"), stdin)
-        if launched.status is not None:
-            launched.status.on_exit = self._script_ended
-        if watched:
-            tmpfs = {"/tmp": self._limits.tmp_bytes, "/dev/shm": SHM_BYTES}
-            look = watchdog.look_at(launched.init_pid, self._limits.memory_bytes, tmpfs, launched.group)
-            self._tasks.append(self._loop.create_task(self._watched(look)))
 
     async def _watched(self, look: watchdog.Look) -> None:
         # most scripts have ended before there is anything to see, and looking takes longer than handing them their input

@@ -55,6 +55,9 @@ class Sink:
             piece = piece[over:]
             if not piece:
                 return
+        self._take(piece)
+
+    def _take(self, piece: bytes) -> None:
         room = self.keep - len(self.kept)
         was_within = self.total <= self.allow
         self.total += len(piece)

@@ -40,6 +40,7 @@ from tamis.sandbox.network.node_proxy import PRELOAD
 from tamis.sandbox.paths import grants, lending
 from tamis.sandbox.paths.pins import pin_script
 from tamis.sandbox.paths.walk import Opened, open_absolute, open_beneath, resolve_script
+from tamis.sandbox.talk import Talk
 from tamis.sandbox.warm.boot import starter
 from tamis.sandbox.warm.key import Warm
 from tamis.sandbox.warm.key import key as warm_key
@@ -75,13 +76,20 @@ async def run(
     on_output: OnOutput | None = None,
     cancelled: asyncio.Event | None = None,
     warm: Warm | None = None,
+    talk: Talk | None = None,
 ) -> RunOutcome:
     """Run one script in a sandbox of its own and wait for its end.
 
     Never raises for what the request or the script does: see `RunOutcome.kind`. `on_output` gets each piece that is
     kept, as it comes; call this on a loop whose thread outlives the run, as bubblewrap dies with it. Setting `cancelled`, or cancelling the task, ends the script and everything that it started.
+    With a `talk` the program is talked to while it runs instead of being handed `stdin`; then only `stderr` is kept and shown, and
+    the run takes no turn of those that end by themselves.
     """
-    return await _run(request, frozenset(), on_output, cancelled, warm)
+    try:
+        return await _run(request, frozenset(), on_output, cancelled, warm if talk is None else None, talk)
+    finally:
+        if talk is not None:
+            talk.over()
 
 
 async def run_without(request: RunRequest, layers: frozenset[str]) -> RunOutcome:
@@ -108,6 +116,7 @@ async def _run(
     on_output: OnOutput | None,
     cancelled: asyncio.Event | None,
     warm: Warm | None = None,
+    talk: Talk | None = None,
 ) -> RunOutcome:
     info = SandboxInfo()
     try:
@@ -115,7 +124,7 @@ async def _run(
         info = SandboxInfo(backend=checked.backend, version=checked.version, layers=checked.layers)
         if not checked.available:
             raise Unavailable(checked.reason, checked.remedy)
-        return await _checked_run(request, without, on_output, cancelled, info, warm)
+        return await _checked_run(request, without, on_output, cancelled, info, warm, talk)
     except Refusal as error:
         return RunOutcome(
             kind="refused", error_type="SecurityError", message=error.message, remedy=error.remedy, sandbox=info
@@ -189,6 +198,7 @@ async def _checked_run(
     cancelled: asyncio.Event | None,
     info: SandboxInfo,
     warm: Warm | None,
+    talk: Talk | None,
 ) -> RunOutcome:
     early = _check_request(request)
     if early is not None:
@@ -203,7 +213,7 @@ async def _checked_run(
     if info.backend == unsandboxed.NAME:
         if warm is not None and warm.parks:
             raise Unavailable("nothing is kept ready without a sandbox")
-        ended = await unsandboxed.execute(request, found, on_output=on_output, cancelled=cancelled)
+        ended = await unsandboxed.execute(request, found, on_output=on_output, cancelled=cancelled, talk=talk)
         return _outcome(request, ended, (), info)
     listening = find_interpreter("python", request.interpreters) if request.hosts else None
     if isinstance(listening, Missing):
@@ -217,7 +227,8 @@ async def _checked_run(
     violations: list[str] = []
     uid = (request.uid or next_uid()) if os.geteuid() == 0 else None
     async with AsyncExitStack() as cleaning:
-        if (warm is None or not warm.parks) and not await cleaning.enter_async_context(turns.turn(cancelled)):
+        counted = talk is None and (warm is None or not warm.parks)
+        if counted and not await cleaning.enter_async_context(turns.turn(cancelled)):
             return RunOutcome(kind="cancelled", message="the run was cancelled before it began", sandbox=info)
         opening = grants.Opening()
         cleaning.callback(opening.close)
@@ -251,7 +262,7 @@ async def _checked_run(
                 msgspec.structs.replace(job, env=(*job.env, *request.call_env.items()))
             ),
             opened=opened,
-            stdin=request.stdin,
+            stdin=request.stdin if talk is None else talk,
             limits=request.limits,
             seccomp=_filter(),
             watched="watchdog" not in without,

@@ -24,6 +24,7 @@ from tamis.sandbox.model import Limits, Probe, RunRequest, Unavailable
 from tamis.sandbox.paths import grants
 from tamis.sandbox.paths.pins import pin_script
 from tamis.sandbox.paths.walk import resolve_script
+from tamis.sandbox.talk import Talk
 
 VARIABLE = "TAMIS_UNSAFE_NO_SANDBOX"
 NAME = "none"
@@ -57,6 +58,7 @@ async def execute(
     *,
     on_output: OnOutput | None = None,
     cancelled: asyncio.Event | None = None,
+    talk: Talk | None = None,
 ) -> engine.Ended:
     """Run a request whose values were checked. Raises `Refusal`, and `Unavailable` for what needs a sandbox."""
     if any(mount.dest for mount in (*request.read, *request.write)):
@@ -84,7 +86,7 @@ async def execute(
         return await engine.execute(
             build(command, _environment(request, folder), request.folder, request.limits, interpreter.language),
             opened={},
-            stdin=request.stdin,
+            stdin=request.stdin if talk is None else talk,
             limits=request.limits,
             seccomp=b"",
             grouped=False,
