@@ -49,7 +49,7 @@ def bench_call() -> str:
     """One call of a small JSON tool, in the sandbox, beside the same script as a plain subprocess."""
     from tamis.server.runtime.calls.execute import execute
     from tamis.server.runtime.calls.model import CallRequest, Surroundings
-    from tamis.server.runtime.registry.registry import load_registry
+    from tamis.server.runtime.registry.reading import load_registry
     from tamis.server.runtime.settings.config import Settings
     from tests.toolbox import make_tool
 

@@ -27,6 +27,7 @@ PARTS = {
     "growth": "growth:bench_growth",
     "memory": "growth:bench_memory",
     "rpc": "daemon:bench_rpc",
+    "services": "daemon:bench_services",
     "environments": "environments:bench_environments",
     "check": "checking:bench_check",
     "write": "writing:bench_write",

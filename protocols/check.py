@@ -74,7 +74,7 @@ def check_call(call: Call, source: str, plan: Plan, *, reading: Reading | None =
         args[param.name] = raw if reading == "typed" else _as_declared(param, raw, plan, source)
     # What is given by URI is there, as the path of a file that is known only when the call runs (T17).
     by_uri = {name: uri for name, uri in call.uris.items() if name not in args}
-    outcome = plan.check({**args, **by_uri}, reading)
+    outcome = plan.check({**args, **by_uri}, reading, drops_nulls=True)
     errors = [
         one for one in outcome.errors if one.code in _OF_URIS or from_pointer(one.path)[:1] not in [[n] for n in by_uri]
     ]

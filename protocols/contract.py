@@ -230,11 +230,21 @@ class Loss(Wire, kw_only=True):
 
 
 class Description(Wire, kw_only=True):
-    """Result of ``tool/describe``."""
+    """Result of ``tool/describe``; ``definition`` is an object, in the form ``vcp`` the text of a definition block."""
 
-    definition: dict[str, Any]
+    definition: dict[str, Any] | str
     losses: list[Loss]
     tokens: int
+
+
+class FailedNode(Wire, kw_only=True):
+    """The node that a workflow failed at (seed 004 §4, W21); ``item`` counts from zero in the list of a ``map``."""
+
+    node_id: str
+    type: str
+    status: Status
+    error: ExecutionError | UnsetType = UNSET
+    item: int | UnsetType = UNSET
 
 
 class ErrorDetails(Wire, kw_only=True):
@@ -247,6 +257,8 @@ class ErrorDetails(Wire, kw_only=True):
     errors: list[Problem] | UnsetType = UNSET
     denied_hosts: list[str] | UnsetType = UNSET
     code: str | UnsetType = UNSET
+    node: FailedNode | UnsetType = UNSET
+    """Of a workflow: where it failed."""
 
 
 class ExecutionError(Wire, kw_only=True):
@@ -298,6 +310,96 @@ class Permissions(Wire, kw_only=True):
     denied: list[Denied]
 
 
+class ApprovalOption(Wire, kw_only=True):
+    """One of the answers that a person may choose."""
+
+    option_id: str
+    label: str
+    kind: Literal["allow_once", "allow_session", "allow_always", "reject_once", "reject_always"]
+
+
+class ApprovalBatch(Wire, kw_only=True):
+    """Questions that belong together: those of one text; ``index`` from zero."""
+
+    id: str
+    index: int
+    count: int
+
+
+class ApprovalRequest(Wire, kw_only=True):
+    """Params of ``tool/requestApproval``, which the daemon asks the host; ``token`` stands only in a result."""
+
+    approval_id: str
+    call_id: str
+    tool: str
+    version: str
+    args: dict[str, Any]
+    args_preview: str
+    risk: Literal["low", "medium", "high"]
+    permissions: Permissions
+    options: list[ApprovalOption]
+    expires_at: str
+    batch: ApprovalBatch | UnsetType = UNSET
+    token: str | UnsetType = UNSET
+
+
+class ApprovalReply(Wire, kw_only=True):
+    """The host's answer to ``tool/requestApproval``; ``option_id`` belongs to ``selected``."""
+
+    outcome: Literal["selected", "cancelled"]
+    option_id: str | UnsetType = UNSET
+    edited_args: dict[str, Any] | UnsetType = UNSET
+    comment: str | UnsetType = UNSET
+
+
+ApprovalOutcome = Literal["allowed", "denied", "timeout", "unavailable", "cancelled"]
+
+
+class ApprovalResolved(Wire, kw_only=True):
+    """Params of ``tool/approvalResolved``: a question is settled, by an answer or otherwise."""
+
+    approval_id: str
+    call_id: str
+    outcome: ApprovalOutcome
+
+
+class Approved(Wire, kw_only=True):
+    """What was answered before a call. ``standing``: nobody was asked, for an earlier answer still holds; ``edited_args``: what it
+    ran with instead, secrets masked."""
+
+    outcome: ApprovalOutcome
+    scope: Literal["once", "session", "always"]
+    standing: bool
+    edited_args: dict[str, Any] | UnsetType = UNSET
+    comment: str | UnsetType = UNSET
+
+
+class StandingApproval(Wire, kw_only=True):
+    """An answer that holds for later calls of the same tool with the same rights."""
+
+    id: str
+    kind: Literal["allow_session", "allow_always", "reject_always"]
+    tool_id: str
+    version: str
+    agent_id: str
+    session_id: str
+    permissions: Granted
+    created_at: str
+
+
+class ApprovalList(Wire, kw_only=True):
+    """Result of ``approval/list``: what holds, and the questions that are open."""
+
+    approvals: list[StandingApproval]
+    open: list[ApprovalRequest]
+
+
+class RevokedApprovals(Wire, kw_only=True):
+    """Result of ``approval/revoke``: the ids that held until now."""
+
+    revoked: list[str]
+
+
 class ExecutionResult(Wire, kw_only=True):
     """The outcome of one call; every field of the interface is always there."""
 
@@ -320,6 +422,47 @@ class ExecutionResult(Wire, kw_only=True):
     task_id: str | UnsetType = UNSET
     approval: dict[str, Any] | UnsetType = UNSET
     observation: str = ""
+
+
+TaskStatus = Literal["working", "inputRequired", "completed", "failed", "cancelled"]
+
+
+class TaskProgress(Wire, kw_only=True):
+    """How far a task is: ``progress`` of ``total`` in the tool's own unit, and a few words."""
+
+    progress: float | UnsetType = UNSET
+    total: float | UnsetType = UNSET
+    message: str | UnsetType = UNSET
+
+
+class Task(Wire, kw_only=True):
+    """A call that outlives its request. ``result`` is there when it is ``completed``, ``error`` when it is ``failed``; times are ISO 8601."""
+
+    task_id: str
+    status: TaskStatus
+    created_at: str
+    ended_at: str | UnsetType = UNSET
+    tool_id: str
+    call_id: str
+    session_id: str | UnsetType = UNSET
+    progress: TaskProgress | UnsetType = UNSET
+    result: ExecutionResult | UnsetType = UNSET
+    error: ExecutionError | UnsetType = UNSET
+
+
+class TaskList(Wire, kw_only=True):
+    """Result of ``task/list``, the newest first; its tasks have no ``result``, which ``task/get`` gives."""
+
+    tasks: list[Task]
+    next_cursor: str | UnsetType = UNSET
+
+
+class CancelResult(Wire, kw_only=True):
+    """Result of ``tool/cancel``: ids of calls and tasks that are being cancelled (the session's own where it is between two calls),
+    and those that were given but run nowhere."""
+
+    cancelled: list[str]
+    not_found: list[str]
 
 
 class ExecuteTextResult(Wire, kw_only=True):
@@ -439,3 +582,425 @@ class ExplainResult(Wire, kw_only=True):
 
     assumptions: list[Assumption]
     alternatives: list[Alternative]
+
+
+class ConvertResult(Wire, kw_only=True):
+    """Result of ``tool/convert``: the calls in their other form, and what it could not carry over."""
+
+    text: str
+    losses: list[Loss]
+
+
+class ManifestFault(Wire, kw_only=True):
+    """Why a definition gave no tool, or one that cannot be called."""
+
+    path: str
+    message: str
+    line: int
+    """From one; 0 where there is no text to point at."""
+    column: int
+    tool_id: str
+    """The id that the manifest declares, as far as it can be read."""
+
+
+class ToolConflict(Wire, kw_only=True):
+    """Two manifests that claim the same id and version, or the same name."""
+
+    tool_id: str
+    version: str
+    kept: str
+    """The file that is used; empty when neither is."""
+    dropped: str
+    message: str
+
+
+class RegistryChanges(Wire, kw_only=True):
+    """What is new, gone and other than before, each as ``id@version``, and what is wrong with definitions now."""
+
+    added: list[str]
+    removed: list[str]
+    updated: list[str]
+    errors: list[ManifestFault]
+    conflicts: list[ToolConflict]
+    etag: str
+    """Another one means other tools."""
+
+
+class SandboxHealth(Wire, kw_only=True):
+    """The sandbox as it was last tried; ``reason`` and ``remedy`` when there is none."""
+
+    available: bool
+    backend: str
+    version: str
+    network: str
+    memory: str
+    pids: str
+    reason: str | UnsetType = UNSET
+    remedy: str | UnsetType = UNSET
+
+
+class WarmHealth(Wire, kw_only=True):
+    """Sandboxes that wait for calls; counts since the start, ``idle`` and ``memory_bytes`` of now."""
+
+    idle: int
+    starting: int
+    hits: int
+    misses: int
+    cold: int
+    refills: int
+    failed: int
+    discarded: dict[str, int]
+    memory_bytes: int
+
+
+class AuditHealth(Wire, kw_only=True):
+    """Whether calls are written down, where, and what keeps them from it."""
+
+    enabled: bool
+    path: str | UnsetType = UNSET
+    problem: str | UnsetType = UNSET
+
+
+class Health(Wire, kw_only=True):
+    """Result of ``server/health``."""
+
+    status: Literal["ok", "degraded"]
+    version: str
+    rpc: int
+    uptime_ms: int
+    root: str
+    tools: int
+    manifest_errors: int
+    conflicts: int
+    running: int
+    """Requests that run calls at this moment."""
+    sandbox: SandboxHealth
+    warm: WarmHealth | None
+    audit: AuditHealth
+    problems: list[str]
+
+
+class OfferedSandbox(Wire, kw_only=True):
+    """The sandbox as ``initialize`` tells of it."""
+
+    backend: str
+    version: str
+    network: str
+    memory: str
+    pids: str
+    available: bool
+
+
+class Offered(Wire, kw_only=True):
+    """What this daemon brings: its methods, the protocols that it reads, its sandbox and limits."""
+
+    rpc: int
+    methods: dict[str, Literal["stable", "experimental"]]
+    protocols: list[str]
+    exports: list[str]
+    sandbox: OfferedSandbox
+    limits: dict[str, int]
+
+
+class OfferedExperimental(Wire, kw_only=True):
+    """Where LSP keeps what is not of LSP."""
+
+    tamis: Offered
+
+
+class ServerCapabilities(Wire, kw_only=True):
+    """What the daemon can do; ``position_encoding`` counts all positions from now on."""
+
+    position_encoding: Literal["utf-8", "utf-16", "utf-32"]
+    experimental: OfferedExperimental
+
+
+class ServerInfo(Wire, kw_only=True):
+    """The daemon's name and version."""
+
+    name: str
+    version: str
+
+
+class InitializeResult(Wire, kw_only=True):
+    """Result of ``initialize``."""
+
+    capabilities: ServerCapabilities
+    server_info: ServerInfo
+
+
+class OpenRpcDocument(Wire, kw_only=True):
+    """Result of ``rpc.discover``: the OpenRPC description of this daemon, with what it sends by itself under ``x-``."""
+
+    openrpc: str
+    info: dict[str, Any]
+    methods: list[dict[str, Any]]
+    components: dict[str, Any]
+    notifications: list[dict[str, Any]] = msgspec.field(name="x-notifications")
+    requests: list[dict[str, Any]] = msgspec.field(name="x-requests")
+
+
+CallState = Literal["pending", "awaitingApproval", "executing", "completed", "denied", "cancelled"]
+
+
+class CallEvent(Wire, kw_only=True):
+    """Params of ``tool/event``: the state that a call is in now."""
+
+    call_id: str
+    state: CallState
+
+
+NarrowStatus = Literal["success", "error", "denied"]
+"""A status as the seeds' records have it: everything but the first and the last is an error."""
+
+
+class ParsedToolRequest(Wire, kw_only=True):
+    """One call that an answer asks for (seed 001 §3.3); ``request_id`` is the ``call_id`` of its result."""
+
+    request_id: str
+    tool_name: str
+    raw_block: str
+    """The exact piece of the text: the block, or the call's part of a block with several calls."""
+    args: dict[str, str]
+    """Texts as they are, other values as JSON; ``uri_x`` holds the URI that the parameter ``x`` was given by."""
+
+
+class ToolExecutionResult(Wire, kw_only=True):
+    """A result as seed 001 §3.3 has it; ``result`` is the output or the error as text, with secrets masked."""
+
+    request_id: str
+    tool_name: str
+    status: NarrowStatus
+    result: str
+    duration_ms: float
+
+
+StepStop = Literal["noTools", "maxIterations", "loopDetected", "denied", "cancelled"]
+
+
+class StepResult(Wire, kw_only=True):
+    """Result of ``agent/step``. ``parsed_requests`` and ``execution_results`` are seed 001's names and shapes of the same (V22)."""
+
+    response_text: str
+    trailing_text: str
+    has_tool_requests: bool
+    requests: list[ParsedToolRequest]
+    results: list[ExecutionResult]
+    observation: str
+    """What the model reads next; empty when there is nothing to tell it."""
+    iteration: int
+    """The rounds of this session in which at least one call ran."""
+    stop: StepStop | UnsetType = UNSET
+    """Why the loop ends here; missing: give the model the observation and go on."""
+    explanation: str | UnsetType = UNSET
+    """``stop`` in words, with the remedy; with every stop but ``noTools``."""
+    parsed_requests: list[ParsedToolRequest]
+    execution_results: list[ToolExecutionResult]
+
+
+class ToolCallRecord(Wire, kw_only=True):
+    """``metadata.toolCall`` of a message with role ``tool`` (seed 001 §10.2)."""
+
+    request_id: str
+    tool_name: str
+    status: NarrowStatus
+    duration_ms: float
+    raw_args: dict[str, str] | UnsetType = UNSET
+
+
+class RequestedToolCall(Wire, kw_only=True):
+    """One of ``metadata.toolCallsRequested`` of a message with role ``assistant`` (seed 001 §10.2)."""
+
+    request_id: str
+    tool_name: str
+    args: dict[str, str]
+    status: Literal["pending", "awaiting_approval", "executing", "completed", "denied"]
+    error: str | UnsetType = UNSET
+
+
+class MessageMetadata(Wire, kw_only=True):
+    """What a message of a session is about; ``stop`` only in the one that explains it."""
+
+    tool_call: ToolCallRecord | UnsetType = UNSET
+    tool_calls_requested: list[RequestedToolCall] | UnsetType = UNSET
+    more_requested: int | UnsetType = UNSET
+    """How many further calls the answer asked for than are listed."""
+    stop: StepStop | UnsetType = UNSET
+
+
+class SessionMessage(Wire, kw_only=True):
+    """One message of a session; ``index`` counts from its beginning. Secrets are masked, long contents are cut in their middle."""
+
+    index: int
+    role: Literal["user", "assistant", "system", "tool"]
+    content: str
+    metadata: MessageMetadata
+
+
+class SessionView(Wire, kw_only=True):
+    """Result of ``agent/session``; a session that is not known is ``none`` and empty."""
+
+    session_id: str
+    state: Literal["none", "idle", "running"]
+    iteration: int
+    turn_iteration: int
+    """The rounds that count for ``maxIterations``: those since the model last answered without a call."""
+    messages: list[SessionMessage]
+    dropped: int
+    """How many of the oldest messages are no longer kept."""
+    next_cursor: str | UnsetType = UNSET
+
+
+class EndedSession(Wire, kw_only=True):
+    """Result of ``agent/end``; ``cancelled`` are the ids of the calls that still ran."""
+
+    ended: bool
+    cancelled: list[str]
+
+
+StepStatus = Literal[
+    "pending",
+    "running",
+    "success",
+    "error",
+    "timeout",
+    "cancelled",
+    "denied",
+    "approvalTimeout",
+    "approvalUnavailable",
+    "blocked",
+    "skipped",
+]
+
+
+class WorkflowStep(Wire, kw_only=True):
+    """One node of a run. ``skipped``: it lies on a branch that was not taken. ``started_ms`` counts from the run's beginning."""
+
+    node_id: str
+    type: str
+    status: StepStatus
+    started_ms: float | UnsetType = UNSET
+    duration_ms: float | UnsetType = UNSET
+    error: ExecutionError | UnsetType = UNSET
+
+
+class StepChanged(Wire, kw_only=True):
+    """Params of ``workflow/stepChanged``: a node of a running workflow is in another state."""
+
+    workflow_id: str
+    call_id: str
+    step: WorkflowStep
+
+
+class WorkflowRunResult(Wire, kw_only=True):
+    """Result of ``workflow/run``: the values of the interface's outputs by name, and every node in the file's order."""
+
+    outputs: dict[str, Any]
+    steps: list[WorkflowStep]
+    status: Status
+    call_id: str
+    engine: str
+    duration_ms: float
+    error: ExecutionError | UnsetType = UNSET
+    observation: str
+
+
+class WorkflowSummary(Wire, kw_only=True):
+    """One line of ``workflow/list``; ``reason``: why it cannot be run."""
+
+    workflow_id: str
+    tool_id: str
+    name: str
+    description: str
+    inputs: list[str]
+    outputs: list[str]
+    available: bool
+    reason: str | UnsetType = UNSET
+    source: str
+
+
+class WorkflowList(Wire, kw_only=True):
+    """Result of ``workflow/list``, in the order of ids."""
+
+    workflows: list[WorkflowSummary]
+
+
+class WorkflowDescription(Wire, kw_only=True):
+    """Result of ``workflow/describe``: the tool that agents see (seed 004 §2.3), the file as it is, and what its graph lacks."""
+
+    workflow_id: str
+    tool_id: str
+    version: str
+    definition: dict[str, Any]
+    workflow: dict[str, Any]
+    problems: list[Problem]
+    source: str
+
+
+class WorkflowGraph(Wire, kw_only=True):
+    """Result of ``workflow/graph``; ``timed``: it shows what the last run of the workflow took."""
+
+    format: Literal["mermaid", "svg"]
+    text: str
+    timed: bool
+
+
+class StreamItems(Wire, kw_only=True):
+    """Result of ``stream/read``: what has come since the last reading. ``done``: nothing more comes; ``error`` says why it ended early."""
+
+    items: list[Any]
+    done: bool
+    error: ExecutionError | UnsetType = UNSET
+
+
+class RejectedMethod(Wire, kw_only=True):
+    """A method that was not registered, and why."""
+
+    method_name: str
+    """Its name as it came; empty where it had none."""
+    reason: str
+
+
+class ServiceRegistration(Wire, kw_only=True):
+    """Result of ``service/register``: what stands now, and what was left out."""
+
+    registered: list[str]
+    """The names of the methods that are registered."""
+    rejected: list[RejectedMethod]
+    tool_ids: dict[str, str]
+    """Under which id each registered method is a tool."""
+
+
+class ServiceRemoval(Wire, kw_only=True):
+    """Result of ``service/unregister``."""
+
+    removed: list[str]
+    """The names of the methods that are gone; empty where there was no such service."""
+
+
+class ServiceMethods(Wire, kw_only=True):
+    """A registered service with the names of its methods."""
+
+    service_name: str
+    methods: list[str]
+
+
+class ServiceList(Wire, kw_only=True):
+    """Result of ``service/list``."""
+
+    services: list[ServiceMethods]
+
+
+class StateValue(Wire, kw_only=True):
+    """Result of ``state/get``."""
+
+    found: bool
+    value: Any = None
+    """What stands at the path; null where nothing does."""
+
+
+class StateWritten(Wire, kw_only=True):
+    """Result of ``state/set``."""
+
+    removed: list[str]
+    """Those of the paths to remove at which something stood."""

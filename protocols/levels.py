@@ -25,7 +25,7 @@ _LEVEL_WORDS: dict[str, Level] = {
 }
 NOT_RULES = frozenset(("targets",))
 """Names in ``[lint]`` that are no rules."""
-_READING_FAMILIES = ("MF", "PF", "VA45", "ST")
+_READING_FAMILIES = ("MF", "PF", "WF", "VA45", "ST")
 _OF_THE_DISK = frozenset(("MF540", "MF542"))
 
 

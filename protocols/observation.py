@@ -52,8 +52,15 @@ _NOT_RUN = {
 }
 
 
+def why_not_run(status: str) -> str:
+    """Why a call with that status was not executed, in words; the status itself where it says no such thing."""
+    return _NOT_RUN.get(status, status)
+
+
 def plain(text: str) -> str:
     """The text with control and direction characters shown as escapes, so that it can be read and logged safely."""
+    if text.isprintable():
+        return text
     return _CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", text.replace("\r\n", "\n"))
 
 
@@ -67,11 +74,14 @@ def value_text(value: object) -> str:
     return readable(value) if isinstance(value, str) else _json_text(value)
 
 
+_JSON = json.JSONEncoder(ensure_ascii=False)
+
+
 def _json_text(value: object) -> str:
     """JSON on one line, whose texts hold no terminal sequences and no bare control or direction characters."""
-    text = json.dumps(value, ensure_ascii=False)
-    if "\\u001b" in text or _CONTROL.search(text):
-        text = plain(json.dumps(_without_sequences(value), ensure_ascii=False))
+    text = _JSON.encode(value)
+    if "\\u001b" in text or (not text.isprintable() and _CONTROL.search(text)):
+        text = plain(_JSON.encode(_without_sequences(value)))
     return text
 
 
@@ -105,6 +115,19 @@ def observation(
     ``step`` is given for a TAM block of several steps; ``problems`` says that the call itself was wrong (unknown tool,
     unfit arguments), which has its own sentence in the ACTION-by-tag style. ``shorten`` is applied to each value before it is put in.
     """
+    edited = _approval(result, "editedArgs")
+    if edited is not None:
+        rest = {
+            name: value for name, value in cast("dict[str, object]", result.approval).items() if name != "editedArgs"
+        }
+        result = msgspec.structs.replace(result, approval=rest)
+        told = observation(result, style, step=step, problems=problems, request_id=request_id, shorten=shorten)
+        # it stands before what the protocol marks, and must not look like it
+        shown = _BLOCK_MARK.sub(
+            lambda match: r"\u003c" * len(match.group()),
+            _ELEMENT_MARK.sub(r"\\u003c", shorten(_json_text(edited))),
+        )
+        return f"Note: the user changed the arguments of {plain(result.tool_id)} to {shown}\n{told}"
     if style not in _OWN:
         return _of_protocol(result, style, shorten)
     if style == "vcp":
@@ -241,6 +264,12 @@ def unknown_tool(tool_id: str, known: list[str]) -> tuple[str, str | None]:
     return f"Unknown tool ID '{plain(tool_id[:256])}'{hint(found)}", found
 
 
+def _approval(result: ExecutionResult, name: str) -> object:
+    """A part of what a person answered before the call; None without it."""
+    approval: object = result.approval
+    return cast("dict[str, object]", approval).get(name) if isinstance(approval, dict) else None
+
+
 def _is_dry_run(result: ExecutionResult) -> bool:
     """Whether everything was checked and nothing ran; a tool's own output of that form has an attempt behind it."""
     output: object = result.output
@@ -255,11 +284,14 @@ def _sentence(result: ExecutionResult, name: str, word: str, shorten: Shorten) -
             return f"Tool {name} was not executed: this was a dry run, and the call can run. {word}: {shorten(shown)}"
         return f"Tool {name} executed successfully. {word}: {shorten(shown)}"
     if result.status == "accepted":
-        return f"Tool {name} was started as task {result.task_id}."
+        ask = f"Call system:task_status with task_id {result.task_id} to learn whether it has ended and what it gave"
+        return f"Tool {name} was started as task {result.task_id} and goes on. {ask}."
     if result.status == "cancelled" and result.attempts:
         return f"Tool {name} was stopped while it ran: it was cancelled. What it did until then stands."
     if result.status in _NOT_RUN:
-        return f"Tool {name} was not executed: {_NOT_RUN[result.status]}."
+        comment = _approval(result, "comment") if result.status == "denied" else None
+        said = f" The user's comment: {_ended(comment, shorten)}" if isinstance(comment, str) and comment else ""
+        return f"Tool {name} was not executed: {_NOT_RUN[result.status]}.{said}"
     error = result.error
     if error is UNSET:
         return f"Tool {name} failed."
@@ -270,8 +302,43 @@ def _sentence(result: ExecutionResult, name: str, word: str, shorten: Shorten) -
     sentence = f"Tool {name} failed. Error type: {error.type}. Message: {_ended(error.message, shorten)}"
     details = UNSET if error.details is UNSET else error.details.text
     if details is not UNSET and details.strip():
-        sentence += f" Details: {shorten(plain(details.strip()))}"
+        told = details.strip()
+        if error.type in _OF_SCRIPTS:
+            told = last_words(told)
+        sentence += f" Details: {shorten(plain(told))}"
     return sentence
+
+
+_OF_SCRIPTS = frozenset(("ScriptError", "ServiceError"))
+"""The errors whose details are what a program wrote on standard error."""
+MAX_DETAIL_LINES = 12
+_LIBRARY = r"(?:<frozen |node:|[^\"]*/(?:lib(?:64)?/python\d|site-packages/|dist-packages/|node_modules/))"
+_PYTHON_FRAME = lazy(rf'(\s*)File "(?={_LIBRARY})')
+_NODE_FRAME = lazy(rf"\s+at (?:[^()]*\()?(?:file://)?(?={_LIBRARY})")
+
+
+def last_words(text: str) -> str:
+    """The end of what a program wrote, at most 12 lines and a first that says what is left out.
+
+    Of a trace that is longer, the calls inside libraries go first: the error and the calls of the tool's own script say what is wrong.
+    """
+    lines = text.splitlines()
+    if len(lines) <= MAX_DETAIL_LINES:
+        return text
+    kept: list[str] = []
+    depth = -1
+    for line in lines:
+        blank = len(line) - len(line.lstrip())
+        if 0 <= depth < blank:
+            continue  # the source of a call that was left out
+        depth = -1
+        frame = _PYTHON_FRAME.match(line)
+        if frame is not None:
+            depth = len(frame[1])
+        elif line.strip() and _NODE_FRAME.match(line) is None:
+            kept.append(line)
+    kept = kept[-MAX_DETAIL_LINES:]
+    return "\n".join([f"[{len(lines) - len(kept)} lines left out]", *kept])
 
 
 def _ended(message: str, shorten: Shorten) -> str:
@@ -284,7 +351,7 @@ def _vcp_block(result: ExecutionResult, request_id: str, shorten: Shorten) -> st
     if result.status == "success" and not _is_dry_run(result):
         status, shown = "success", shorten(value_text(None if result.output is UNSET else result.output))
     else:
-        status = result.status if result.status in ("denied", "success") else "error"
+        status = result.status if result.status in ("denied", "success", "accepted") else "error"
         shown = _sentence(result, result.tool_id, "Result", shorten)
     fields = {
         "request_id": request_id,

@@ -76,6 +76,21 @@ def _forms(name: str) -> tuple[str, str, frozenset[str]]:
     return found, found if local == name else normalised(local), frozenset(found)
 
 
+def short_for(name: str, known: Iterable[str]) -> str | None:
+    """The only known name that ``name`` may be short for: it begins alike and has the same letters in the same order (``cnt``, ``count``)."""
+    wanted = normalised(name)
+    if len(wanted) < 3 or len(wanted) > MAX_NAME:
+        return None
+    found: list[str] = []
+    for order, candidate in enumerate(known):
+        if order >= MAX_CANDIDATES:
+            break
+        letters = iter(normalised(candidate[:MAX_NAME]))
+        if candidate != name and candidate[:1].casefold() == wanted[0] and all(one in letters for one in wanted):
+            found.append(candidate)
+    return found[0] if len(found) == 1 else None
+
+
 def best(name: str, known: Iterable[str]) -> str | None:
     """The first suggestion, or None."""
     found = suggest(name, known, 1)

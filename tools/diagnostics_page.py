@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from tamis.protocols.levels import is_binding
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "diagnostics.md"
+# What the explanations name for those who change Tamis says nothing to those who use it.
+_SOURCES = re.compile(r" \((?:[A-Z]\d+|ruling \d+)(?:(?:, | to )(?:[A-Z]\d+|ruling \d+))*\)")
 EXPLANATIONS = ROOT / "tools" / "explanations.txt"
 GROUPS = {
     "TC": "Common to all protocols",
@@ -22,6 +25,7 @@ GROUPS = {
     "LN": "Lints",
     "PF": "Agent profiles",
     "ST": "Settings",
+    "WF": "Workflows",
 }
 HEAD = """# Diagnostics
 
@@ -69,7 +73,7 @@ def explanations() -> dict[str, tuple[str, str, str, str]]:
     for line in EXPLANATIONS.read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
             code, cause, remedy, wrong, right = (part.strip() for part in f"{line} ".split("¦"))
-            found[code] = (cause, remedy, wrong, right)
+            found[code] = (_SOURCES.sub("", cause), remedy, wrong, right)
     return found
 
 

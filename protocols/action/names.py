@@ -14,6 +14,8 @@ INPUTS_ALIASES = frozenset(
     {"inputs", "parameters", "params", "arguments", "args", "tool_inputs", "tool_input", "input_parameters"}
 )
 INPUT_ALIASES = frozenset({"input", "parameter", "param", "argument", "arg"})
+CONTEXT_NAMES = frozenset({"context", "execution_context", "executioncontext", "metadata", "meta"})
+"""Children of ACTION that go with a call without being an input, whatever its schema says (seed 003 §4.3, D70)."""
 NAME_ATTRIBUTES = (
     *("name", "key", "id", "param", "parameter", "param_name", "field", "input", "n"),
     *("parameter_name", "input_name", "arg", "argument", "arg_name", "label", "title", "var", "property", "prop"),

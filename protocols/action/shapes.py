@@ -13,6 +13,7 @@ from tamis.protocols.action.attributes import Attribute, read_attributes
 from tamis.protocols.action.decode import escape, trim_blank
 from tamis.protocols.action.findings import Element
 from tamis.protocols.action.names import (
+    CONTEXT_NAMES,
     INPUT,
     INPUT_ALIASES,
     INPUTS,
@@ -32,9 +33,12 @@ from tamis.protocols.model import (
     MAX_STEPS,
     Call,
     Edit,
+    Json,
     Param,
 )
 from tamis.protocols.positions import Span
+from tamis.protocols.suggest import best
+from tamis.protocols.writing.values import json_text
 
 _EXCERPT = 40
 _NO_TAG = "?"
@@ -299,12 +303,16 @@ class Shapes(ParamReader):
         schema = self._schema(tool_id)
         params: dict[str, Param] = {}
         loose: list[Element] = []
+        with_inputs = any(part.key == INPUTS for part in parts)
         for part in parts:
             call.span = (min(call.span[0], part.open), max(call.span[1], part.outer_end))
             if part.key == INPUTS or (part.key in INPUTS_ALIASES and part.name not in schema_names(schema)):
                 if part.name != INPUTS:
                     self._alias(part, INPUTS)
                 self._inputs(params, part, schema)
+                continue
+            if with_inputs and self._is_context(part, schema):
+                self._keep_context(call, part)
                 continue
             loose.append(part)
             if part.key not in INPUT_ALIASES and self._has_elements(part) and part.name not in schema_names(schema):
@@ -316,6 +324,26 @@ class Shapes(ParamReader):
             self.findings.add("AX155", (loose[0].open, loose[0].start), edits=edits, title=f"Wrap in <{INPUTS}>")
         self._finish(call, params)
         return call
+
+    def _is_context(self, part: Element, schema: Json) -> bool:
+        """Whether a child beside ``<inputs>`` is none of them but something that goes with the call (seed 003 §4.3): by its name, or
+        because the tool's schema knows no parameter that is like it."""
+        if (
+            part.key in INPUT_ALIASES
+            or part.name in self.options.tools
+            or read_attributes(self.text, part.token.attributes)
+        ):
+            return False
+        names = schema_names(schema)
+        if part.name in names:
+            return False
+        return part.key in CONTEXT_NAMES or (schema is not None and best(part.name, names) is None)
+
+    def _keep_context(self, call: Call, part: Element) -> None:
+        span = (part.open, part.start)
+        self.findings.add("AX163", span, {"name": part.name}, repair=False)
+        value = self.values.read(part, {}, part.name)
+        call.meta[part.name] = value.text(self.text) if value.kind == "text" else json_text(value.python(self.text))
 
     def _id_attribute(self, head: Element, attributes: list[Attribute]) -> Attribute | None:
         """``<tool_id name="…"/>``: the id in an attribute of an empty element (AX138)."""

@@ -23,7 +23,8 @@ MARKER_KEY = "action"
 # First characters exclude what begins comparisons and arrows; later ones exclude what code and prose put behind a '<'.
 _FIRST = r"[^\s<>=!?;()&,{}\[\]|\\^%＜＞\x00-\x1f/\-+*#~$.:]"
 _REST = r"[^\s<>=!?;()&,{}\[\]|\\^%＜＞\x00-\x1f]"
-_NAME = f"{_FIRST}{_REST}*+"
+# The caret begins a range of versions (`id@^1.2`, ruling 35), and nothing else that a name can be.
+_NAME = rf"{_FIRST}{_REST}*+(?:(?<=@)\^{_REST}*+)?"
 _ATTRIBUTES = r"""(?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+(?=>)|[^<>]*+"""
 
 # Most tags: nothing about them is unusual, whatever else is wrong with the block.

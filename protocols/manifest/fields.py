@@ -16,13 +16,13 @@ from tamis.protocols.schema.words import excerpt
 from tamis.protocols.suggest import best, hint, same_name
 
 MAX_FINDINGS = 200
-Family = Literal["MF", "PF"]
-# The same kind of finding has one code in manifests and one in profiles.
+Family = Literal["MF", "PF", "WF"]
+# The same kind of finding has one code in manifests, one in profiles and one in workflows.
 _CODES: dict[str, dict[Family, str]] = {
-    "type": {"MF": "MF502", "PF": "PF601"},
+    "type": {"MF": "MF502", "PF": "PF601", "WF": "WF901"},
     "value": {"MF": "MF503", "PF": "PF602"},
-    "range": {"MF": "MF531", "PF": "PF603"},
-    "unknown": {"MF": "MF504", "PF": "PF604"},
+    "range": {"MF": "MF531", "PF": "PF603", "WF": "WF903"},
+    "unknown": {"MF": "MF504", "PF": "PF604", "WF": "WF904"},
 }
 
 

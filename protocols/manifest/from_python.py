@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tamis.protocols.manifest.imports import NAMESPACE, VERSION, Note
+from tamis.protocols.manifest.imports import MAX_TOOLS, NAMESPACE, VERSION, Imported, ImportedTool, Note, distinct
 from tamis.protocols.model import Json
 from tamis.protocols.positions import LineIndex, Span
 
@@ -82,25 +82,29 @@ def draft_manifest(source: str, name: str, script_path: str) -> Draft | None:
         if argument.annotation is None and default is not None:
             schema = _schema_of_value(default)
         if not schema:
-            notes.append(Note(path, f"the type of '{argument.arg}' is not known: any value is taken"))
+            notes.append(Note(path, f"the type of '{argument.arg}' is not known: any value is taken", "type-unknown"))
         if said := about.parameters.get(argument.arg):
             schema["description"] = said
         else:
-            notes.append(Note(path, f"'{argument.arg}' has no description in the docstring"))
+            notes.append(Note(path, f"'{argument.arg}' has no description in the docstring", "description-missing"))
         if default is None:
             required.append(argument.arg)
         elif known := _literal(default):
             schema["default"] = known[0]
         properties[argument.arg] = schema
     if node.args.vararg is not None:
-        notes.append(Note("/parameters", f"*{node.args.vararg.arg} cannot be given: arguments go by name"))
+        notes.append(
+            Note("/parameters", f"*{node.args.vararg.arg} cannot be given: arguments go by name", "parameters-dropped")
+        )
     if node.args.posonlyargs:
-        notes.append(Note("/parameters", "arguments before '/' go by position only: an entry point is called by name"))
+        what = "arguments before '/' go by position only: an entry point is called by name"
+        notes.append(Note("/parameters", what, "parameters-dropped"))
     description = (
         about.text or f"{_title(name)}; say here what it does, when to use it, what it takes and what it gives."
     )
     if not about.text:
-        notes.append(Note("/description", "there is no docstring: write what the tool does, models choose tools by it"))
+        what = "there is no docstring: write what the tool does, models choose tools by it"
+        notes.append(Note("/description", what, "description-missing"))
     bare = name.replace("_", "-")
     manifest: dict[str, Json] = {
         "toolId": f"{NAMESPACE}:{bare}",
@@ -335,3 +339,33 @@ def _schema_of_value(node: ast.expr) -> dict[str, Json]:
 def _title(name: str) -> str:
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_+", " ", name).split()
     return " ".join([words[0][:1].upper() + words[0][1:], *words[1:]]) if words else name
+
+
+def import_functions(source: str, script_path: str) -> Imported:
+    """Every public function at the top of a file as a tool whose entry point it is. Never raises, never runs the file."""
+    tree = _parse(source)
+    if tree is None:
+        return Imported(why_not=_why_unsound(source))
+    tools: list[ImportedTool] = []
+    notes: list[Note] = []
+    for function in {one.name: one for one in functions(source)}.values():
+        draft = draft_manifest(source, function.name, script_path)
+        if draft is not None:
+            tools.append(ImportedTool(function.name.replace("_", "-"), draft.manifest, draft.notes))
+    if len(tools) > MAX_TOOLS:
+        what = f"only the first {MAX_TOOLS} of {len(tools)} functions were converted"
+        notes.append(Note("", what, "tool-dropped"))
+    why_not = "" if tools else "it has no public function at its top"
+    return Imported(tuple(distinct(tools[:MAX_TOOLS])), tuple(notes), why_not)
+
+
+def _why_unsound(source: str) -> str:
+    if len(source) > MAX_SOURCE_CHARS:
+        return f"it has more than {MAX_SOURCE_CHARS} characters"
+    try:
+        ast.parse(source)
+    except SyntaxError as error:
+        return f"it is no sound Python: {error.msg} (line {error.lineno})"
+    except (ValueError, RecursionError, MemoryError):
+        pass
+    return "it is no sound Python, or nests too deeply"

@@ -8,7 +8,8 @@ files or editors.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Protocol
 
 import msgspec
 
@@ -24,15 +25,29 @@ MAX_TOOLS = 500
 _LANGUAGE_OF = {".py": "python", ".js": "nodejs", ".mjs": "nodejs", ".cjs": "nodejs", ".ts": "bun"}
 
 
-Say = Callable[[str, str], None]
-"""Takes a key of the original and a sentence about it."""
-
-
 class Note(msgspec.Struct, frozen=True):
-    """What a conversion assumed, changed or left out; ``path`` is a JSON Pointer into the original."""
+    """What a conversion assumed, changed or left out; ``path`` is a JSON Pointer into the original, ``code`` the kind of the loss."""
 
     path: str
     message: str
+    code: str = "changed"
+
+
+class Say(Protocol):
+    """Takes a key of the original, or a pointer into it, a sentence about it, and the kind of the loss."""
+
+    def __call__(self, key: str, message: str, code: str = "changed") -> None:
+        """Takes one note."""
+        ...
+
+
+def teller(notes: list[Note], path: str = "") -> Say:
+    """Adds what it is told to the notes; keys stand below ``path``."""
+
+    def say(key: str, message: str, code: str = "changed") -> None:
+        notes.append(Note(key if key.startswith("/") else f"{path}/{escape_pointer(key)}", message, code))
+
+    return say
 
 
 class ImportedTool(msgspec.Struct, frozen=True):
@@ -44,11 +59,12 @@ class ImportedTool(msgspec.Struct, frozen=True):
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """The tools of one foreign file; ``why_not`` says in words why there are none."""
+    """The tools of one foreign file; ``why_not`` says in words why there are none. ``scripts`` are what they run, by file name."""
 
     tools: tuple[ImportedTool, ...] = ()
     notes: tuple[Note, ...] = ()
     why_not: str = ""
+    scripts: dict[str, str] = {}
 
 
 def import_tools(shape: Shape, data: Json) -> Imported:
@@ -67,7 +83,7 @@ def import_tools(shape: Shape, data: Json) -> Imported:
         from tamis.protocols.manifest.vcp_plugin import import_plugin
 
         return import_plugin(data)
-    tool = _import_one(shape, data, "")
+    tool = import_one(shape, data, "")
     return Imported((tool,)) if isinstance(tool, ImportedTool) else Imported(why_not=tool)
 
 
@@ -82,19 +98,19 @@ def _import_list(data: Json) -> Imported:
     notes: list[Note] = []
     for i, item in enumerate(data[:MAX_TOOLS]):
         path = f"{base}/{i}"
-        shape = _shape_of(item)
-        made = _import_one(shape, item, path) if shape is not None and is_object(item) else "it is no tool definition"
+        shape = entry_shape(item)
+        made = import_one(shape, item, path) if shape is not None and is_object(item) else "it is no tool definition"
         if isinstance(made, ImportedTool):
             tools.append(made)
         else:
-            notes.append(Note(path, f"left out: {made}"))
+            notes.append(Note(path, f"left out: {made}", "tool-dropped"))
     if len(data) > MAX_TOOLS:
-        notes.append(Note(base, f"only the first {MAX_TOOLS} of {len(data)} tools were converted"))
+        notes.append(Note(base, f"only the first {MAX_TOOLS} of {len(data)} tools were converted", "tool-dropped"))
     why_not = "" if tools else "none of its entries is a tool definition"
-    return Imported(tuple(_distinct(tools)), tuple(notes), why_not)
+    return Imported(tuple(distinct(tools)), tuple(notes), why_not)
 
 
-def _distinct(tools: list[ImportedTool]) -> list[ImportedTool]:
+def distinct(tools: list[ImportedTool]) -> list[ImportedTool]:
     """Tools with different names: a second one of the same name gets a number."""
     taken: set[str] = set()
     made: list[ImportedTool] = []
@@ -106,13 +122,23 @@ def _distinct(tools: list[ImportedTool]) -> list[ImportedTool]:
         if name != tool.name:
             manifest = {**tool.manifest, "toolId": f"{NAMESPACE}:{name}"}
             manifest.pop("aliases", None)
-            said = Note("/name", f"the name '{tool.name}' is there twice: this tool is '{name}'")
+            said = Note("/name", f"the name '{tool.name}' is there twice: this tool is '{name}'", "name-changed")
             tool = ImportedTool(name, manifest, (*tool.notes, said))
         made.append(tool)
     return made
 
 
-def _shape_of(item: Json) -> Shape | None:
+def shape_of(data: Json) -> Shape | None:
+    """Which shape a document of tool definitions has: a list, an object with a list, or one definition."""
+    if is_list(data):
+        return "list"
+    if is_object(data) and any(is_list(data.get(key)) for key in ("tools", "functions")):
+        return "list"
+    return entry_shape(data)
+
+
+def entry_shape(item: Json) -> Shape | None:
+    """Which shape one definition has."""
     if not is_object(item):
         return None
     if is_object(item.get("function")) or ("name" in item and "parameters" in item):
@@ -151,7 +177,7 @@ _TAKEN: dict[Shape, frozenset[str]] = {
 _SCHEMAS = {"openai": "parameters", "anthropic": "input_schema", "mcp": "inputSchema", "implementation": "parameters"}
 
 
-def _import_one(shape: Shape, data: dict[str, Json], path: str) -> ImportedTool | str:
+def import_one(shape: Shape, data: dict[str, Json], path: str) -> ImportedTool | str:
     """One definition as a manifest, or why it is none."""
     if shape == "openai" and is_object(inner := data.get("function")):
         data, path = inner, f"{path}/function"
@@ -160,12 +186,10 @@ def _import_one(shape: Shape, data: dict[str, Json], path: str) -> ImportedTool 
         return "it has no name"
     notes: list[Note] = []
 
-    def say(key: str, message: str) -> None:
-        notes.append(Note(f"{path}/{escape_pointer(key)}", message))
-
+    say = teller(notes, path)
     bare = fit_name(name)
     if bare != name:
-        say("name", f"the name '{name}' became '{bare}'")
+        say("name", f"the name '{name}' became '{bare}'", "name-changed")
     manifest = start(bare, title_of(data, name), data.get("description"), say)
     if bare != name and tool_id_fault(name) is None:
         manifest["aliases"] = [bare, name]
@@ -188,7 +212,7 @@ def _import_one(shape: Shape, data: dict[str, Json], path: str) -> ImportedTool 
         manifest["tags"] = list(dict.fromkeys(tag for tag in tags if isinstance(tag, str)))
     for key in data:
         if key not in _TAKEN[shape] and not key.startswith("x-"):
-            say(key, f"'{key}' has no place in a manifest and was left out")
+            say(key, f"'{key}' has no place in a manifest and was left out", "field-dropped")
         elif key.startswith("x-"):
             manifest[key] = data[key]
     return ImportedTool(bare, manifest, tuple(notes))
@@ -202,7 +226,7 @@ def start(bare: str, title: str, description: Json, say: Say) -> dict[str, Json]
     text = _text(description).strip()
     if not text:
         text = f"Runs {bare}; say here what it does, when to use it, what it takes and what it gives."
-        say("description", "there is no description: write one, models choose tools by it")
+        say("description", "there is no description: write one, models choose tools by it", "description-missing")
     return {
         "toolId": f"{NAMESPACE}:{bare}",
         "displayName": title,
@@ -218,8 +242,8 @@ def title_of(data: Mapping[str, Json], name: str) -> str:
     title = annotations.get("title") if is_object(annotations) else None
     for found in (data.get("displayName"), data.get("title"), title, data.get("name")):
         if text := _text(found).strip():
-            return text if text != name else _spaced(text)
-    return _spaced(name)
+            return text if text != name else spaced(text)
+    return spaced(name)
 
 
 def fit_name(name: str) -> str:
@@ -234,18 +258,18 @@ def fit_version(version: str, say: Say) -> str:
         return version
     numbers = [str(int(part)) for part in re.findall(r"\d{1,9}", version)[:3]]
     made = ".".join([*numbers, "0", "0", "0"][:3]) if numbers else VERSION
-    say("version", f"the version '{version}' became '{made}'")
+    say("version", f"the version '{version}' became '{made}'", "version-changed")
     return made
 
 
 def _parameters(schema: Json, key: str, say: Say) -> dict[str, Json]:
     if not is_object(schema):
         if schema is not None:
-            say(key, "the parameters are no schema object and were left out")
+            say(key, "the parameters are no schema object and were left out", "parameters-dropped")
         return {"type": "object", "properties": {}}
     if schema.get("type", "object") == "object":
         return {"type": "object", **schema}
-    say(key, "the parameters were no object: they became the parameter 'value'")
+    say(key, "the parameters were no object: they became the parameter 'value'", "parameters-wrapped")
     return {"type": "object", "properties": {"value": schema}, "required": ["value"]}
 
 
@@ -259,7 +283,7 @@ def _listed(arguments: Json, say: Say) -> dict[str, Json]:
     for item in arguments if is_list(arguments) else []:
         name = item.get("name") if is_object(item) else None
         if not is_object(item) or not isinstance(name, str) or not name:
-            say("arguments", "an entry without a name was left out")
+            say("arguments", "an entry without a name was left out", "parameters-dropped")
             continue
         schema: dict[str, Json] = {key: value for key, value in item.items() if key in ("enum", "default", "items")}
         if (kind := item.get("type")) in _TYPES:
@@ -288,7 +312,11 @@ def _handler(shape: Shape, data: dict[str, Json], bare: str, say: Say) -> dict[s
             key for key in given if key not in ("scriptPath", "script", "file", "path", "language", "runtime", "type")
         ]
         if left:
-            say("implementation", f"of the implementation only the script was taken, not {', '.join(left)}")
+            say(
+                "implementation",
+                f"of the implementation only the script was taken, not {', '.join(left)}",
+                "field-dropped",
+            )
     return script_handler(path, language, bare, "implementation" if given is not None else "name", say)
 
 
@@ -302,7 +330,7 @@ def script_handler(path: str, language: str, bare: str, key: str, say: Say) -> d
     fitting = re.fullmatch(r"(?:\./)?[^\s/\\:;|&<>$][^\s\\:;|&<>$]*\.[A-Za-z]+", path)
     if fitting is None or ".." in path.split("/"):
         made = f"{bare}{'.py' if chosen == 'python' else '.js' if chosen == 'nodejs' else '.ts'}"
-        say(key, f"no script is named that could be run: write '{made}', or change the handler")
+        say(key, f"no script is named that could be run: write '{made}', or change the handler", "handler-missing")
         path = made
     return {"type": "external-script", "scriptPath": path.removeprefix("./"), "language": chosen}
 
@@ -315,19 +343,22 @@ def _annotations(given: Json, manifest: dict[str, Json], say: Say) -> None:
         execution["idempotent"] = True
     if given.get("destructiveHint") is True and given.get("readOnlyHint") is not True:
         execution["requireConfirmation"] = True
-        say("annotations", "destructiveHint became execution.requireConfirmation")
+        say("annotations", "destructiveHint became execution.requireConfirmation", "annotation-mapped")
     if execution:
         manifest["execution"] = execution
     if given.get("openWorldHint") is True:
-        say("annotations", "openWorldHint: name the hosts it needs in securityContext.networkAccess.allowHosts")
+        what = "openWorldHint: name the hosts it needs in securityContext.networkAccess.allowHosts"
+        say("annotations", what, "annotation-dropped")
     if given.get("readOnlyHint") is True:
-        say("annotations", "readOnlyHint has no place in a manifest: a tool writes nowhere unless allowWrite names it")
+        what = "readOnlyHint has no place in a manifest: a tool writes nowhere unless allowWrite names it"
+        say("annotations", what, "annotation-dropped")
 
 
 def _text(value: Json) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _spaced(name: str) -> str:
+def spaced(name: str) -> str:
+    """A name in words, the first letter large."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-.]+", " ", name).split()
     return " ".join([words[0][:1].upper() + words[0][1:], *words[1:]]) if words else name

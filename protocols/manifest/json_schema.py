@@ -113,7 +113,11 @@ def published(dialect: Dialect) -> dict[str, Json]:
     assert isinstance(kinds, dict)
     kind = kinds["type"]
     assert isinstance(kind, dict)
-    kind["enumDescriptions"] = ["A script that gets its arguments as JSON on standard input.", "A method of the host."]
+    kind["enumDescriptions"] = [
+        "A script that gets its arguments as JSON on standard input.",
+        "A method of the host, or one of Tamis's own.",
+        "A tool of an MCP server.",
+    ]
     _mark_down(schema)
     return schema
 
@@ -164,6 +168,7 @@ def _snippets() -> list[Json]:
 def _handler() -> dict[str, Json]:
     script: list[Json] = ["scriptPath", "language"]
     service: list[Json] = ["serviceName", "methodName"]
+    mcp: list[Json] = ["server", "tool"]
 
     def when(kind: str, needed: list[Json]) -> dict[str, Json]:
         chosen: dict[str, Json] = {"type": {"const": kind}}
@@ -175,7 +180,7 @@ def _handler() -> dict[str, Json]:
     properties: dict[str, Json] = {
         "type": {
             "enum": kinds,
-            "description": "external-script runs a file; service-method calls a method that the host registered.",
+            "description": "external-script runs a file; service-method calls a method of the host or of Tamis; mcp calls a tool of an MCP server.",
         },
         "scriptPath": _text("Path of the script, relative to this file's folder; .. and absolute paths are refused."),
         "language": {
@@ -183,14 +188,16 @@ def _handler() -> dict[str, Json]:
             "description": "What runs the script: python, nodejs, bun, or a runtime of the operator's (sandbox.runtimes).",
         },
         "entryPoint": _text("A function or export in the script, where the runtime needs one."),
-        "serviceName": _text("The service that the host registered."),
+        "serviceName": _text("The service that the host registered, or one of Tamis's own."),
         "methodName": _text("The method of that service."),
+        "server": _text("The MCP server, by its name in the settings."),
+        "tool": _text("The tool of that server."),
     }
     return _object(
         "How the tool is run.",
         properties,
         required=["type"],
-        allOf=[when(HANDLER_TYPES[0], script), when(HANDLER_TYPES[1], service)],
+        allOf=[when(kind, needed) for kind, needed in zip(HANDLER_TYPES, (script, service, mcp), strict=True)],
     )
 
 
@@ -245,7 +252,9 @@ def _execution() -> dict[str, Json]:
         {
             "mode": {"enum": ["sync", "async"], "default": "sync", "description": "async calls answer with a task id."},
             "timeoutMs": {**whole, "description": "Wall time in milliseconds; only lowers the operator's."},
-            "idempotent": _flag("Running it twice does no more than running it once.", False),
+            "idempotent": _flag(
+                "Running it twice does no more than running it once; a call that was lost is run again.", False
+            ),
             "requireConfirmation": _flag("Every call asks first.", False),
             "allowBuild": _flag("Its dependencies may run build steps.", False),
             "integrity": {

@@ -47,8 +47,11 @@ class ToolCallConfig(msgspec.Struct, frozen=True, rename="camel"):
     protocol: str = "vcp"
 
     def allows(self, tool_id: str) -> bool:
-        """Whether a tool is switched on: its own toggle wins, else the default (V10, V11)."""
-        return self.enabled and self.tool_toggles.get(tool_id, self.default_tool_enabled)
+        """Whether a tool is switched on: its own toggle wins, then that of its service or namespace, else the default (V10, V11)."""
+        own = self.tool_toggles.get(tool_id)
+        if own is None:
+            own = self.tool_toggles.get(tool_id.rpartition(":")[0], self.default_tool_enabled)
+        return self.enabled and own
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -205,7 +208,11 @@ def _toggles(node: JsonNode | None, listed: set[str] | None, found: Findings) ->
     toggles: dict[str, bool] = {}
     for member in node.members:
         value = found.flag(member.value, f"toolToggles.{member.key}")
-        if listed is not None and member.key not in listed:
+        if (
+            listed is not None
+            and member.key not in listed
+            and not any(one.startswith(f"{member.key}:") for one in listed)
+        ):
             near = best(member.key, sorted(listed))
             found.add("PF609", member.key_span, {"id": member.key, "hint": hint(near)})
         if value is not None:

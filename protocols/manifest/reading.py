@@ -28,7 +28,9 @@ T = TypeVar("T")
 LANGUAGES = ("python", "nodejs", "bun")
 LANGUAGE_NAME = "[a-z][a-z0-9+_-]{0,31}"
 """What an operator's own runtime may be called: ``handler.language`` names it."""
-HANDLER_TYPES = ("external-script", "service-method")
+HANDLER_TYPES = ("external-script", "service-method", "mcp")
+HANDLER_NAME = "[a-z][a-z0-9._-]{0,63}"
+"""What the handler type of an installed package may be called: the operator's settings have to name it."""
 REQUIRED = ("toolId", "displayName", "description", "version", "handler")
 FIELDS = (
     *REQUIRED,
@@ -170,11 +172,12 @@ def read_manifest(
     *,
     strict: bool = False,
     runtimes: Container[str] = (),
+    handlers: Container[str] = (),
     tree: JsonTree | None = None,
     memory: Memory | None = None,
 ) -> ManifestReading:
     """Reads a manifest. ``strict`` refuses comments and trailing commas (``strictJson``); ``runtimes`` are known beside the built-in
-    languages. Never raises.
+    languages, ``handlers`` beside the built-in types of handlers. Never raises.
 
     ``tree`` is the text as it was read already, in the same strictness. ``memory`` is that of the reading of a version before: parts
     that are the same Python objects in both trees are not looked at again; the result is that of a reading from scratch.
@@ -196,10 +199,17 @@ def read_manifest(
         else:
             manifest = _read(tree, root, found, memory)
     diagnostics = sorted([*tree.diagnostics, *found.diags], key=lambda diag: diag.span)
-    diagnostics = [diag for diag in diagnostics if diag.code != "MF536" or str(diag.args["v"]) not in runtimes]
+    diagnostics = [diag for diag in diagnostics if not _is_known(diag, runtimes, handlers)]
     if any(severity(diag) == "error" for diag in diagnostics):
         manifest = None
     return ManifestReading(manifest, tree, diagnostics, memory)
+
+
+def _is_known(diag: Diag, runtimes: Container[str], handlers: Container[str]) -> bool:
+    """Whether a finding is only that a word is not built in, which the operator's settings know."""
+    if diag.code == "MF536":
+        return str(diag.args["v"]) in runtimes
+    return diag.code == "MF503" and diag.args.get("p") == "handler.type" and str(diag.args["v"]) in handlers
 
 
 def _read(tree: JsonTree, root: JsonNode, found: Findings, memory: Memory) -> Manifest | None:
@@ -359,6 +369,11 @@ def _description(node: JsonNode | None, found: Findings) -> str | None:
 
 _SCRIPT_FIELDS = ("scriptPath", "language", "entryPoint")
 _SERVICE_FIELDS = ("serviceName", "methodName")
+_MCP_FIELDS = ("server", "tool")
+_HANDLER_FIELDS: dict[str, tuple[str, ...]] = dict(
+    zip(HANDLER_TYPES, (_SCRIPT_FIELDS, _SERVICE_FIELDS, _MCP_FIELDS), strict=True)
+)
+_ALL_HANDLER_FIELDS = tuple(name for names in _HANDLER_FIELDS.values() for name in names)
 LANGUAGE_WORDS = {
     **dict.fromkeys(("py", "python3", "python2", "cpython", "uv"), "python"),
     **dict.fromkeys(("node", "js", "javascript", "ts", "typescript", "node.js"), "nodejs"),
@@ -366,19 +381,20 @@ LANGUAGE_WORDS = {
 _HANDLER_WORDS = {
     **dict.fromkeys(("script", "external", "python", "command", "stdio", "process"), "external-script"),
     **dict.fromkeys(("service", "method", "function", "builtin"), "service-method"),
+    **dict.fromkeys(("mcp-tool", "mcp_tool", "mcptool", "mcp-server"), "mcp"),
 }
 
 
 def _handler(node: JsonNode | None, found: Findings) -> Handler | None:
     if node is None:
         return None
-    kinds = (value_of({member.key: member for member in node.members}, "type") or node).value
-    needed = (
-        "type",
-        *(_SCRIPT_FIELDS[:2] if kinds == HANDLER_TYPES[0] else ()),
-        *(_SERVICE_FIELDS if kinds == HANDLER_TYPES[1] else ()),
-    )
-    fields = found.object(node, "handler", ("type", *_SCRIPT_FIELDS, *_SERVICE_FIELDS), needed)
+    kind_node = value_of({member.key: member for member in node.members}, "type")
+    kind = kind_node.value if kind_node is not None else None
+    if isinstance(kind, str) and kind not in _HANDLER_FIELDS and re.fullmatch(HANDLER_NAME, kind):
+        return _other_handler(node, kind_node, kind, found)
+    wanted = _HANDLER_FIELDS.get(kind, ()) if isinstance(kind, str) else ()
+    needed = ("type", *(name for name in wanted if name != "entryPoint"))
+    fields = found.object(node, "handler", ("type", *_ALL_HANDLER_FIELDS), needed)
     if node.kind != "object":
         return None
     if "type" not in fields:
@@ -387,20 +403,31 @@ def _handler(node: JsonNode | None, found: Findings) -> Handler | None:
     kind = found.choice(value_of(fields, "type"), "handler.type", HANDLER_TYPES, _HANDLER_WORDS)
     if kind is None:
         return None
-    wanted, unused = (
-        (_SCRIPT_FIELDS, _SERVICE_FIELDS) if kind == "external-script" else (_SERVICE_FIELDS, _SCRIPT_FIELDS)
-    )
-    for name in unused:
-        if name in fields:
+    for name in _ALL_HANDLER_FIELDS:
+        if name in fields and name not in wanted:
             found.add("MF510", fields[name].key_span, {"k": name, "type": kind})
-    for name in wanted:
-        if name not in fields and name != "entryPoint":
+    for name in needed:
+        if name not in fields:
             found.missing(node, name, f" of a handler of type {kind}")
     if kind == "external-script":
         return _external_script(fields, found)
-    service = found.text(value_of(fields, "serviceName"), "handler.serviceName", empty=False)
-    method = found.text(value_of(fields, "methodName"), "handler.methodName", empty=False)
-    return ServiceMethod(service, method) if service is not None and method is not None else None
+    first, second = (found.text(value_of(fields, name), f"handler.{name}", empty=False) for name in wanted)
+    if first is None or second is None:
+        return None
+    return ServiceMethod(first, second) if kind == "service-method" else McpTool(first, second)
+
+
+def _other_handler(node: JsonNode, kind_node: JsonNode | None, kind: str, found: Findings) -> Handler | None:
+    """A handler of a type that is not built in: an error unless the operator's settings know it (``read_manifest`` takes that away)."""
+    near = _HANDLER_WORDS.get(kind) or best(kind, HANDLER_TYPES)
+    if near is not None:
+        # a slip: its fields are those of a built-in type
+        found.object(node, "handler", ("type", *_ALL_HANDLER_FIELDS), ("type",))
+    found.choice(kind_node, "handler.type", HANDLER_TYPES, _HANDLER_WORDS)
+    fields = node.to_python()
+    if not isinstance(fields, dict):
+        return None
+    return OtherHandler(kind, {name: value for name, value in fields.items() if name != "type"})
 
 
 def _external_script(fields: dict[str, Member], found: Findings) -> ExternalScript | None:

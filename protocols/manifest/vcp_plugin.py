@@ -18,6 +18,7 @@ from tamis.protocols.manifest.imports import (
     fit_version,
     script_handler,
     start,
+    teller,
     title_of,
 )
 from tamis.protocols.model import Json, ReadOptions, escape_pointer
@@ -81,9 +82,7 @@ def import_plugin(data: dict[str, Json]) -> Imported:
         return Imported(why_not="it has no invocationCommands: models do not call it")
     notes: list[Note] = []
 
-    def say(key: str, message: str) -> None:
-        notes.append(Note(key if key.startswith("/") else f"/{escape_pointer(key)}", message))
-
+    say = teller(notes)
     bare = fit_name(name)
     manifest = start(bare, title_of(data, name), data.get("description"), say)
     version = data.get("version")
@@ -166,9 +165,13 @@ def _parameters(commands: list[_Command], say: Say) -> dict[str, Json]:
             properties.setdefault(key, schema)
         if command.schema is None and found:
             listed = ", ".join(f"{key} ({'required' if key in needed else 'optional'})" for key in found)
-            say(f"{_BASE}/{i}", f"parameters inferred from its text: {listed}; check types and what is required")
+            say(
+                f"{_BASE}/{i}",
+                f"parameters inferred from its text: {listed}; check types and what is required",
+                "inferred",
+            )
         elif not found:
-            say(f"{_BASE}/{i}", "its text names no parameters: declare what the tool takes")
+            say(f"{_BASE}/{i}", "its text names no parameters: declare what the tool takes", "parameters-missing")
     always: list[Json] = [key for key in properties if all(key in needed for needed in needs)]
     if len(commands) > 1:
         names: list[Json] = list(dict.fromkeys(command.name for command in commands if command.name))
@@ -179,7 +182,7 @@ def _parameters(commands: list[_Command], say: Say) -> dict[str, Json]:
         which: Json = {"enum": names, "description": "Which command to run: " + "; ".join(each)}
         properties = {"command": which, **properties}
         always = ["command", *(key for key in always if key != "command")]
-        say(_BASE, f"its {len(commands)} commands share one tool: 'command' says which")
+        say(_BASE, f"its {len(commands)} commands share one tool: 'command' says which", "commands-joined")
     return {"type": "object", "properties": properties, "required": always}
 
 
@@ -233,11 +236,19 @@ def _handler(data: dict[str, Json], bare: str, say: Say) -> dict[str, Json]:
     entry = data.get("entryPoint")
     kind = data.get("pluginType")
     if kind not in (None, "synchronous"):
-        say("pluginType", f"a plug-in of type {kind} does more than answer calls; only its commands were converted")
+        say(
+            "pluginType",
+            f"a plug-in of type {kind} does more than answer calls; only its commands were converted",
+            "plugin-type",
+        )
     communication = data.get("communication")
     protocol = communication.get("protocol") if is_object(communication) else None
     if protocol not in (None, "stdio"):
-        say("communication", f"it speaks '{protocol}' inside the VCP server; a script reads JSON from standard input")
+        say(
+            "communication",
+            f"it speaks '{protocol}' inside the VCP server; a script reads JSON from standard input",
+            "plugin-type",
+        )
     path = language = ""
     if is_object(entry):
         command, language = entry.get("command"), entry.get("type")
@@ -266,12 +277,17 @@ def _left_out(data: dict[str, Json], say: Say) -> None:
         say(
             "configSchema",
             f"its settings ({listed}) are not handed to a sandboxed script: make them parameters or files",
+            "field-dropped",
         )
     capabilities = data.get("capabilities")
     for key in capabilities if is_object(capabilities) else ():
         value = capabilities[key] if is_object(capabilities) else None
         if key != "invocationCommands" and value:
-            say(f"/capabilities/{escape_pointer(key)}", f"'{key}' is the VCP server's matter and was left out")
+            say(
+                f"/capabilities/{escape_pointer(key)}",
+                f"'{key}' is the VCP server's matter and was left out",
+                "field-dropped",
+            )
     for key, value in data.items():
         if key not in _KEPT and key not in _WITHOUT_LOSS and key != "configSchema" and value:
-            say(key, f"'{key}' has no place in a manifest and was left out")
+            say(key, f"'{key}' has no place in a manifest and was left out", "field-dropped")

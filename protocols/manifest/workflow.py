@@ -20,26 +20,30 @@ _TYPES = {
 
 
 def workflow_tool(workflow_id: str, workflow: dict[str, Json]) -> dict[str, Json]:
-    """The tool definition of a workflow; ``workflow_id`` is its file's name without the extension (W02, W05 to W13).
+    """The tool definition of a workflow; ``workflow_id`` is its file's name without the extension (W02, W05 to W13). The interface is that of
+    seed 004 (``interfaceInputs``), or the ``inputInterface`` of seed 000 §7.1 (A42).
 
     Inputs keep their order. A type without a JSON counterpart (``BINARY``, ``WILDCARD``, ``CONVERTIBLE_ANY``) has no ``type``, only its
     description. Defaults are not taken over: the seed's worked example has none.
     """
+    description = workflow.get("description")
+    return {
+        "name": f"{PREFIX}{workflow_id}",
+        "description": description if isinstance(description, str) else "",
+        "parameters": slot_parameters(workflow.get("interfaceInputs", workflow.get("inputInterface"))),
+    }
+
+
+def slot_parameters(inputs: Json) -> dict[str, Json]:
+    """The schema of the parameters that fill input slots: of a workflow's interface, or of a node (seed 004 §2.3, ruling 36)."""
     properties: dict[str, Json] = {}
     required: list[Json] = []
-    inputs = workflow.get("interfaceInputs")
     for name, given in inputs.items() if is_object(inputs) else ():
         declared = given if is_object(given) else {}
         properties[name] = _property(declared)
         if declared.get("required") is True:
             required.append(name)
-    description = workflow.get("description")
-    parameters: dict[str, Json] = {"type": "object", "properties": properties, "required": required}
-    return {
-        "name": f"{PREFIX}{workflow_id}",
-        "description": description if isinstance(description, str) else "",
-        "parameters": parameters,
-    }
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _property(declared: dict[str, Json]) -> dict[str, Json]:

@@ -42,10 +42,12 @@ _LIST_MARKS = (",", ";", "\n", "，", "；", "、", "|")
 class Run:
     """The findings of one walk, and how raw values are to be read."""
 
-    __slots__ = ("errors", "in_json", "reading", "tries", "warnings")
+    __slots__ = ("drops_nulls", "errors", "in_json", "reading", "tries", "warnings")
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Reading, *, drops_nulls: bool = False) -> None:
+        """``drops_nulls``: a null for an optional member that allows none is left out, with a warning."""
         self.reading: Reading = reading
+        self.drops_nulls = drops_nulls
         self.in_json = False
         self.tries = [MAX_TRIES]
         self.errors: list[Finding] = []
@@ -53,7 +55,7 @@ class Run:
 
     def trial(self) -> Run:
         """A walk of one alternative, whose findings may be dropped."""
-        run = Run(self.reading)
+        run = Run(self.reading, drops_nulls=self.drops_nulls)
         run.in_json = self.in_json
         run.tries = self.tries
         return run
@@ -110,6 +112,7 @@ class Node:
         "prefix",
         "properties",
         "ref",
+        "required",
         "types",
         "valid",
     )
@@ -120,6 +123,7 @@ class Node:
         self.enum: list[Json] | None = None
         self.format: str | None = None
         self.properties: dict[str, Node] = {}
+        self.required: frozenset[str] = frozenset()
         self.additional: Node | None = None
         self.items: Node | None = None
         self.prefix: list[Node] = []
@@ -157,7 +161,7 @@ class Node:
             return value
         for part in self.all_of:
             value = part.coerce(value, where, run)
-        if run.reading != "typed":
+        if run.reading != "typed" or run.drops_nulls:
             for choice in self.choices:
                 value = _choose(choice, value, where, run)
         return value
@@ -175,8 +179,15 @@ class Node:
         made: dict[str, Json] = {}
         for name, part in value.items():
             node = properties.get(name, additional)
+            if part is None and run.drops_nulls and self._is_optional(name) and node is not None and node.lacks("null"):
+                # strict modes of model services make each parameter required, and null the word for "not given"
+                run.warn("VA442", (where, name), {}, received="null")
+                continue
             made[name] = part if node is None else node.coerce(part, (where, name), run)
         return made
+
+    def _is_optional(self, name: str) -> bool:
+        return name in self.properties and name not in self.required
 
     def _of_list(self, value: list[Json], where: Where, run: Run) -> list[Json]:
         items, prefix = self.items, self.prefix

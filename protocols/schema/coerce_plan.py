@@ -46,6 +46,7 @@ class _Builder:
         for part in node.all_of:
             node.types = _meet([node.types, part.types])
             node.enum = node.enum if node.enum is not None else part.enum
+            node.required |= part.required
         node.plain = (
             node.enum is None
             and node.format is None
@@ -89,6 +90,9 @@ class _Builder:
         properties = schema.get("properties")
         if is_object(properties):
             node.properties = {name: self.node(part) for name, part in properties.items()}
+        required = schema.get("required")
+        if is_list(required):
+            node.required = frozenset(name for name in required if isinstance(name, str))
         additional = schema.get("additionalProperties")
         if is_object(additional) and additional:
             node.additional = self.node(additional)

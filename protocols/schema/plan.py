@@ -125,9 +125,11 @@ class Plan:
             self._validator = make_validator(self.schema)
         return self._validator
 
-    def check(self, args: Json, reading: Reading = "any") -> Outcome:
+    def check(self, args: Json, reading: Reading = "any", *, drops_nulls: bool | None = None) -> Outcome:
         """Reads raw arguments: the typed ones, or everything that is wrong with them.
 
+        ``drops_nulls``: a null for an optional parameter that allows none counts as not given (VA442); by default unless
+        ``typed``, as what a tool gave is held to its schema to the letter.
         Never raises. ``errors`` and ``warnings`` are in the order of the arguments, unknown and missing ones last.
         """
         if not self.usable:
@@ -139,15 +141,16 @@ class Plan:
             limit = f"at most {MAX_VALUE_DEPTH} levels"
             return Outcome(False, None, [Finding("VA424", "", "error", what, limit, "more")])
         try:
-            return self._check(args, reading)
+            return self._check(
+                args, Run(reading, drops_nulls=reading != "typed" if drops_nulls is None else drops_nulls)
+            )
         except BaseException as error:
             finding = fault_of(error)
             if finding is None:
                 raise
             return Outcome(False, None, [finding])
 
-    def _check(self, args: Json, reading: Reading) -> Outcome:
-        run = Run(reading)
+    def _check(self, args: Json, run: Run) -> Outcome:
         coerced = self._root.coerce(args, None, run)
         names: list[Finding] = []
         if type(coerced) is dict and not coerced.keys() <= self.names.keys() and (self.names or self._strict_names):

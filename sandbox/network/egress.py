@@ -351,7 +351,8 @@ class Egress:
             return
         where = f"{_target(request)}: " if request is not None else ""
         text = f"{where}{reason}".encode("ascii", "backslashreplace")
-        body = b"Refused by the sandbox: " + text + b"\n"
+        # what was allowed and did not answer was refused by nobody
+        body = (b"Not reached: " if _ACTIONS.get(status) == "fail" else b"Refused by the sandbox: ") + text + b"\n"
         # Clients show nothing but the status line of a failed CONNECT, so the reason stands there as well.
         head = b"HTTP/1.1 %d %b\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
         client.writer.write(head % (status, text[:300], len(body)) + body)

@@ -38,7 +38,8 @@ if (HTTP_PROXY) {
         done(null, socket);
       } else {
         socket.destroy();
-        const error = new Error(`Refused by the sandbox: ${answer.statusMessage}`);
+        const what = [502, 504].includes(answer.statusCode) ? "Not reached" : "Refused by the sandbox";
+        const error = new Error(`${what}: ${answer.statusMessage}`);
         error.stack = String(error); // where in here it was made tells nobody anything
         done(Object.assign(error, { code: "ERR_PROXY_TUNNEL", statusCode: answer.statusCode }));
       }

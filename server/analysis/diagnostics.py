@@ -20,6 +20,7 @@ from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, RegistryView, Sna
 
 MAX_FINDINGS = 200
 MAX_SETTINGS_CHARS = 1024 * 1024
+NODE_SUFFIX = ".node.json"
 SET_ASIDE = frozenset({"TC009", "TC017"})
 """The finding that opens a block which is no request: quoted as an example, or in reasoning (rulings 5 and 7)."""
 _TAGS: dict[str, tuple[Tag, ...]] = {
@@ -38,7 +39,9 @@ _ORDER = {"error": 0, "warning": 1, "information": 2, "hint": 3}
 def diagnose(snapshot: Snapshot) -> list[Finding]:
     """All findings of a document by place, at most 200: the gravest stay, and a last one says how many were left out."""
     if snapshot.kind == "other":
-        return _of_settings(snapshot) if is_settings(snapshot.path) else _of_workflow(snapshot)
+        if is_settings(snapshot.path):
+            return _of_settings(snapshot)
+        return _of_nodes(snapshot) if snapshot.path.endswith(NODE_SUFFIX) else _of_workflow(snapshot)
     if len(snapshot.text) > MAX_ANALYSED_CHARS:
         return [to_finding(Diag("TC024", (0, 0), {"limit": MAX_ANALYSED_CHARS}))]
     levels = levels_of(snapshot)
@@ -53,7 +56,10 @@ def diagnose(snapshot: Snapshot) -> list[Finding]:
         found += [(diag, ()) for diag in lint_text(snapshot, _requests(snapshot), levels)]
     findings = with_levels([to_finding(diag, related) for diag, related in found], levels)
     findings, said = silenced(snapshot, findings, levels)
-    findings += with_levels([to_finding(diag) for diag in said], levels)
+    return _capped(findings + with_levels([to_finding(diag) for diag in said], levels))
+
+
+def _capped(findings: list[Finding]) -> list[Finding]:
     if len(findings) > MAX_FINDINGS:
         left_out = len(findings) - MAX_FINDINGS
         findings = sorted(findings, key=lambda finding: (_ORDER[finding.severity], finding.span))[:MAX_FINDINGS]
@@ -72,16 +78,36 @@ def _of_settings(snapshot: Snapshot) -> list[Finding]:
 
 
 def _of_workflow(snapshot: Snapshot) -> list[Finding]:
-    from tamis.server.analysis.navigation.workflows import is_workflow_file, workflow_findings
+    from tamis.protocols.workflow.reading import is_meant
+    from tamis.server.analysis.navigation.workflows import is_workflow_file, may_be_graph, workflow_findings
 
     if not is_workflow_file(snapshot.path, snapshot.text):
-        return []
+        # In the folders of the settings `nodes` alone make a workflow, as they do for the registry.
+        if not snapshot.is_graph or not may_be_graph(snapshot.path, snapshot.text):
+            return []
+        if not is_meant(snapshot.text, snapshot.tree.root):
+            return []
+    from tamis.server.analysis.workflows import graph_findings
+
     levels = levels_of(snapshot)
-    findings = with_levels([to_finding(diag) for diag in workflow_findings(snapshot)], levels)
+    found = [*workflow_findings(snapshot), *graph_findings(snapshot)]
+    findings = with_levels([to_finding(diag) for diag in found], levels)
     if not findings:
         return []
     findings, said = silenced(snapshot, findings, levels)
-    return findings + with_levels([to_finding(diag) for diag in said], levels)
+    return _capped(findings + with_levels([to_finding(diag) for diag in said], levels))
+
+
+def _of_nodes(snapshot: Snapshot) -> list[Finding]:
+    from tamis.protocols.manifest.node import read_nodes
+
+    if len(snapshot.text) > MAX_ANALYSED_CHARS:
+        return [to_finding(Diag("TC024", (0, 0), {"limit": MAX_ANALYSED_CHARS}))]
+    levels = levels_of(snapshot)
+    reading = read_nodes(snapshot.text, strict=snapshot.settings.strict_json)
+    findings = with_levels([to_finding(diag) for diag in reading.diagnostics], levels)
+    findings, said = silenced(snapshot, findings, levels)
+    return _capped(findings + with_levels([to_finding(diag) for diag in said], levels))
 
 
 def to_finding(diag: Diag, related: tuple[Related, ...] = ()) -> Finding:
@@ -108,8 +134,7 @@ def text_findings(snapshot: Snapshot) -> list[Diag]:
         for diag in document.diagnostics
         if diag.code != "AX133" or snapshot.tool(snapshot.text[diag.span[0] : diag.span[1]]) is None
     ]
-    # Without a single registered tool every call would be unknown: that is a missing folder, not a wrong call.
-    if registry is None or not registry.tools:
+    if registry is None:
         return found
     for block in document.blocks:
         if is_set_aside(block):
@@ -151,17 +176,24 @@ def _check(snapshot: Snapshot, call: Call) -> list[Diag]:
 
     if not call.tool_id or snapshot.registry is None:
         return []
-    tool = snapshot.registry.get(call.tool_id)
-    if tool is None and not call.complete:
+    meant_by = snapshot.registry.resolve_call(
+        call.tool_id, call.protocol, call.args(snapshot.text) if call.protocol == "vcp" else None
+    )
+    tool = meant_by.tool
+    # Without a single registered tool every call would be unknown: that is a missing folder, not a wrong call.
+    if tool is None and not (call.complete and snapshot.registry.tools):
         return []
     if tool is None:
-        suggestion = best(call.tool_id, snapshot.registry.names())
+        suggestion = next(iter(meant_by.candidates), None) or best(call.tool_id, snapshot.registry.names())
         fix = None
         # A pinned version that is not there: the newest one is (ruling 35).
         meant = suggestion or _newest(snapshot.registry, call.tool_id)
         if meant is not None:
             fix = Fix(f"Change to '{meant}'", _renamed(snapshot.text, call, meant), "unsafe")
         return [Diag("VA401", call.tool_span, {"id": call.tool_id, "hint": hint(suggestion)}, fix=fix)]
+    if meant_by.takes_command:
+        # What named the method is no argument (ruling 30).
+        call = msgspec.structs.replace(call, params=[param for param in call.params if param.name != "command"])
     checked = check_call(call, snapshot.text, tool.plan).problems
     if checked:
         from tamis.server.analysis.embedded_schema import refined

@@ -24,7 +24,8 @@ from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Protocol, kind_of
 Role = Literal["declaration", "alias", "call", "profile", "dependency"]
 Kind = Literal["manifest", "profile", "workflow", "text", "other"]
 
-_INTERFACE = ('"interfaceInputs"', '"interfaceOutputs"')
+INTERFACE = ("interfaceInputs", "interfaceOutputs", "inputInterface", "outputInterface")
+"""The fields by which a JSON file is a workflow: those of seed 004, and those of seed 000 §7.1."""
 _SUFFIXES: dict[str, Protocol] = {".tam": "tam", ".vcp": "vcp", ".action": "action"}
 
 
@@ -61,6 +62,8 @@ class Declared(msgspec.Struct, frozen=True):
     script_span: Span = (0, 0)
     entry_point: str = ""
     kind: Literal["tool", "workflow"] = "tool"
+    service_name: str = ""
+    """Of a service method: VCP reaches it as ``serviceName_methodName`` too."""
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -96,7 +99,7 @@ def may_matter(path: str, text: str, also: tuple[str, ...] = ()) -> bool:
     if len(text) > MAX_ANALYSED_CHARS or kind == "other":
         return False
     if kind == "workflow":
-        return any(word in text for word in _INTERFACE)
+        return any(f'"{word}"' in text for word in INTERFACE)
     if kind != "text":
         return True
     head = text[:64].lstrip("\ufeff \t\r\n")
@@ -183,6 +186,7 @@ def _of_manifest(text: str) -> Facts:
         script_path,
         script_span,
         string_at(tree, "handler", "entryPoint")[0],
+        service_name=string_at(tree, "handler", "serviceName")[0],
     )
     return Facts("manifest", declared if tool_id or script_path else None, tuple(uses))
 
@@ -226,7 +230,7 @@ def _of_workflow(path: str, text: str) -> Facts:
     root = tree.root
     if root is None or root.kind != "object":
         return NOTHING
-    if root.get("interfaceInputs") is None and root.get("interfaceOutputs") is None:
+    if all(root.get(name) is None for name in INTERFACE):
         return NOTHING
     name, place = string_at(tree, "name")
     tool_id = workflow_id(path)

@@ -2,7 +2,7 @@
 
 Pure: whoever feeds it reads the files (``update``, ``remove``). Facts are kept by file and made when something is asked, so an edit costs
 one look at the text; names are resolved as running resolves them: an id, then an alias or VCP command, then ``id@version``, for VCP
-``toolId_methodName`` with the longest id (ruling 30), never a neighbour (ruling 3). Safe to use from several threads. Must not know LSP.
+``toolId_methodName`` with the longest id (ruling 30), then what exports call a tool, never a neighbour (ruling 3). Safe to use from several threads. Must not know LSP.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tamis.server.analysis.facts import (
     kind_in_index,
     may_matter,
 )
+from tamis.server.runtime.registry.naming import longest, method_spellings, plain_spellings, split_pin
 
 __all__ = ["DeclaredTool", "Occurrence", "Role", "WorkspaceIndex"]
 
@@ -96,8 +97,10 @@ class WorkspaceIndex:
         self._declared: dict[str, dict[str, Declared]] = {}
         self._owners: dict[str, dict[str, str]] = {}
         """Aliases and VCP commands: name to path to tool id."""
-        self._methods: dict[str, dict[str, str]] = {}
-        """``toolId_methodName`` to path to tool id."""
+        self._methods: dict[str, dict[str, tuple[str, str]]] = {}
+        """``toolId_methodName`` to path to what stands in front and the tool id."""
+        self._exported: dict[str, dict[str, str]] = {}
+        """What exports call tools: name to path to tool id."""
         self.generation = 0
         """Changes with every change of a file that matters."""
 
@@ -177,8 +180,10 @@ class WorkspaceIndex:
         self._declared.setdefault(declared.tool_id, {})[path] = declared
         for alias in declared.aliases:
             self._owners.setdefault(alias, {})[path] = declared.tool_id
-        if declared.method_name:
-            self._methods.setdefault(f"{declared.tool_id}_{declared.method_name}", {})[path] = declared.tool_id
+        for spelling, head in _spellings(declared):
+            self._methods.setdefault(spelling, {})[path] = (head, declared.tool_id)
+        for name in plain_spellings(declared.tool_id):
+            self._exported.setdefault(name, {})[path] = declared.tool_id
 
     def _drop(self, path: str) -> None:
         facts = self._taken.pop(path, None)
@@ -192,7 +197,10 @@ class WorkspaceIndex:
             _forget(self._declared, declared.tool_id, path)
             for alias in declared.aliases:
                 _forget(self._owners, alias, path)
-            _forget(self._methods, f"{declared.tool_id}_{declared.method_name}", path)
+            for spelling, _ in _spellings(declared):
+                _forget(self._methods, spelling, path)
+            for name in plain_spellings(declared.tool_id):
+                _forget(self._exported, name, path)
 
     # Asking
 
@@ -248,14 +256,21 @@ class WorkspaceIndex:
             return [DeclaredTool(path, declared) for path, declared in sorted(self._declared.get(tool_id, {}).items())]
 
     def resolve(self, name: str, protocol: str = "") -> str | None:
-        """The id that a name means, or None: exact names and pinned versions only. ``protocol`` ``vcp`` also takes ``toolId_methodName``."""
+        """The id that a name means, or None. Of a call in ``protocol`` also by what exports call a tool, in ``vcp`` by ``toolId_methodName``."""
         self.settle()
         with self._lock:
             found = self._exact(name)
-            if found is None and "@" in name:
-                found = self._exact(name.rpartition("@")[0])
-            if found is None and protocol == "vcp" and name in self._methods:
-                found = max(self._methods[name].values(), key=len)
+            pin = split_pin(name)
+            if found is None and pin is not None:
+                found = self._exact(pin[0])
+            if found is None and protocol == "vcp":
+                for spelling in (name, pin[0] if pin is not None else ""):
+                    ids = longest(self._methods.get(spelling, {}).values())
+                    if len(ids) == 1:
+                        return ids[0]
+            if found is None and protocol:
+                ids = set(self._exported.get(pin[0] if pin is not None else name, {}).values())
+                return ids.pop() if len(ids) == 1 else None
             return found
 
     def _exact(self, name: str) -> str | None:
@@ -283,7 +298,7 @@ class WorkspaceIndex:
                 if occurrence.role != "alias" or tool_id in (self._taken_id(occurrence.path), "")
             ]
             for spelling, owners in self._methods_of(tool_id):
-                if self._exact(spelling) is None and max(owners.values(), key=len) == tool_id:
+                if self._exact(spelling) is None and longest(owners.values()) == (tool_id,):
                     for path, uses in self._uses.get(spelling, {}).items():
                         found += [
                             Occurrence(path, _head(use, len(tool_id)), "call", tool_id, use)
@@ -296,7 +311,7 @@ class WorkspaceIndex:
         facts = self._taken.get(path)
         return facts.declared.tool_id if facts is not None and facts.declared is not None else ""
 
-    def _methods_of(self, tool_id: str) -> Iterator[tuple[str, dict[str, str]]]:
+    def _methods_of(self, tool_id: str) -> Iterator[tuple[str, dict[str, tuple[str, str]]]]:
         for declared in self._declared.get(tool_id, {}).values():
             spelling = f"{tool_id}_{declared.method_name}"
             if spelling in self._methods:
@@ -311,6 +326,10 @@ class WorkspaceIndex:
                 elif use.role == "call" and self._exact(use.name) is None:
                     # ``id@range``; what is itself declared is no pin.
                     yield Occurrence(path, _head(use, len(name)), use.role, name, use)
+
+
+def _spellings(declared: Declared) -> Iterator[tuple[str, str]]:
+    return method_spellings(declared.tool_id, declared.service_name, declared.method_name, declared.aliases)
 
 
 def _head(use: Use, length: int) -> Span:

@@ -6,8 +6,11 @@ import posixpath
 import re
 from collections.abc import Mapping
 
+from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode
-from tamis.protocols.manifest.reading import script_path_fault
+from tamis.protocols.manifest.profile import HOST_PREFIXES
+from tamis.protocols.manifest.reading import is_version_range, script_path_fault, tool_id_fault
+from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import Diag, Edit, Fix
 from tamis.protocols.positions import Span
 from tamis.protocols.suggest import best, hint
@@ -49,7 +52,13 @@ def manifest_findings(snapshot: Snapshot) -> Findings:
     scans = snapshot.manifest.memory.scans
     seen = None if root is None else _looked_at(snapshot, root)
     if seen is None or scans.get("beside") != seen:
-        beside = [*_paths(snapshot), *_script(snapshot), *_twins(snapshot)]
+        beside = [
+            *_paths(snapshot),
+            *_script(snapshot),
+            *_mcp_server(snapshot),
+            *_twins(snapshot),
+            *_dependencies(snapshot),
+        ]
         scans["beside"] = None if beside else seen
         found += beside
     return found
@@ -60,7 +69,7 @@ def _looked_at(snapshot: Snapshot, root: JsonNode) -> tuple[object, ...]:
     keys = root.keys
     inner = ("parameters", "output", "examples")
     outer = tuple(green for key, green in zip(keys, root.greens, strict=False) if key not in inner)
-    return (keys, outer, snapshot.path, snapshot.registry, snapshot.folder)
+    return (keys, outer, snapshot.path, snapshot.registry, snapshot.folder, snapshot.mcp)
 
 
 def left_to_client(snapshot: Snapshot) -> list[Diag]:
@@ -141,6 +150,23 @@ def _script(snapshot: Snapshot) -> Findings:
     return [(Diag("MF540", span, {"v": written, "hint": hint(suggestion)}, fix=fix), ())]
 
 
+def _mcp_server(snapshot: Snapshot) -> Findings:
+    """The handler's MCP server must be one of the settings, and be there (D92)."""
+    span = _value_span(snapshot, "/handler/server")
+    name = _text(snapshot, "/handler/server")
+    if snapshot.mcp is None or span is None or not name or _text(snapshot, "/handler/type") != "mcp":
+        return []
+    reason = snapshot.mcp.get(name)
+    if reason is not None:
+        return [(Diag("MF548", span, {"v": name, "reason": reason}), ())] if reason else []
+    suggestion = best(name, snapshot.mcp)
+    fix = None
+    if suggestion is not None:
+        fix = Fix(f"Change to '{suggestion}'", (Edit(span[0], span[1], quoted(suggestion)),), "unsafe")
+    known = ", ".join(sorted(snapshot.mcp)) or "none"
+    return [(Diag("MF547", span, {"v": name, "hint": hint(suggestion), "list": known}, fix=fix), ())]
+
+
 def _no_file(path: str, others: Mapping[str, str]) -> str:
     """Why a path that is there cannot be run, in words; empty for a file or nothing. Links lead anywhere, so none is followed."""
     at = path.find("/")
@@ -186,6 +212,42 @@ def _twins(snapshot: Snapshot) -> Findings:
         other += f" and {len(places) - 1} more"
     args: dict[str, str | int] = {"v": tool_id, "version": version, "kept": kept, "other": other}
     return [(Diag("MF541", span, args), places)]
+
+
+def _dependencies(snapshot: Snapshot) -> Findings:
+    """Tools that this one needs, and that are not there, not in a version that fits, or need it in turn (D91)."""
+    node = snapshot.manifest.tree.node_at("/dependencies")
+    registry, tool_id = snapshot.registry, _text(snapshot, "/toolId")
+    if registry is None or node is None or node.kind != "object" or not tool_id:
+        return []
+    members = {
+        member.key: member
+        for member in node.members
+        if member.value is not None
+        and isinstance(member.value.value, str)
+        and is_version_range(member.value.value)
+        and tool_id_fault(member.key) is None
+    }
+    wanted = {name: str(member.value.value) for name, member in members.items() if member.value is not None}
+    found: Findings = []
+    for fault in registry.dependency_faults(tool_id, _text(snapshot, "/version"), wanted):
+        member = members[fault.name]
+        if fault.kind == "version" and member.value is not None:
+            args: dict[str, str | int] = {"v": fault.name, "range": f"'{fault.wanted}'", "list": fault.detail}
+            found.append((Diag("MF545", member.value.span, args), ()))
+        elif fault.kind == "cycle":
+            found.append((Diag("MF546", member.key_span, {"v": fault.name, "way": fault.detail}), ()))
+        elif fault.kind == "missing" and fault.name.partition(":")[0] not in _ELSEWHERE:
+            near = best(fault.name, registry.names())
+            fix = None
+            if near is not None:
+                fix = Fix(f"Change to '{near}'", (Edit(*member.key_span, quoted(near)),), "unsafe")
+            found.append((Diag("MF544", member.key_span, {"v": fault.name, "hint": hint(near)}, fix=fix), ()))
+    return found
+
+
+_ELSEWHERE = frozenset((*HOST_PREFIXES, PREFIX.rstrip(":")))
+"""Namespaces of tools that come from no manifest: an editor does not know which of them are there."""
 
 
 def _beside(path: str, other: str) -> str:

@@ -15,6 +15,7 @@ import msgspec
 
 from tamis.protocols.model import Json, ReadOptions, ToolHint
 from tamis.protocols.schema.words import is_list, is_object
+from tamis.server.runtime.registry.dependencies import DependencyFault
 
 if TYPE_CHECKING:
     from tamis.protocols.jsontext.tree import JsonTree
@@ -108,6 +109,25 @@ class ConflictView(TypingProtocol):
         ...
 
 
+class ResolvedView(TypingProtocol):
+    """What a call's name leads to."""
+
+    @property
+    def tool(self) -> ToolView | None:
+        """The tool; None where the name leads to none."""
+        ...
+
+    @property
+    def candidates(self) -> Sequence[str]:
+        """The ids that the name could mean, where it could mean several."""
+        ...
+
+    @property
+    def takes_command(self) -> bool:
+        """Whether VCP's ``command`` was part of the name, and is no argument."""
+        ...
+
+
 class RegistryView(TypingProtocol):
     """The registered tools as far as editors need them."""
 
@@ -123,6 +143,14 @@ class RegistryView(TypingProtocol):
 
     def get(self, name: str, version: str | None = None) -> ToolView | None:
         """The tool of an id or alias."""
+        ...
+
+    def resolve_call(self, name: str, protocol: str, args: object) -> ResolvedView:
+        """What a call in a text means: its name, and in VCP its ``command`` (ruling 30)."""
+        ...
+
+    def dependency_faults(self, tool_id: str, version: str, dependencies: dict[str, str]) -> Sequence[DependencyFault]:
+        """What is wrong with the dependencies of a tool as if it stood among the others (D91)."""
         ...
 
     def names(self) -> Sequence[str]:
@@ -169,6 +197,8 @@ class Settings(msgspec.Struct, frozen=True):
     """True: what reading a text repaired is an error, and ACTION blocks must be well-formed XML."""
     runtimes: tuple[str, ...] = ()
     """Runtimes of the operator's own, which a manifest's ``handler.language`` may name."""
+    handlers: tuple[str, ...] = ()
+    """Handler types of installed packages that the operator lets manifests use."""
     also: tuple[str, ...] = ()
     """Registered protocols that ``auto`` reads besides the built-in ones."""
     config: RootSettings | None = None
@@ -194,6 +224,8 @@ class Snapshot:
         tree: Callable[[bool], JsonTree] | None = None,
         workflows: Mapping[str, str] | None = None,
         settings_faults: Sequence[Fault] = (),
+        is_graph: bool = False,
+        mcp: Mapping[str, str] | None = None,
     ) -> None:
         """``path`` names the document in messages; ``registry`` is None while it is not known, which turns checks against tools off.
 
@@ -201,7 +233,8 @@ class Snapshot:
         files of the workspace say about tools; ``script`` is the script that a manifest names. ``memory`` is what an earlier version's manifest was known
         by (``known``): it saves work and changes no answer. ``tree`` gives the text as JSON, strict or not, from whoever keeps its tree.
         ``workflows`` are the files of the workflows that a profile may list, by id; None: not known (yet).
-        ``settings_faults`` is what a ``tamis.toml`` names that is not on the machine.
+        ``settings_faults`` is what a ``tamis.toml`` names that is not on the machine. ``is_graph``: the file stands
+        in a workflow folder, or its user named it. ``mcp`` says of the root's MCP servers why they cannot be started, empty where they can.
         """
         self.path = path
         self.kind: DocumentKind = kind
@@ -216,6 +249,8 @@ class Snapshot:
         self._tree = tree
         self.workflows = workflows
         self.settings_faults = settings_faults
+        self.is_graph = is_graph
+        self.mcp = mcp
 
     @property
     def protocol(self) -> Protocol:
@@ -266,6 +301,7 @@ class Snapshot:
             self.text,
             strict=self.settings.strict_json,
             runtimes=self.settings.runtimes,
+            handlers=self.settings.handlers,
             tree=self.tree,
             memory=self._memory,
         )
@@ -286,8 +322,8 @@ class Snapshot:
         """The text as an agent profile."""
         from tamis.protocols.manifest.profile import read_profile
 
-        known = self.registry.names() if self.registry is not None else ()
-        # Without a single registered tool every id would be unknown.
+        # Without a single registered tool every id would be unknown; Tamis's own ones, which no list shows, are always there.
+        known = self.registry.names() if self.registry is not None and self.registry.tools else ()
         return read_profile(
             self.text, known or None, strict=self.settings.strict_json, tree=self.tree, workflows=self.workflows
         )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Literal
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.cli.inputs import Paint
-from tamis.server.runtime.calls.model import Answer, Ask, OnProgress, Question
+from tamis.server.runtime.calls.model import Answer, Ask, OnProgress, Question, Reply
 
 REFUSED = frozenset({"denied", "approvalTimeout", "approvalUnavailable", "blocked", "inputRequired"})
 
@@ -25,6 +26,17 @@ def exit_code(results: Iterable[ExecutionResult], *, unread: bool = False) -> in
     return code
 
 
+KEYS = "[y] yes, once  [s] yes, for the rest of this command  [n] no (default)  [q] no, and no to all that follows: "
+_MEANINGS: dict[str, Literal["once", "session", "no", "quit"]] = {
+    **dict.fromkeys(("y", "yes"), "once"),
+    **dict.fromkeys(("s", "session"), "session"),
+    **dict.fromkeys(("", "n", "no"), "no"),
+    **dict.fromkeys(("q", "quit"), "quit"),
+}
+MAX_ASKED = 20
+"""How often an answer that is none is asked for again; a terminal that only gives nonsense must not hold a command for ever."""
+
+
 def terminal_ask() -> Ask | None:
     """Asks on the controlling terminal; None when there is none."""
     try:
@@ -34,10 +46,22 @@ def terminal_ask() -> Ask | None:
     if not sys.stderr.isatty():
         terminal.close()
         return None
-    paint = Paint(sys.stderr)
+    return asker(terminal.readline)
 
-    async def ask(question: Question) -> Answer:
+
+def asker(read_line: Callable[[], bytes]) -> Ask:
+    """Asks on standard error; ``read_line`` waits for the answer and gives nothing at the terminal's end, which is a no."""
+    paint = Paint(sys.stderr)
+    over = False
+
+    async def ask(question: Question) -> Reply:
         import asyncio
+
+        nonlocal over
+        if over:
+            return Reply(answer="deny")
+        from tamis.protocols.observation import cut_middle
+        from tamis.server.runtime.approvals.shown import visible
 
         granted = question.permissions.granted
         rights = [
@@ -45,16 +69,27 @@ def terminal_ask() -> Ask | None:
             *(f"read {path}" for path in granted.read),
             *(f"connect to {host}" for host in granted.hosts),
         ]
-        sys.stderr.write(f"\nRun {paint('1', question.tool_id)} ({question.display_name})?\n")
+        title = paint("1", visible(question.tool_id))
+        sys.stderr.write(f"\nRun {title} ({visible(question.display_name)})?\n")
         for name, value in question.args.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            sys.stderr.write(f"  {name} = {text if len(text) <= 200 else text[:199] + '…'}\n".replace("\033", "\\033"))
+            # each in one line, with its end, and nothing that the terminal obeys or does not show
+            sys.stderr.write(f"  {visible(name)} = {visible(cut_middle(text, 400))}\n")
         if rights:
-            sys.stderr.write(f"  may {', '.join(rights)}\n")
-        sys.stderr.write("[y] yes  [n] no (default): ")
-        sys.stderr.flush()
-        line = await asyncio.get_running_loop().run_in_executor(None, terminal.readline)
-        return "allow" if line.strip().lower() in (b"y", b"yes") else "deny"
+            sys.stderr.write(visible(f"  may {', '.join(rights)}") + "\n")
+        for _ in range(MAX_ASKED):
+            sys.stderr.write(KEYS)
+            sys.stderr.flush()
+            line = await asyncio.get_running_loop().run_in_executor(None, read_line)
+            typed = line.decode("utf-8", "replace").strip().lower()
+            meaning = _MEANINGS.get(typed)
+            if meaning == "once" or meaning == "session":
+                return Reply(answer="allow", scope=meaning)
+            if meaning is not None:
+                over = meaning == "quit"
+                return Reply(answer="deny")
+            sys.stderr.write(f"'{visible(typed[:40])}' is none of the keys.\n")
+        return Reply(answer="deny")
 
     return ask
 

@@ -20,7 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print the ExecutionResult")
     parser.add_argument("--dry-run", action="store_true", help="check everything, run nothing")
-    parser.add_argument("--yes", "-y", action="store_true", help="run without asking, where the policy asks")
+    parser.add_argument(
+        "--yes",
+        "-y",
+        action="store_true",
+        help="run without asking, where the policy asks; a terminal asks y (once), s (the rest of this command), n (no), q (no to all)",
+    )
     parser.add_argument("--timeout-ms", type=positive, metavar="MS", help="wall clock; lowers the operator's")
 
 
@@ -32,9 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         warn(str(error))
         return 2
-    import asyncio
+    from tamis.server.cli.interrupts import run_to_end
 
-    return asyncio.run(_run(arguments, str(root), args))
+    return run_to_end(_run(arguments, str(root), args))
 
 
 def _args(text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Diagnostics for manifests, agent profiles and the calls in texts; exit code 1 when there are errors."""
+"""Diagnostics for manifests, workflows, agent profiles, tamis.toml and the calls in texts; exit code 1 when there are errors."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     from tamis.server.runtime.registry.loader import SUFFIX
     from tamis.server.runtime.runtime import Runtime
-    from tamis.server.runtime.settings.config import find_root
-    from tamis.server.runtime.texts.checkables import find_checkables
+    from tamis.server.runtime.settings.config import FILE_NAME, find_root
+    from tamis.server.runtime.texts.checkables import find_checkables, find_workflows
 
     runtimes: dict[Path, Runtime] = {}
 
     def runtime_of(path: str) -> Runtime:
         # A folder below the root with a tamis.toml of its own is a root of its own: its texts call its tools.
         nearest = find_root(Path(path).parent)
-        own = nearest if nearest.is_relative_to(root) else root
+        own = nearest if nearest.is_relative_to(root) and os.path.lexists(nearest / FILE_NAME) else root
         if own not in runtimes:
             runtimes[own] = Runtime(own)
             for problem in runtimes[own].loaded.problems:
@@ -52,9 +52,21 @@ def run(arguments: argparse.Namespace) -> int:
         return runtimes[own]
 
     files, problems = find_checkables(paths)
+    # Workflow folders are those of every root that the paths stand in or hold.
+    inner = [runtime_of(str(path / FILE_NAME)).root for path in paths]
+    inner += [Path(file.path).parent for file in files if os.path.basename(file.path) == FILE_NAME]
+    tops = dict.fromkeys(Path(os.path.realpath(top)) for top in (root, *inner))
+    folders = [top / name for top in tops for name in runtime_of(str(top / FILE_NAME)).settings.workflows]
+    if workflows := find_workflows(paths, folders):
+        files, problems = find_checkables([*paths, *map(Path, workflows)])
+    graphs = {*workflows, *(str(path) for path in paths if not path.is_dir())}
     manifests = {file.path: file.text for file in files if file.path.endswith(SUFFIX)}
     report = [
-        (file.path, file.text, _findings(file.path, file.text, runtime_of(file.path), arguments.strict, manifests))
+        (
+            file.path,
+            file.text,
+            _findings(file.path, file.text, runtime_of(file.path), arguments.strict, manifests, file.path in graphs),
+        )
         for file in files
     ]
     for own in {id(runtime): runtime for runtime in map(runtime_of, (file.path for file in files))}.values():
@@ -67,7 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if errors or (arguments.strict and warnings) else 0
 
 
-def _findings(path: str, text: str, runtime: Runtime, strict: bool, texts: Mapping[str, str]) -> list[Finding]:
+def _findings(
+    path: str, text: str, runtime: Runtime, strict: bool, texts: Mapping[str, str], is_graph: bool
+) -> list[Finding]:
     from tamis.server.analysis.diagnostics import diagnose
     from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot, is_settings, kind_of
     from tamis.server.runtime.settings.faults import disk_faults
@@ -79,6 +93,7 @@ def _findings(path: str, text: str, runtime: Runtime, strict: bool, texts: Mappi
     settings = Settings(
         strict_json=own.strict_json,
         runtimes=tuple(own.sandbox.runtimes),
+        handlers=own.handlers,
         reasoning_calls=own.protocol.reasoning_calls,
         fenced_calls=own.protocol.fenced_calls,
         allow_multiple_blocks=own.protocol.allow_multiple_blocks,
@@ -89,6 +104,15 @@ def _findings(path: str, text: str, runtime: Runtime, strict: bool, texts: Mappi
     script = None
     if kind == "manifest" and (read := script_beside(path, text)) is not None:
         script = ScriptFile(*read)
+    mcp = None
+    if kind == "manifest" and '"mcp"' in text:
+        from tamis.server.runtime.mcp.declared import problems
+
+        mcp = problems(runtime.root, own)
+    workflows = {tool.tool_id: tool.path for tool in runtime.registry.tools if tool.origin == "workflow"}
+    workflows |= {
+        error.tool_id: error.path for error in runtime.registry.errors if error.tool_id.startswith("workflow:")
+    }
     snapshot = Snapshot(
         path,
         kind,
@@ -98,7 +122,10 @@ def _findings(path: str, text: str, runtime: Runtime, strict: bool, texts: Mappi
         settings=settings,
         neighbours=texts,
         script=script,
+        workflows=workflows if own.workflows else None,
         settings_faults=disk_faults(Path(path).absolute().parent, text) if is_settings(path) else (),
+        is_graph=is_graph,
+        mcp=mcp,
     )
     return diagnose(snapshot)
 

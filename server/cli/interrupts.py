@@ -1,9 +1,45 @@
-"""Ctrl-C during a run: the running tool is cancelled and said, instead of leaving anything behind."""
+"""The end of commands that run tools: Ctrl-C cancels the running tool, and nothing that is left behind keeps the process alive."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import sys
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+END_SECONDS = 5.0
+"""How long what is still at work may take to end behind a command."""
+
+
+def run_to_end(work: Coroutine[Any, Any, int], seconds: float = END_SECONDS) -> int:
+    """``asyncio.run`` for an exit code. What a handler of an installed package leaves behind, a task that does not let itself be
+    cancelled or a thread that never ends, is waited for so long; then the process ends with the code all the same."""
+    timers: list[threading.Timer] = []
+
+    async def work_and_watch() -> int:
+        code = await work
+        timer = threading.Timer(seconds, _leave, (code,))
+        timer.daemon = True
+        timer.start()
+        timers.append(timer)
+        return code
+
+    try:
+        return asyncio.run(work_and_watch())
+    finally:
+        for timer in timers:
+            timer.cancel()
+
+
+def _leave(code: int) -> None:
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
 
 
 def cancel_on_interrupt() -> asyncio.Event:

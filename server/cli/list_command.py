@@ -13,7 +13,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``tamis list``."""
     parser.add_argument("--json", action="store_true", help="print the tool/list result")
     parser.add_argument("--tag", action="append", default=[], help="only tools with this tag (several: all of them)")
-    parser.add_argument("--query", help="only tools whose id, name, description or tags hold this text")
+    parser.add_argument("--namespace", help="only tools whose id begins with this and a colon")
+    parser.add_argument(
+        "--query", help="only tools that these words find in ids, names, tags, descriptions and parameters; best first"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -23,15 +26,24 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         warn(str(error))
         return 2
-    from tamis.server.runtime.runtime import Runtime, ToolFilter
+    from tamis.protocols.contract import ToolList
+    from tamis.server.runtime.agents.discovery import judged
+    from tamis.server.runtime.registry.listing import ToolFilter
+    from tamis.server.runtime.runtime import Runtime
 
     runtime = Runtime(root)
-    listed = runtime.list_tools(ToolFilter(tags=arguments.tag, query=arguments.query), full=False)
+    wanted = ToolFilter(tags=arguments.tag, query=arguments.query, namespace=arguments.namespace)
+    listed = runtime.list_tools(wanted)
+    while isinstance(listed.next_cursor, str):
+        more = runtime.list_tools(wanted, cursor=listed.next_cursor)
+        listed = ToolList(tools=[*listed.tools, *more.tools], next_cursor=more.next_cursor, etag=listed.etag)
     for problem in runtime.loaded.problems:
         warn(problem)
     for error in runtime.registry.errors:
         place = f":{error.line}:{error.column}" if error.line else ""
-        warn(f"{_short(error.path, root)}{place}: not registered: {error.message}")
+        registered = runtime.registry.get(error.tool_id) if error.tool_id else None
+        what = "" if registered is not None and registered.path == error.path else "not registered: "
+        warn(f"{_short(error.path, root)}{place}: {what}{error.message}")
     for conflict in runtime.registry.conflicts:
         warn(f"{_short(conflict.dropped, root)}: {conflict.message}")
     if arguments.json:
@@ -40,16 +52,19 @@ def run(arguments: argparse.Namespace) -> int:
     paint = Paint(sys.stdout)
     width = max((len(tool.tool_id) for tool in listed.tools), default=0)
     for tool in listed.tools:
-        mark = (
-            ""
-            if tool.available and tool.callable
-            else paint("33", f" [not available: {tool.reason}]" if not tool.available else " [agentCallable: false]")
-        )
+        mark = ""
+        if not tool.available:
+            mark = paint("33", f" [not available: {tool.reason}]")
+        elif not tool.callable:
+            held = runtime.registry.get(tool.tool_id, tool.version)
+            kept = judged(held, runtime.agent, runtime.registry) if held is not None else None
+            mark = paint("33", f" [not for agents: {kept.reason}]" if kept is not None else " [not for agents]")
         first = tool.description.split("\n")[0]
         text = first if len(first) <= 90 else first[:89] + "…"
         print(f"{paint('1', tool.tool_id.ljust(width))}  {tool.version:<8} {text}{mark}")
-    if not listed.tools and (arguments.tag or arguments.query):
-        warn("no registered tool fits --tag and --query")
+    if not listed.tools and (arguments.tag or arguments.query or arguments.namespace is not None):
+        named = "--namespace, " if arguments.namespace is not None else ""
+        warn(f"no registered tool fits {named}--tag and --query")
     elif not listed.tools:
         print(f"no tools below {root}; `tools` in tamis.toml names the folders to search")
     return 0

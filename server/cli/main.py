@@ -21,8 +21,14 @@ COMMANDS = {
     "run": "parse a text and run its calls in order",
     "call": "run one tool",
     "list": "the registered tools",
+    "approvals": "the answers of persons that hold for later calls: list and revoke them",
     "deps": "what tools depend on: install it ahead, list, check and remove it",
     "prompt": "what a model is told about the tools, as text for its prompt",
+    "test": "run the examples of manifests as tests",
+    "new": "a manifest, a script and an example to begin with",
+    "import": "manifests from the tool definitions of other projects",
+    "export": "tools in the forms of other projects",
+    "schema": "the generated descriptions: OpenRPC, JSON Schema, TypeScript, manifests",
     "doctor": "versions, sandbox, runtimes, configuration, each problem with its remedy",
 }
 USAGE = 2
@@ -41,7 +47,9 @@ def main(argv: list[str] | None = None) -> int:
     if name not in COMMANDS:
         from tamis.protocols.suggest import best, hint
 
-        sys.stderr.write(f"tamis: no command '{name}'{hint(best(name, COMMANDS))} (`tamis --help` lists them)\n")
+        # Who drops letters keeps the order of the others: `lst` is `list`, not `lsp`.
+        near = next((one for one in COMMANDS if name and _is_within(name, one)), None) or best(name, COMMANDS)
+        sys.stderr.write(f"tamis: no command '{name}'{hint(near)} (`tamis --help` lists them)\n")
         return USAGE
     import argparse
     import importlib
@@ -58,6 +66,11 @@ def main(argv: list[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
     return int(module.run(arguments))
+
+
+def _is_within(short: str, word: str) -> bool:
+    letters = iter(word)
+    return short[0] == word[0] and len(word) - len(short) <= 2 and all(letter in letters for letter in short)
 
 
 def entry() -> None:

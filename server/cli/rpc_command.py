@@ -7,6 +7,9 @@ import sys
 
 from tamis.server.cli.inputs import UsageError, root_of
 
+LEFT_BEHIND_SECONDS = 1.0
+"""How long what the handlers of packages left behind may keep the daemon, when its host is gone."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``tamis rpc``."""
@@ -20,6 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         sys.stderr.write(f"tamis rpc: {error}\n")
         return 2
+    from tamis.server.cli.interrupts import run_to_end
     from tamis.server.rpc.methods import serve
 
-    return serve(root)
+    return serve(root, lambda work: run_to_end(work, LEFT_BEHIND_SECONDS))

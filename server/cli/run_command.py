@@ -28,7 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="the text; - or nothing is stdin")
     parser.add_argument("--protocol", default="auto", metavar="P", help=PROTOCOL_HELP)
     parser.add_argument("--cut-off", action="store_true", help="the text is known to be cut off at its end")
-    parser.add_argument("--yes", "-y", action="store_true", help="run without asking, within the policy")
+    parser.add_argument(
+        "--yes",
+        "-y",
+        action="store_true",
+        help="run without asking, within the policy; a terminal asks y (once), s (the rest of this command), n (no), q (no to all)",
+    )
     parser.add_argument("--json", action="store_true", help="print the tool/executeText result")
     parser.add_argument("--dry-run", action="store_true", help="check everything, run nothing")
     parser.add_argument(
@@ -49,9 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         warn(str(error))
         return 2
-    import asyncio
+    from tamis.server.cli.interrupts import run_to_end
 
-    return asyncio.run(_run(arguments, root, text))
+    return run_to_end(_run(arguments, root, text))
 
 
 def _print_places(result: ExecutionResult, name: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tamis.server.lsp import command_names, completion, diagnostics, moving, shown
+from tamis.server.lsp.tool_names import NAMES
 
 if TYPE_CHECKING:
     from tamis.server.lsp.session import Session
@@ -48,7 +49,7 @@ def server_capabilities(session: Session) -> dict[str, Any]:
         "workspace": {
             "workspaceFolders": {"supported": True, "changeNotifications": True},
         },
-        "experimental": {"tamis": {"rpc": 1}},
+        "experimental": {"tamis": {"rpc": 1, "methods": dict.fromkeys(NAMES, "stable")}},
     }
     capabilities |= shown.shown_capabilities(session)
     capabilities |= command_names.run_capabilities(session)

@@ -80,10 +80,11 @@ def own_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_options(options: Mapping[str, Any]) -> ClientSettings:
-    """From ``initializationOptions``; a folder is trusted unless the client says that it is not (interface)."""
+    """From ``initializationOptions``; a folder is trusted when the client says so or nothing (interface)."""
     found: Any = options.get("settings")
     values = own_settings(cast("dict[str, Any]", found)) if isinstance(found, dict) else {}
-    return ClientSettings(options.get("trusted") is not False, values)
+    trusted: Any = options.get("trusted")
+    return ClientSettings(trusted is None or trusted is True, values)
 
 
 def changed(before: ClientSettings, values: Mapping[str, Any]) -> ClientSettings:

@@ -155,15 +155,17 @@ class Publisher:
 
 def speaks(document: Document) -> bool:
     """Whether there can be findings of a document."""
-    return document.kind != "other" or is_settings(document.path) or _is_workflow(document)
+    return document.kind != "other" or is_settings(document.path) or _is_graph(document)
 
 
-def _is_workflow(document: Document) -> bool:
+def _is_graph(document: Document) -> bool:
     if document.path is None or not document.path.endswith((".json", ".jsonc")):
         return False
-    from tamis.server.analysis.navigation.workflows import is_workflow_file
+    if document.path.endswith(".node.json"):
+        return True
+    from tamis.server.analysis.navigation.workflows import may_be_graph
 
-    return is_workflow_file(document.path, document.text)
+    return may_be_graph(document.path, document.text)
 
 
 def collect(session: Session, document: Document) -> list[Diagnostic]:

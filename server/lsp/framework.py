@@ -47,10 +47,20 @@ from tamis.server.lsp.features import (
     symbols,
     test_explorer,
 )
-from tamis.server.wire.jsonrpc import INTERNAL_ERROR, REQUEST_CANCELLED, RpcError, encode, encode_error, encode_request
+from tamis.server.lsp.tool_names import is_tool_method
+from tamis.server.wire.jsonrpc import (
+    INTERNAL_ERROR,
+    REQUEST_CANCELLED,
+    RpcError,
+    encode,
+    encode_error,
+    encode_request,
+    encode_result,
+)
 
 if TYPE_CHECKING:
     from tamis.server.lsp.running.commands import Commands
+    from tamis.server.lsp.running.tool_methods import ToolMethods
     from tamis.server.lsp.session import Session
 
 
@@ -63,6 +73,7 @@ class TamisProtocol(LanguageServerProtocol):
 
     session: Session
     write: Callable[[bytes], object]
+    tool_methods: ToolMethods | None = None
     commands: Commands | None = None
     """What runs calls, once something was asked of it."""
 
@@ -87,6 +98,9 @@ class TamisProtocol(LanguageServerProtocol):
         except RpcError as error:
             self._send_response(message.id, None, types.ResponseError(error.code, str(error)))
             return
+        if is_tool_method(message.method):
+            self._take_tool_request(message.id, message.method, params)
+            return
         message_type = types.METHOD_TO_TYPES.get(message.method, (None,))[0]
         try:
             if message_type is not None:
@@ -97,6 +111,33 @@ class TamisProtocol(LanguageServerProtocol):
             self._send_response(message.id, None, refusal.to_response_error())
             return
         self._handle_request(message.id, message.method, params)
+
+    def _take_tool_request(self, identity: MessageId, method: str, params: Any) -> None:
+        """Answers a method of ``tamis rpc``."""
+
+        async def answer() -> None:
+            try:
+                body = encode_result(
+                    identity, await execute_command.tool_methods_of(self.session, self).answer(identity, method, params)
+                )
+            except RpcError as error:
+                body = encode_error(identity, error)
+            except Exception as error:  # one bad request never ends the session
+                import sys
+                import traceback
+
+                traceback.print_exception(error, file=sys.stderr)
+                body = encode_error(identity, RpcError(INTERNAL_ERROR, f"'{method}' failed: {error!r}"))
+            if self.session.pending.take(identity) is not None:
+                self.write(body)
+
+        task: Any = asyncio.get_running_loop().create_task(answer())
+        self._request_futures[identity] = task
+
+        def done(_: object) -> None:
+            self._request_futures.pop(identity, None)
+
+        task.add_done_callback(done)
 
     def ask(self, identity: str, method: str, params: object) -> Future[Any]:
         """Sends a request whose answer is taken as it comes."""

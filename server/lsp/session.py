@@ -46,6 +46,7 @@ from tamis.server.lsp.structs import (
     SetTraceParams,
     WorkspaceDiagnosticParams,
 )
+from tamis.server.lsp.tool_names import is_tool_method
 from tamis.server.lsp.trace import Log, Trace
 from tamis.server.lsp.workspace import loading, watching
 from tamis.server.lsp.workspace.scanning import Scanner
@@ -220,7 +221,7 @@ class Session:
             else:
                 self._send(body)
                 self.trace.sent(request_id, "result", began)
-        elif method in FRAMEWORK_METHODS:
+        elif method in FRAMEWORK_METHODS or is_tool_method(method):
             if len(self.pending) >= MAX_PENDING:
                 self.fail(request_id, RpcError(REQUEST_FAILED, f"{MAX_PENDING} requests wait already"))
             elif self.pending.begin(request_id, message.params, self.documents):

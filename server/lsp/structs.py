@@ -37,6 +37,12 @@ class WorkspaceFolder(Lsp):
     name: str = ""
 
 
+class ClientInfo(Lsp):
+    """What the client is called."""
+
+    name: str = ""
+
+
 class InitializeParams(Lsp):
     """Of ``initialize``; capabilities stay a dict, they are looked up, not modelled."""
 
@@ -47,6 +53,7 @@ class InitializeParams(Lsp):
     workspace_folders: list[WorkspaceFolder] | None = None
     initialization_options: Any = None
     locale: str | None = None
+    client_info: ClientInfo | None = None
     trace: str | None = None
 
 

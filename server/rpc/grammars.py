@@ -25,6 +25,7 @@ def methods(host: Host) -> Group:
     """The methods of this group."""
 
     def make(_request: Request, params: Grammar) -> GrammarText:
+        """Writes a grammar under which a model can only write calls that read back whole."""
         # What writes grammars is loaded with the first one: most sessions need none.
         from tamis.protocols.grammar.gbnf import GrammarError
         from tamis.server.runtime.texts.grammars import grammar

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote, urlparse
@@ -12,18 +13,56 @@ from tamis import __version__
 from tamis.protocols.contract import RPC_VERSION
 from tamis.protocols.plugins import known_protocols
 from tamis.protocols.positions import PositionEncoding
-from tamis.server.rpc import grammars, prompts, registry, repairs, running, streams, tools, writing
-from tamis.server.rpc.params import P, read_params
+from tamis.server.rpc import (
+    agents,
+    approvals,
+    discover,
+    grammars,
+    metrics,
+    prompts,
+    registry,
+    repairs,
+    running,
+    services,
+    streams,
+    tasks,
+    tools,
+    watching,
+    workflows,
+    writing,
+)
+from tamis.server.rpc.hosting import SessionHost
+from tamis.server.rpc.marks import stability
+from tamis.server.rpc.params import Group, P, read_params
 from tamis.server.rpc.session import Method, Request, Session
 from tamis.server.runtime.health import limits, sandbox_state
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.settings.config import find_root
+from tamis.server.runtime.texts.exports import FORMS
 from tamis.server.wire.jsonrpc import INVALID_REQUEST, RpcError
 
 _ENCODINGS: tuple[PositionEncoding, ...] = ("utf-32", "utf-8", "utf-16")
+RETIRE_S = 0.05
+"""How often is looked whether a runtime that another one took the place of has nothing left to answer."""
 
 
-GROUPS = (tools, running, registry, streams, writing, prompts, grammars, repairs)
+GROUPS = (
+    tools,
+    running,
+    registry,
+    streams,
+    writing,
+    prompts,
+    grammars,
+    repairs,
+    discover,
+    metrics,
+    agents,
+    approvals,
+    tasks,
+    services,
+    workflows,
+)
 """The modules that bring methods: ``methods(host)`` gives each by name."""
 FINISHES = frozenset({"tool/execute", "tool/executeText", "agent/step", "workflow/run"})
 """Methods that give their normal result also when they are cancelled, with the unfinished calls ``cancelled``."""
@@ -39,17 +78,28 @@ class RpcServer:
         self._shut_down = False
         self.trusted = True
         self.approval = "none"
+        self.shows_messages = False
+        self.client = ""
         self.streams = False
         self._encoding: PositionEncoding | None = None
         self.runs = running.Runs(self)
+        self.declared: Group = {name: entry for group in GROUPS for name, entry in group.methods(self).items()}
         self.session = Session(
             {"initialize": Method(self._initialize), "shutdown": Method(self._shutdown)}
             | {
                 name: self._method(kind, handler, finishes=name in FINISHES)
-                for group in GROUPS
-                for name, (kind, handler) in group.methods(self).items()
+                for name, (kind, handler) in self.declared.items()
             }
         )
+
+        self.session.on_answered = self._count
+        self._watching = watching.Watching(self)
+        self._former: tuple[Runtime, asyncio.Task[None]] | None = None
+
+    def _count(self, method: str, seconds: float, failed: bool) -> None:
+        # a request that was answered without the runtime does not make one
+        if self._runtime is not None:
+            self._runtime.parts.metrics.answered(method, seconds, failed=failed)
 
     @property
     def encoding(self) -> PositionEncoding | None:
@@ -61,14 +111,29 @@ class RpcServer:
         """The runtime; without ``initialize`` its root is ``--root``, else the folder that the daemon was started in."""
         if self._runtime is None:
             self._runtime = Runtime(self._given_root or find_root(Path.cwd()))
+            self._runtime.parts.host = SessionHost(self.session)
             self._runtime.log_level = self._runtime.settings.log_level
             self._runtime.keep_warm()
+            self._runtime.parts.stays = True
+            self._watching.start()
         return self._runtime
 
     async def close(self) -> None:
         """End what the runtime keeps for further calls."""
+        await self._watching.close()
+        if self._former is not None:
+            runtime, retiring = self._former
+            retiring.cancel()
+            await asyncio.wait({retiring})
+            await runtime.close()
         if self._runtime is not None:
             await self._runtime.close()
+
+    async def _retire(self, runtime: Runtime) -> None:
+        """Ends the runtime of the time before ``initialize`` when what it was asked to run has ended, its tasks too."""
+        while runtime.running or runtime.parts.has_tasks:
+            await asyncio.sleep(RETIRE_S)
+        await runtime.close()
 
     def _method(self, kind: type[P], handler: Any, *, finishes: bool = False) -> Method:
         def call(request: Request, params: Any) -> Any:
@@ -85,17 +150,26 @@ class RpcServer:
         options = _dict(given.get("initializationOptions"))
         client = _dict(_dict(_dict(given.get("capabilities")).get("experimental")).get("tamis"))
         self.approval = str(client.get("approval", "none"))
+        window = _dict(_dict(given.get("capabilities")).get("window"))
+        self.shows_messages = window.get("showMessage") not in (None, False)
+        self.client = str(_dict(given.get("clientInfo")).get("name") or "")[:200]
         self.streams = client.get("output") is True
-        self.trusted = options.get("trusted") is not False
+        # missing means yes (interface); what is neither yes nor no is no
+        self.trusted = options.get("trusted") is None or options.get("trusted") is True
         offered = _dict(_dict(given.get("capabilities")).get("general")).get("positionEncodings")
         known = cast("list[object]", offered) if isinstance(offered, list) else []
         self._encoding = _choose_encoding(known)
         root = self._given_root or _root_of(given)
-        if self._runtime is not None and self._runtime.warming is not None:
-            self._runtime.warming.reset()
+        former = self._runtime
         self._runtime = Runtime(find_root(root) if self._given_root is None else root, _dict(options.get("settings")))
+        if former is not None:
+            self._runtime.parts.take_services(former.parts)
+            self._former = (former, asyncio.get_running_loop().create_task(self._retire(former)))
+        self._runtime.parts.host = SessionHost(self.session)
         self._runtime.log_level = self._runtime.settings.log_level
         self._runtime.keep_warm()
+        self._runtime.parts.stays = True
+        self._watching.start()
         process_id = given.get("processId")
         if isinstance(process_id, int) and not isinstance(process_id, bool) and process_id > 0:
             self.session.watch_parent(process_id)
@@ -107,9 +181,9 @@ class RpcServer:
                 "experimental": {
                     "tamis": {
                         "rpc": RPC_VERSION,
-                        "methods": {name: "stable" for name in sorted(self.session.methods) if "/" in name},
+                        "methods": {name: stability(name) for name in sorted(self.declared)},
                         "protocols": sorted({*known_protocols(), *self._runtime.also}),
-                        "exports": ["native"],
+                        "exports": list(FORMS),
                         "sandbox": {key: state[key] for key in ("backend", "version", "network", "memory", "pids")}
                         | {"available": state["available"]},
                         "limits": limits(self._runtime),
@@ -123,9 +197,9 @@ class RpcServer:
         self._shut_down = True
 
 
-def serve(root: Path | None) -> int:
-    """Runs ``tamis rpc`` on this process's stdio; returns the exit code."""
-    return asyncio.run(_serve(root))
+def serve(root: Path | None, run: Callable[[Coroutine[Any, Any, int]], int] = asyncio.run) -> int:
+    """Runs ``tamis rpc`` on this process's stdio; returns the exit code. ``run`` is what runs the loop to its end."""
+    return run(_serve(root))
 
 
 async def _serve(root: Path | None) -> int:

@@ -6,6 +6,7 @@ handler. Must not know what a method does.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
@@ -14,6 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from tamis.protocols.plugins import find_protocol
 from tamis.protocols.positions import PositionEncoding
+from tamis.protocols.suggest import best, hint
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.session import Session
 from tamis.server.runtime.runtime import MAX_TEXT_CHARS, Runtime
@@ -23,10 +25,16 @@ if TYPE_CHECKING:
     from tamis.server.rpc.running import Runs
 
 P = TypeVar("P", bound=msgspec.Struct)
+MAX_CURSOR_DIGITS = 19
+_NO_VALUE = re.compile(r"Invalid enum value ['\"](.*)['\"] - at `(.*)`", re.S)
 
 
 class Params(msgspec.Struct, rename="camel", kw_only=True):
     """Base of every method's params: camelCase names on the wire."""
+
+
+class Empty(Params):
+    """Params of methods that take none."""
 
 
 class ReadingOptions(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fields=True):
@@ -47,7 +55,10 @@ def given(options: ReadingOptions | None) -> dict[str, Any]:
 class Host(Protocol):
     """What a group of methods may use of the server."""
 
-    session: Session
+    @property
+    def session(self) -> Session:
+        """The connection."""
+        ...
 
     @property
     def runtime(self) -> Runtime:
@@ -59,21 +70,48 @@ class Host(Protocol):
         """The negotiated position encoding; None without ``initialize``."""
         ...
 
-    trusted: bool
-    """Whether anything may be run."""
-    approval: str
-    """How the client can be asked: ``request``, ``poll`` or ``none``."""
-    streams: bool
-    """Whether the client takes output while calls run."""
+    @property
+    def trusted(self) -> bool:
+        """Whether anything may be run."""
+        ...
+
+    @property
+    def approval(self) -> str:
+        """How the client can be asked: ``request``, ``poll`` or ``none``."""
+        ...
+
+    @property
+    def shows_messages(self) -> bool:
+        """Whether the client answers ``window/showMessageRequest``."""
+        ...
+
+    @property
+    def client(self) -> str:
+        """The client's own name, as far as it gave one."""
+        ...
+
+    @property
+    def streams(self) -> bool:
+        """Whether the client takes output while calls run."""
+        ...
 
     @property
     def runs(self) -> Runs:
         """What runs calls for this client."""
         ...
 
+    @property
+    def declared(self) -> Group:
+        """Every method that the groups bring, for its description."""
+        ...
+
 
 Group = dict[str, tuple[type[msgspec.Struct], Callable[..., Any]]]
-"""Method name → the struct of its params and its handler, which takes the request and that struct."""
+"""Method name → the struct of its params and its handler, which takes the request and that struct.
+
+The descriptions that hosts read are made from it (``described/``): the handler's return annotation is the result (a Struct of
+``protocols``, imported at run time), its docstring says what the method does, texts below fields say what they mean.
+"""
 
 
 def read_params(kind: type[P], params: Any) -> P:
@@ -81,7 +119,44 @@ def read_params(kind: type[P], params: Any) -> P:
     try:
         return msgspec.convert({} if params is None else params, kind)
     except msgspec.ValidationError as error:
-        raise RpcError(INVALID_PARAMS, f"wrong params: {error}") from None
+        raise RpcError(INVALID_PARAMS, f"wrong params: {_with_values(str(error), kind)}") from None
+
+
+def _with_values(text: str, kind: type[msgspec.Struct]) -> str:
+    """The error's text; of a value that is none of several, with these and the nearest."""
+    # Only for a request that is wrong.
+    import msgspec.inspect
+
+    found = _NO_VALUE.fullmatch(text)
+    values = () if found is None else _values(msgspec.inspect.type_info(kind), re.findall(r"\.(\w+)|\[", found[2]))
+    if found is None or not values:
+        return text
+    listed = ", ".join(f"'{value}'" for value in values)
+    near = best(found[1].replace("-", "").replace("_", ""), values) or best(found[1], values)
+    return f"'{found[1]}' is none of {listed}{hint(near)} - at `{found[2]}`"
+
+
+def _values(kind: Any, path: list[str]) -> tuple[str, ...]:
+    """The texts that may stand at a path: names of fields, and an empty text for any item."""
+    import msgspec.inspect
+
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return next((values for one in kind.types if (values := _values(one, path))), ())
+    if not path:
+        own = kind.values if isinstance(kind, msgspec.inspect.LiteralType) else ()
+        return tuple(str(value) for value in own)
+    if isinstance(kind, msgspec.inspect.StructType):
+        return next((_values(one.type, path[1:]) for one in kind.fields if one.encode_name == path[0]), ())
+    below = getattr(kind, "item_type", None) or getattr(kind, "value_type", None)
+    return () if below is None else _values(below, path[1:])
+
+
+def check_page(cursor: str | None, limit: int | None) -> None:
+    """Refuses a page that there cannot be: fewer than one item, or behind a cursor that no answer ever had."""
+    if limit is not None and limit < 1:
+        raise RpcError(INVALID_PARAMS, "wrong params: at least 1 - at `$.limit`")
+    if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < MAX_CURSOR_DIGITS):
+        raise RpcError(INVALID_PARAMS, "wrong params: not a cursor of an earlier answer - at `$.cursor`")
 
 
 def check_size(text: str) -> None:

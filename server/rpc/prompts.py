@@ -9,6 +9,7 @@ from msgspec import Meta
 from tamis.protocols.contract import ObservationText, PromptResult
 from tamis.protocols.prompt import MAX_FEW_SHOT
 from tamis.server.rpc.params import Group, Host, Params, check_protocol, check_size
+from tamis.server.rpc.running import Context
 from tamis.server.rpc.session import Request
 from tamis.server.runtime.runtime import ToolFilter
 from tamis.server.runtime.texts.observing import GivenResult, format_results
@@ -30,6 +31,8 @@ class Generate(Params, kw_only=True):
     instructions: bool = True
     template: str | None = None
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    context: Context | None = None
+    """Whose prompt it is: the profile of ``agentId`` decides which tools are in it."""
 
 
 class Format(Params, kw_only=True):
@@ -46,6 +49,7 @@ def methods(host: Host) -> Group:
     kept: Prompts | None = None
 
     def generate(_request: Request, params: Generate) -> PromptResult:
+        """Writes what a model is told about the tools."""
         # What writes prompts is loaded with the first one: most sessions need none.
         from tamis.protocols.prompt.assemble import PromptTooLargeError
         from tamis.server.runtime.texts.prompts import PromptError, PromptRequest, Prompts
@@ -67,12 +71,14 @@ def methods(host: Host) -> Group:
                     instructions=params.instructions,
                     template=params.template,
                     max_tokens=params.max_tokens,
+                    agent_id=(params.context.agent_id or "") if params.context is not None else "",
                 ),
             )
         except (PromptError, PromptTooLargeError) as error:
             raise RpcError(INVALID_PARAMS, f"wrong params: {error}") from None
 
     def format_observations(_request: Request, params: Format) -> ObservationText:
+        """Writes results as the text that a model reads next."""
         _check_named(params.protocol)
         return ObservationText(text=format_results(params.results, params.protocol, params.shape, params.max_chars))
 

@@ -1,36 +1,33 @@
-"""The registry and the daemon's own state (``registry/reload``, ``server/health``). Holds no rules of its own."""
+"""The registry and the daemon's own state (``registry/reload``, ``registry/status``, ``server/health``). Holds no rules of its own."""
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
 
-from tamis.server.rpc.params import Group, Host, Params
+from tamis.protocols.contract import Health, RegistryChanges
+from tamis.server.rpc.aside import aside
+from tamis.server.rpc.params import Empty, Group, Host
 from tamis.server.rpc.session import Request
 from tamis.server.runtime.health import health
-
-
-class Empty(Params):
-    """Params of methods that take none."""
 
 
 def methods(host: Host) -> Group:
     """The methods of this group."""
 
-    def reload(_request: Request, _params: Empty) -> dict[str, Any]:
+    async def reload(_request: Request, _params: Empty) -> RegistryChanges:
+        """Reads settings, tools, workflows and the agent profile again, and says what changed since the last reload."""
         runtime = host.runtime
-        before = {(tool.tool_id, tool.manifest.version): tool.manifest.raw for tool in runtime.registry.tools}
-        registry = runtime.reload()
-        after = {(tool.tool_id, tool.manifest.version): tool.manifest.raw for tool in registry.tools}
-        return {
-            "added": sorted("@".join(key) for key in after.keys() - before.keys()),
-            "removed": sorted("@".join(key) for key in before.keys() - after.keys()),
-            "updated": sorted("@".join(key) for key in after.keys() & before.keys() if after[key] != before[key]),
-            "errors": registry.errors,
-            "conflicts": registry.conflicts,
-            "etag": registry.etag(),
-        }
+        # What was there before counts, also where nobody asked for it yet.
+        assert runtime.registry is not None
+        runtime.take(await aside(runtime.read_again))
+        return runtime.changes_since_reload(reset=True)
 
-    def state(_request: Request, _params: Empty) -> dict[str, Any]:
-        return health(host.runtime)
+    def status(_request: Request, _params: Empty) -> RegistryChanges:
+        """Says what is wrong with definitions, and what changed since the last reload; reads nothing."""
+        return host.runtime.changes_since_reload()
 
-    return {"registry/reload": (Empty, reload), "server/health": (Empty, state)}
+    def state(_request: Request, _params: Empty) -> Health:
+        """Says how the daemon is: versions, the sandbox, what runs, what is wrong."""
+        return msgspec.convert(health(host.runtime), Health)
+
+    return {"registry/reload": (Empty, reload), "registry/status": (Empty, status), "server/health": (Empty, state)}

@@ -31,12 +31,14 @@ def methods(host: Host) -> Group:
         )
 
     def repair(_request: object, params: _Text) -> RepairResult:
+        """Gives the safe edits that make a text canonical, and its calls; they are the same before and after."""
         from tamis.protocols import explain
 
         read = reader(params)
         return explain.repair(read(params.text), read, host.encoding)
 
     def explained(_request: object, params: _Text) -> ExplainResult:
+        """Says what the reader assumed, and the readings that it did not take."""
         from tamis.protocols import explain
 
         read = reader(params)

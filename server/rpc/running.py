@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from tamis.protocols.contract import ExecuteTextResult, ExecutionResult
+from tamis.protocols.contract import CallEvent, ExecuteTextResult, ExecutionResult
+from tamis.server.rpc.approvals import GivenApproval, check_token, token_answer, unknown, with_ladder
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
 from tamis.server.rpc.session import Request
+from tamis.server.runtime.approvals.questions import ApprovalUnknown
 from tamis.server.runtime.calls.execute import execute
-from tamis.server.runtime.calls.model import Answer, Ask, CallRequest, OnOutput, OnProgress, Question, Surroundings
-from tamis.server.runtime.calls.text import TextOptions, execute_text
+from tamis.server.runtime.calls.model import CallRequest, OnOutput, OnProgress, Surroundings
+from tamis.server.runtime.calls.states import State
+from tamis.server.runtime.calls.text import TextOptions, check_approval, execute_text
+from tamis.server.runtime.records.tracing import read_trace
 from tamis.server.runtime.records.trail import Caller
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
@@ -27,14 +30,18 @@ class Context(Params, kw_only=True):
 
     session_id: str | None = None
     agent_id: str | None = None
+    traceparent: str | None = None
+    """W3C trace context: the calls are children of it, and what they start is told theirs."""
+    tracestate: str | None = None
 
 
 class Running(Params, kw_only=True):
     """What every method that runs calls may be given."""
 
-    timeout_ms: int | None = None
+    timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
     idempotency_key: str = ""
     dry_run: bool = False
+    approval: GivenApproval | None = None
     output: Literal["stream", "buffer"] | None = None
     context: Context | None = None
     work_done_token: str | int | None = None
@@ -93,23 +100,26 @@ class Runs:
         host = self._host
         streams = params.output == "stream" or (params.output is None and host.streams)
         context = params.context or Context()
-        return host.runtime.surroundings(
-            ask=self._asker() if host.approval == "request" else None,
+        around = host.runtime.surroundings(
             on_output=self._shower() if streams else None,
+            # to a client that never said who it is, all that comes is an answer
+            on_event=self.tell_state if host.encoding is not None else None,
             on_progress=None if params.work_done_token is None else self._reporter(params.work_done_token),
             cancelled=request.cancelled,
-            caller=Caller("rpc", context.session_id or "", context.agent_id or ""),
+            caller=Caller("rpc", context.session_id or "", context.agent_id or "", host.client or UNSET),
+            trace=read_trace(context.traceparent, context.tracestate),
         )
+        return with_ladder(host, around)
 
     async def execute(self, request: Request, params: Execute) -> ExecutionResult:
-        """``tool/execute``."""
+        """Runs one tool in its sandbox; what happened to it is the result's ``status``, never an error of the request."""
         self.check_trust()
-        name = params.tool_id if params.call is None else str(params.call.get("toolId", ""))
+        name = params.tool_id if params.call is None else _tool_of(params.call)
         if name is None:
             raise RpcError(INVALID_PARAMS, "give toolId and args, or call")
         number = self.number()
         given_id = params.call.get("callId") if params.call is not None else None
-        call_id = given_id if isinstance(given_id, str) else f"call-{number}"
+        call_id = given_id if isinstance(given_id, str) and given_id else f"call-{number}"
         call = CallRequest(
             call_id=call_id,
             name=name,
@@ -119,15 +129,20 @@ class Runs:
             timeout_ms=params.timeout_ms,
             idempotency_key=params.idempotency_key,
             dry_run=params.dry_run,
+            approval=token_answer(params.approval),
         )
         with self.counted():
-            return await execute(call, self.around(request, params))
+            try:
+                return await execute(call, self.around(request, params))
+            except ApprovalUnknown as error:
+                raise unknown(error) from None
 
     async def execute_text(self, request: Request, params: ExecuteText) -> ExecuteTextResult:
-        """``tool/executeText``."""
+        """Finds the calls of a model's text, runs them in order and writes one observation for the model."""
         self.check_trust()
         check_size(params.text)
         check_protocol(params.protocol)
+        check_token(self._host, params.approval)
         document = self._host.runtime.read(
             params.text, params.protocol, complete=params.complete, options=given(params.options)
         )
@@ -141,12 +156,23 @@ class Runs:
             mode=params.mode,
             on_error=params.on_error,
             timeout_ms=params.timeout_ms,
+            idempotency_key=params.idempotency_key,
             dry_run=params.dry_run,
+            approval=token_answer(params.approval, lenient=True),
             call_prefix=prefix,
             encoding=self._host.encoding,
         )
         with self.counted():
+            try:
+                await check_approval(document, around, options)
+            except ApprovalUnknown as error:
+                raise unknown(error) from None
             return await execute_text(document, around, options)
+
+    def tell_state(self, call_id: str, state: State) -> None:
+        """Tells the client the state of a call."""
+        # never dropped: a state that is missing would make the next one look illegal
+        self._host.session.notify("tool/event", CallEvent(call_id=call_id, state=state))
 
     def _shower(self) -> OnOutput:
         sequences: dict[str, int] = {}
@@ -169,48 +195,18 @@ class Runs:
 
         return report
 
-    def _asker(self) -> Ask:
-        async def ask(question: Question) -> Answer:
-            loop_time = asyncio.get_running_loop().time()
-            granted = question.permissions.granted
-            asked = {
-                "approvalId": f"approval-{question.call_id}-{loop_time:.6f}",
-                "callId": question.call_id,
-                "tool": question.tool_id,
-                "args": question.args,
-                "argsPreview": _preview(question.args),
-                "risk": "high" if granted.write or granted.hosts else "low",
-                "permissions": question.permissions,
-                "options": [
-                    {"optionId": "allow", "label": "Allow once", "kind": "allow_once"},
-                    {"optionId": "reject", "label": "Deny", "kind": "reject_once"},
-                ],
-                "expiresAt": _expiry(question.timeout_ms),
-            }
-            try:
-                reply = await self._host.session.ask("tool/requestApproval", asked)
-            except RpcError:
-                return "unavailable"
-            content = cast("dict[str, Any]", reply) if isinstance(reply, dict) else {}
-            if content.get("outcome") != "selected":
-                return "cancelled"
-            return "allow" if content.get("optionId") == "allow" else "deny"
 
-        return ask
+def _tool_of(call: dict[str, Any]) -> str:
+    """The tool id of a call off the wire; one that is no call is the request's fault."""
+    name, args = call.get("toolId"), call.get("args", {})
+    if not isinstance(name, str):
+        raise RpcError(INVALID_PARAMS, "wrong params: a call needs the text `toolId` - at `$.call.toolId`")
+    if not isinstance(args, dict):
+        raise RpcError(INVALID_PARAMS, "wrong params: Expected `object` - at `$.call.args`")
+    return name
 
 
 def methods(host: Host) -> Group:
     """The methods of this group."""
     runs = host.runs
     return {"tool/execute": (Execute, runs.execute), "tool/executeText": (ExecuteText, runs.execute_text)}
-
-
-def _preview(args: dict[str, Any]) -> str:
-    text = msgspec.json.encode(args).decode("utf-8", "replace")
-    return text if len(text) <= 400 else text[:399] + "…"
-
-
-def _expiry(timeout_ms: int) -> str:
-    from datetime import UTC, datetime, timedelta
-
-    return (datetime.now(UTC) + timedelta(milliseconds=timeout_ms)).isoformat()

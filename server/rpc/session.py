@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -92,6 +93,8 @@ class Session:
         self, methods: dict[str, Method], on_notification: dict[str, Callable[[Any], None]] | None = None
     ) -> None:
         self.methods = methods
+        self.on_answered: Callable[[str, float, bool], None] | None = None
+        """Told each request's method, its seconds and whether it was answered with an error."""
         self.on_notification = on_notification or {}
         self.pending: dict[object, tuple[Request, asyncio.Task[None]]] = {}
         self.warned_surrogates = False
@@ -139,6 +142,7 @@ class Session:
     def watch_parent(self, process_id: int) -> None:
         """Ends the session when that process ends (interface: within 2 s of the parent's death)."""
         if not watch_process(process_id, lambda: self._later(self.end)):
+            sys.stderr.write(f"tamis: there is no process {process_id} (processId of initialize); the session ends\n")
             self.end()
 
     def notify(self, method: str, params: object, *, droppable: bool = False) -> bool:
@@ -154,6 +158,10 @@ class Session:
         self._send(encode_request(identity, method, params))
         try:
             return await future
+        except asyncio.CancelledError:
+            # who asked does not want to know any more: the client may take the question back
+            self.notify("$/cancelRequest", {"id": identity})
+            raise
         finally:
             self._waiting.pop(identity, None)
 
@@ -221,7 +229,8 @@ class Session:
         content = cast("dict[str, Any]", message)
         method = content.get("method")
         identity = content.get("id")
-        if "method" not in content and ("result" in content or "error" in content):
+        # an answer to us that says nothing is one all the same: who waits for it must not wait on
+        if "method" not in content and ("result" in content or "error" in content or self._is_awaited(identity)):
             self._reply(identity, content)
             answer(None)
         elif not isinstance(method, str):
@@ -234,6 +243,9 @@ class Session:
         else:
             self._request(identity, method, content.get("params"), answer)
 
+    def _is_awaited(self, identity: object) -> bool:
+        return isinstance(identity, str) and identity in self._waiting
+
     def _reply(self, identity: object, content: dict[str, Any]) -> None:
         future = self._waiting.get(identity) if isinstance(identity, str) else None
         if future is None or future.done():
@@ -242,8 +254,12 @@ class Session:
         if isinstance(error, dict):
             fields = cast("dict[str, Any]", error)
             future.set_exception(RpcError(INTERNAL_ERROR, str(fields.get("message", "the client failed"))))
-        else:
+        elif error is not None:
+            future.set_exception(RpcError(INTERNAL_ERROR, f"the client failed: {error}"))
+        elif "result" in content or "error" in content:
             future.set_result(content.get("result"))
+        else:
+            future.set_exception(RpcError(INTERNAL_ERROR, "the client's answer holds neither a result nor an error"))
 
     def _notification(self, method: str, params: object) -> None:
         if method == "exit":
@@ -254,7 +270,8 @@ class Session:
             self.on_notification[method](params)
 
     def _cancel(self, identity: object) -> None:
-        found = self.pending.get(_key(identity))
+        # a list or an object is nobody's id, and no key
+        found = self.pending.get(_key(identity)) if isinstance(identity, str | int | float) else None
         if found is None:
             return
         request, _ = found
@@ -274,28 +291,44 @@ class Session:
             answer(encode_error(identity, RpcError(INVALID_REQUEST, "a request with this id is still answered")))
             return
         request = Request(self, identity, answer)
-        task = asyncio.get_running_loop().create_task(self._answer(request, found, params))
+        task = asyncio.get_running_loop().create_task(self._answer(request, method, found, params))
         self.pending[key] = (request, task)
-        task.add_done_callback(lambda _: self.pending.pop(key, None))
+        # whatever became of it; one that was answered has gone already, and its id may be another request's by now
+        task.add_done_callback(lambda done: self._forget(key, done))
 
-    async def _answer(self, request: Request, method: Method, params: object) -> None:
+    def _forget(self, key: object, task: asyncio.Task[None] | None) -> None:
+        found = self.pending.get(key)
+        if found is not None and found[1] is task:
+            del self.pending[key]
+
+    def _reply_to(self, request: Request, reply: bytes) -> None:
+        # before the client has the reply, which may use the id again at once
+        self._forget(_key(request.identity), asyncio.current_task())
+        request.answer(reply)
+
+    async def _answer(self, request: Request, name: str, method: Method, params: object) -> None:
+        began, failed = time.perf_counter(), True
         try:
             if request.cancelled.is_set() and not method.finishes:
                 raise RpcError(REQUEST_CANCELLED, "the request was cancelled")
             result = method.handler(request, params)
             if isinstance(result, Awaitable):
                 result = await self._awaited(request, method, cast("Awaitable[object]", result))
-            request.answer(encode_result(request.identity, result))
+            self._reply_to(request, encode_result(request.identity, result))
+            failed = False
         except RpcError as error:
-            request.answer(encode_error(request.identity, error))
+            self._reply_to(request, encode_error(request.identity, error))
         except asyncio.CancelledError:
-            request.answer(encode_error(request.identity, RpcError(REQUEST_CANCELLED, "the daemon is ending")))
+            self._reply_to(request, encode_error(request.identity, RpcError(REQUEST_CANCELLED, "the daemon is ending")))
         except Exception as error:  # one bad request never ends the daemon
             import traceback
 
             traceback.print_exc(file=sys.stderr)
             text = f"internal error: {type(error).__name__}: {error}"
-            request.answer(encode_error(request.identity, RpcError(INTERNAL_ERROR, text)))
+            self._reply_to(request, encode_error(request.identity, RpcError(INTERNAL_ERROR, text)))
+        finally:
+            if self.on_answered is not None:
+                self.on_answered(name, time.perf_counter() - began, failed)
 
     async def _awaited(self, request: Request, method: Method, work: Awaitable[object]) -> object:
         if method.finishes:

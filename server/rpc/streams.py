@@ -56,6 +56,7 @@ class _Streams:
         self._count = 0
 
     def open(self, _request: Request, params: _Open) -> contract.OpenedStream:
+        """Begins a text that comes in pieces."""
         from tamis.protocols.streaming.lines import LineCounter
         from tamis.protocols.streaming.reader import StreamReader
 
@@ -72,6 +73,7 @@ class _Streams:
         return contract.OpenedStream(stream_id=name)
 
     def feed(self, _request: Request, params: _Feed) -> contract.FedText:
+        """Takes the next piece of a text; gives what is certain with it: text to show, and calls."""
         stream = self._find(params.stream_id)
         size = len(params.chunk)
         if stream.reader.length + size > MAX_TEXT_CHARS:
@@ -88,6 +90,7 @@ class _Streams:
         )
 
     def close(self, _request: Request, params: _Close) -> contract.ParseResult:
+        """Ends a text that came in pieces; gives what ``tool/parse`` gives of the whole text."""
         from tamis.protocols.wire import parse_result
 
         stream = self._find(params.stream_id)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any, Literal
 
 import msgspec
 
-from tamis.protocols.contract import ParseResult
+from tamis.protocols.contract import Description, ParseResult, ToolList, ValidateResult
 from tamis.protocols.reader import read_text
 from tamis.protocols.wire import parse_result
 from tamis.server.rpc.aside import aside
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
 from tamis.server.rpc.session import Request
-from tamis.server.runtime.runtime import InlineTool, ToolFilter
+from tamis.server.runtime.registry.listing import ToolFilter, WrongCursorError
+from tamis.server.runtime.runtime import InlineTool
+from tamis.server.runtime.texts.exports import Form
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 LARGE_TEXT = 1 << 18
@@ -34,7 +37,7 @@ class Describe(Params, kw_only=True):
 
     tool_id: str
     version: str | None = None
-    as_: Literal["native"] = msgspec.field(default="native", name="as")
+    as_: Form = msgspec.field(default="native", name="as")
 
 
 class Parse(Params, kw_only=True):
@@ -60,17 +63,20 @@ class Validate(Params, kw_only=True):
 def methods(host: Host) -> Group:
     """The methods of this group."""
 
-    def list_tools(_request: Request, params: List) -> Any:
-        if params.cursor is not None and not (params.cursor.isdecimal() and len(params.cursor) < 12):
-            raise RpcError(INVALID_PARAMS, "wrong params: not a cursor of an earlier answer - at `$.cursor`")
+    def list_tools(_request: Request, params: List) -> ToolList:
+        """Lists the registered tools, filtered, in a stable order, in pages."""
         if params.limit is not None and params.limit < 1:
             raise RpcError(INVALID_PARAMS, "wrong params: at least 1 - at `$.limit`")
-        return host.runtime.list_tools(
-            params.filter, full=params.view == "full", cursor=params.cursor, limit=params.limit
-        )
+        try:
+            return host.runtime.list_tools(
+                params.filter, full=params.view == "full", cursor=params.cursor, limit=params.limit
+            )
+        except WrongCursorError as error:
+            raise RpcError(INVALID_PARAMS, f"wrong params: {error} - at `$.cursor`") from None
 
-    def describe(_request: Request, params: Describe) -> Any:
-        found = host.runtime.describe(params.tool_id, params.version)
+    def describe(_request: Request, params: Describe) -> Description:
+        """Gives the definition of one tool, as it is or in the form of another project."""
+        found = host.runtime.describe(params.tool_id, params.version, params.as_)
         if found is not None:
             return found
         versions = host.runtime.registry.versions(params.tool_id)
@@ -79,7 +85,8 @@ def methods(host: Host) -> Group:
             raise named_error("versionUnsatisfied", f"no such version of '{params.tool_id}'", hint)
         raise named_error("toolNotFound", f"no tool '{params.tool_id}'", "tool/list gives the registered ids")
 
-    def parse(_request: Request, params: Parse) -> Any:
+    def parse(_request: Request, params: Parse) -> ParseResult | Awaitable[ParseResult]:
+        """Finds the calls of a model's text, with the place of every part; runs nothing."""
         check_size(params.text)
         check_protocol(params.protocol)
         encoding = host.encoding
@@ -91,7 +98,8 @@ def methods(host: Host) -> Group:
 
         return read() if len(params.text) < LARGE_TEXT else aside(read)
 
-    def validate(_request: Request, params: Validate) -> Any:
+    def validate(_request: Request, params: Validate) -> ValidateResult:
+        """Checks arguments, calls or a manifest, and coerces what passes; an unknown tool is a problem, not an error."""
         if params.manifest is not None:
             return host.runtime.validate_manifest(params.manifest)
         if params.calls is not None:
@@ -108,15 +116,15 @@ def methods(host: Host) -> Group:
     }
 
 
-def _validate_calls(host: Host, calls: list[dict[str, Any]], tools: list[InlineTool]) -> dict[str, Any]:
+def _validate_calls(host: Host, calls: list[dict[str, Any]], tools: list[InlineTool]) -> ValidateResult:
     results = [
         host.runtime.validate_args(str(call.get("toolId", "")), {}, tools, call=call, prefix=f"/calls/{index}/args")
         for index, call in enumerate(calls)
     ]
     valid = all(result.valid for result in results)
-    content: dict[str, Any] = {
-        "valid": valid,
-        "errors": [problem for result in results for problem in result.errors],
-        "warnings": [problem for result in results for problem in result.warnings],
-    }
-    return content | ({"coerced": [result.coerced for result in results]} if valid else {})
+    return ValidateResult(
+        valid=valid,
+        errors=[problem for result in results for problem in result.errors],
+        warnings=[problem for result in results for problem in result.warnings],
+        coerced=[result.coerced for result in results] if valid else msgspec.UNSET,
+    )

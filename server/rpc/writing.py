@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from tamis.protocols.contract import ConvertResult
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
 from tamis.server.rpc.session import Request
 from tamis.server.runtime.runtime import InlineTool
@@ -25,7 +26,8 @@ class _Convert(Params, kw_only=True):
 def methods(host: Host) -> Group:
     """The methods of this group."""
 
-    def convert(_request: Request, params: _Convert) -> Any:
+    def convert(_request: Request, params: _Convert) -> ConvertResult:
+        """Writes calls in another protocol or a vendor's form; every loss is named."""
         from tamis.server.runtime.texts.converting import BadCallError, convert_calls, convert_text
 
         if (params.text is None) == (params.calls is None):
@@ -49,6 +51,6 @@ def methods(host: Host) -> Group:
                 made = convert_calls(host.runtime, calls, params.to, shape=params.shape, tools=params.tools)
         except BadCallError as error:
             raise RpcError(INVALID_PARAMS, f"wrong params: {error}") from None
-        return {"text": made.text, "losses": made.losses}
+        return ConvertResult(text=made.text, losses=made.losses)
 
     return {"tool/convert": (_Convert, convert)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from tamis.server.runtime.health import audit_state
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.scripts.doctor import State, check, folder_checks, installer_checks, sandbox_checks
 from tamis.server.runtime.scripts.interpreters import describe, interpreters_of, missing_for, outdated
-from tamis.server.runtime.settings.config import MAX_FILE_BYTES
-from tamis.server.runtime.settings.faults import policy_faults, protocol_faults, root_faults
+from tamis.server.runtime.settings.config import MAX_FILE_BYTES, read_bounded
+from tamis.server.runtime.settings.faults import engine_faults, policy_faults, protocol_faults, root_faults
 
 
 def examine(runtime: Runtime) -> dict[str, Any]:
@@ -25,6 +26,8 @@ def examine(runtime: Runtime) -> dict[str, Any]:
         *_configuration(runtime),
         *folder_checks(),
         _audit(runtime),
+        _store(),
+        *_rules(runtime),
         *_roots(runtime),
         *_tools(runtime),
         *_dependencies(runtime),
@@ -62,6 +65,18 @@ def _dependencies(runtime: Runtime) -> list[dict[str, Any]]:
             place = f"{one.file}:{one.line}" if one.line else one.file
             checks.append(check("dependencies", "warning", f"{tool.tool_id}: {place}: {one.message}"))
     return checks
+
+
+def _store() -> dict[str, Any]:
+    from tamis.server.runtime.records.store import Store
+
+    said: list[str] = []
+    store = Store(say=said.append)
+    problem = store.look() or " ".join(said)
+    if problem:
+        remedy = "mend the folder's rights or free its disk, or set TAMIS_STATE_DIR to another place"
+        return check("store", "warning", problem, remedy)
+    return check("store", "ok", str(store.path))
 
 
 def _audit(runtime: Runtime) -> dict[str, Any]:
@@ -102,7 +117,8 @@ def _runtimes(runtime: Runtime) -> list[dict[str, Any]]:
 def _configuration(runtime: Runtime) -> list[dict[str, Any]]:
     path = runtime.root / "tamis.toml"
     where = str(path) if path.is_file() else f"no tamis.toml; the defaults hold in {runtime.root}"
-    faults = [*protocol_faults(runtime.settings), *policy_faults(runtime.settings.policy)]
+    own = runtime.settings
+    faults = [*protocol_faults(own), *policy_faults(own.policy), *engine_faults(own)]
     problems = [*runtime.loaded.problems, *(fault.sentence for fault in faults), runtime.agent.problem]
     lines = _lines(path)
     found = [_problem(problem, path, lines) for problem in problems if problem]
@@ -126,8 +142,7 @@ def _lines(path: Path) -> dict[str, int]:
     from tamis.protocols.tomltext import read_toml
 
     try:
-        with path.open("rb") as stream:
-            text = stream.read(MAX_FILE_BYTES).decode("utf-8-sig")
+        text = read_bounded(path, MAX_FILE_BYTES).decode("utf-8-sig")
     except (OSError, ValueError):
         return {}
     found: dict[str, int] = {}
@@ -139,6 +154,12 @@ def _lines(path: Path) -> dict[str, int]:
     return found
 
 
+def _rules(runtime: Runtime) -> list[dict[str, Any]]:
+    from tamis.server.runtime.approvals.rules import told
+
+    return [check("policy", "ok", words) for words in told(runtime.settings.policy)]
+
+
 def _roots(runtime: Runtime) -> list[dict[str, Any]]:
     return [
         check("policy", fault.level, fault.sentence, fault.remedy) for fault in root_faults(runtime.settings.policy)
@@ -146,11 +167,14 @@ def _roots(runtime: Runtime) -> list[dict[str, Any]]:
 
 
 def _tools(runtime: Runtime) -> list[dict[str, Any]]:
+    from tamis.server.runtime.registry.loader import is_definition
+
     registry = runtime.registry
     checks = [check("tools", "ok", f"{len(registry.tools)} registered")]
     for error in registry.errors:
         place = f":{error.line}:{error.column}" if error.line else ""
-        checks.append(check("manifest", "error", f"{error.path}{place}: {error.message}", "mend or move the file"))
+        what = "manifest" if is_definition(os.path.basename(error.path)) else "workflow"
+        checks.append(check(what, "error", f"{error.path}{place}: {error.message}", "mend or move the file"))
     checks.extend(check("manifest", "warning", f"{item.dropped}: {item.message}") for item in registry.conflicts)
     checks.extend(
         check("tool", "warning", f"{tool.tool_id} is not available: {reason}")

@@ -59,8 +59,9 @@ def health(runtime: Runtime) -> dict[str, Any]:
     state = sandbox_state(runtime.settings)
     audit = audit_state(runtime)
     unsafe = state["backend"] == UNSANDBOXED
+    store = runtime.parts.store_problem
     return {
-        "status": "ok" if state["available"] and not unsafe and "problem" not in audit else "degraded",
+        "status": "ok" if state["available"] and not unsafe and "problem" not in audit and not store else "degraded",
         "version": __version__,
         "rpc": RPC_VERSION,
         "uptimeMs": round((time.monotonic() - runtime.started) * 1000),
@@ -75,6 +76,7 @@ def health(runtime: Runtime) -> dict[str, Any]:
         "problems": [
             *runtime.loaded.problems,
             *([audit["problem"]] if "problem" in audit else ()),
+            *([store] if store else ()),
             *([NO_SANDBOX_NOTE] if unsafe else ()),
         ],
     }

@@ -6,6 +6,7 @@ know framing, LSP or the command line.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,8 +18,11 @@ from msgspec import UNSET
 from tamis.protocols.catalogue import CATALOGUE, message, severity
 from tamis.protocols.contract import (
     Description,
+    ManifestFault,
     ParseResult,
     Problem,
+    RegistryChanges,
+    ToolConflict,
     ToolList,
     ToolSummary,
     ValidateResult,
@@ -28,25 +32,30 @@ from tamis.protocols.model import Diag, Document, Json, ReadOptions, ToolHint
 from tamis.protocols.observation import unknown_tool
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.protocols.reader import read_text
-from tamis.protocols.suggest import best
 from tamis.protocols.wire import parse_result, to_range
-from tamis.server.runtime.agents.profile import AgentRules, load_agent_rules
+from tamis.server.runtime.agents.discovery import Discovery, in_inventory
+from tamis.server.runtime.agents.profile import AgentRules, Agents, load_agent_rules
 from tamis.server.runtime.calls.checking import check_arguments, check_wire_call
 from tamis.server.runtime.calls.dispatch import runner_of
 from tamis.server.runtime.calls.parts import Parts
 from tamis.server.runtime.calls.rates import CallRate, Refusals
-from tamis.server.runtime.registry.registry import Registry, Tool, load_registry
+from tamis.server.runtime.registry.changes import Change, difference
+from tamis.server.runtime.registry.listing import ToolFilter, page
+from tamis.server.runtime.registry.registry import COMMAND, Registry, Tool
+from tamis.server.runtime.registry.sources import Found, compose, find
 from tamis.server.runtime.settings.config import LoadedSettings, Settings, load_settings
-from tamis.server.runtime.texts.token_counts import count_tokens
 
 if TYPE_CHECKING:
     import asyncio
 
     from tamis.server.runtime.calls.model import Ask, OnOutput, OnProgress, Surroundings
-    from tamis.server.runtime.calls.replays import Replays
+    from tamis.server.runtime.calls.states import OnEvent
     from tamis.server.runtime.records.audit import AuditLog
+    from tamis.server.runtime.records.tracing import Trace
     from tamis.server.runtime.records.trail import Caller, Level, Log
+    from tamis.server.runtime.registry.watching import Seen
     from tamis.server.runtime.scripts.warming import Warming
+    from tamis.server.runtime.texts.exports import Form
 
 MAX_TEXT_CHARS = 64 * 1024 * 1024
 DEFAULT_PAGE = 500
@@ -59,13 +68,14 @@ class InlineTool(msgspec.Struct, rename="camel"):
     parameters: dict[str, Any] = {}
 
 
-class ToolFilter(msgspec.Struct, rename="camel"):
-    """Which tools to list; every given part must fit."""
+class Reading(msgspec.Struct):
+    """What was read of a root's files, numbered in the order of beginning."""
 
-    tags: list[str] = []
-    namespace: str | None = None
-    query: str | None = None
-    callable: bool | None = None
+    number: int
+    loaded: LoadedSettings
+    seen: Seen | None
+    found: Found
+    agent: AgentRules
 
 
 class Runtime:
@@ -79,16 +89,31 @@ class Runtime:
         self.started = time.monotonic()
         self.loaded: LoadedSettings = loaded or load_settings(root, overlay)
         self.running = 0
+        self._overlay = overlay
+        self._given = loaded is not None
         self._registry: Registry | None = None
+        self._tagged: tuple[tuple[Registry, AgentRules], str] | None = None
+        self._found: Found | None = None
+        self._seen: Seen | None = None
+        self._readings = 0
+        self._newest = 0
+        self.watched = False
+        """Whether somebody looks for changes on disk; then what the disk looked like is noted before it is read."""
+        self._answered: Registry | None = None
+        """What the host was last answered of, or what was read first: what changed is counted from there."""
         self._agent: AgentRules | None = None
-        self._replays: Replays | None = None
+        self._agents = Agents()
+        self.discovery = Discovery()
+        """What agents are told of, kept until the registry changes."""
         self._warming: Warming | None = None
         self._audit: AuditLog | None = None
         self._log: Log | None = None
         self.log_level: Level = self.settings.log_level if self.settings.log_level == "debug" else "error"
         """Which lines a call writes on standard error. The command line shows what happens itself; a daemon takes the setting."""
         self.parts = Parts(root, self.settings)
-        self._rate = CallRate(self.settings.policy.calls_per_minute)
+        self.parts.audit = lambda: self.audit
+        own = self.settings.policy
+        self._rate = CallRate(own.calls_per_minute, own.tool_calls_per_minute)
         self._refusals = Refusals()
 
     @property
@@ -100,8 +125,110 @@ class Runtime:
     def registry(self) -> Registry:
         """The registry in force."""
         if self._registry is None:
-            self._registry = load_registry(self.root, self.settings)
+            self.take(self.read_again(settings=False))
+            assert self._registry is not None
         return self._registry
+
+    @property
+    def etag(self) -> str:
+        """A short hash of what lists say: of the registry, and of the agent's profile where there is one."""
+        state = (self.registry, self.agent)
+        if self._tagged is None or any(one is not other for one, other in zip(state, self._tagged[0], strict=True)):
+            tag = self.registry.etag()
+            if self.agent != AgentRules():
+                content = tag.encode() + msgspec.json.encode(self.agent, order="sorted")
+                tag = hashlib.sha256(content).hexdigest()[:16]
+            self._tagged = (state, tag)
+        return self._tagged[1]
+
+    @property
+    def seen(self) -> Seen | None:
+        """What the disk looked like before what is in force was read; None while nothing was, or nobody watches."""
+        return self._seen
+
+    def read_again(self, *, settings: bool = True) -> Reading:
+        """Reads settings, definitions and profile as they stand on disk now, for ``take``. Safe in a thread."""
+        self._readings += 1
+        number = self._readings
+        loaded = self.loaded if self._given or not settings else load_settings(self.root, self._overlay)
+        seen = None
+        if self.watched:
+            from tamis.server.runtime.registry.watching import look
+
+            seen = look(self.root, loaded.settings)
+        found = find(self.root, loaded.settings, self._found.known if self._found is not None else None)
+        return Reading(number, loaded, seen, found, load_agent_rules(self.root, loaded.settings.profile))
+
+    def take(self, reading: Reading) -> Change:
+        """Puts what was read in force, and says what that changed; running calls keep what they began with (D53).
+
+        A reading that was begun before the one in force is dropped.
+        """
+        if reading.number < self._newest:
+            return Change()
+        self._newest = reading.number
+        if reading.loaded.settings != self.settings or reading.loaded.closed != self.loaded.closed:
+            self._adopt_settings(reading.loaded)
+        self._found, self._seen = reading.found, reading.seen
+        other_agent = self._agent is not None and self._agent != reading.agent
+        self._agent = reading.agent
+        return self._compose(reading.found, other=other_agent)
+
+    def services_changed(self) -> Change:
+        """Takes up what the host has registered or taken away meanwhile, without reading the disk."""
+        if self._found is None:
+            # Nothing was asked of the registry yet: its first use finds everything.
+            return Change()
+        return self._compose(self._found)
+
+    def _compose(self, found: Found, *, other: bool = False) -> Change:
+        before, after = self._registry, compose(found, self.root, self.settings, self.parts)
+        if before is None:
+            self._registry = self._answered = after
+            return Change()
+        change = difference(before, after)
+        if change.any:
+            self._registry = after
+        if other:
+            change = msgspec.structs.replace(change, other=True)
+        if change.any:
+            if self._warming is not None:
+                self._warming.reset()
+            self.parts.tell("registry/changed", self.changes(change))
+        return change
+
+    def changes(self, change: Change) -> RegistryChanges:
+        """A change of the registry in force, with what is wrong in it now."""
+        registry = self.registry
+        return RegistryChanges(
+            added=list(change.added),
+            removed=list(change.removed),
+            updated=list(change.updated),
+            errors=[msgspec.convert(error, ManifestFault, from_attributes=True) for error in registry.errors],
+            conflicts=[msgspec.convert(found, ToolConflict, from_attributes=True) for found in registry.conflicts],
+            etag=self.etag,
+        )
+
+    def changes_since_reload(self, *, reset: bool = False) -> RegistryChanges:
+        """What is other than at the last ``reset``, or than what was read first."""
+        registry = self.registry
+        change = difference(self._answered or registry, registry)
+        if reset:
+            self._answered = registry
+        return self.changes(change)
+
+    def _adopt_settings(self, loaded: LoadedSettings) -> None:
+        before, own = self.settings, loaded.settings
+        self.loaded = loaded
+        self.parts.settings = own
+        rates = (own.policy.calls_per_minute, own.policy.tool_calls_per_minute)
+        if rates != (before.policy.calls_per_minute, before.policy.tool_calls_per_minute):
+            self._rate = CallRate(*rates)
+        if own.audit != before.audit:
+            self._audit = None
+        bounds = (own.sandbox, own.policy, own.dependencies)
+        if self._warming is not None and bounds != (before.sandbox, before.policy, before.dependencies):
+            self._warming.reset()
 
     @property
     def agent(self) -> AgentRules:
@@ -109,6 +236,10 @@ class Runtime:
         if self._agent is None:
             self._agent = load_agent_rules(self.root, self.settings.profile)
         return self._agent
+
+    def agent_for(self, agent_id: str) -> AgentRules:
+        """The rules of an agent that the host names; without a name those of the profile in force (ruling 42)."""
+        return self._agents.rules(self.root, self.settings.profile, agent_id, self.agent)
 
     @property
     def also(self) -> tuple[str, ...]:
@@ -151,36 +282,36 @@ class Runtime:
         ask: Ask | None = None,
         on_output: OnOutput | None = None,
         on_progress: OnProgress | None = None,
+        on_event: OnEvent | None = None,
         cancelled: asyncio.Event | None = None,
         caller: Caller | None = None,
+        trace: Trace | None = None,
     ) -> Surroundings:
         """What a call runs under that comes in now: the same for every face."""
         # Only what runs calls needs an event loop; reading and listing start without one.
         from tamis.server.runtime.calls.model import Surroundings
-        from tamis.server.runtime.calls.replays import Replays
         from tamis.server.runtime.records.trail import Caller, Log
 
-        if self._replays is None:
-            self._replays = Replays()
         if self._log is None:
-            self._log = Log(self.log_level)
+            self._log = Log(self.log_level, self.settings.log_format)
         return Surroundings(
             registry=self.registry,
             settings=self.settings,
             root=self.root,
             closed=self.loaded.closed,
-            agent=self.agent,
+            agent=self.agent if caller is None else self.agent_for(caller.agent_id),
             rate=self._rate,
             refusals=self._refusals,
-            replays=self._replays,
             ask=ask,
             on_output=on_output,
             on_progress=on_progress,
+            on_event=on_event,
             cancelled=cancelled,
             warming=self._warming,
             audit=self.audit,
             log=self._log,
             caller=caller or Caller(),
+            trace=trace,
             parts=self.parts,
         )
 
@@ -196,17 +327,19 @@ class Runtime:
             self._audit = AuditLog(path, max_bytes=own.max_bytes, keep=min(own.keep, 1_000), say=Log().warn)
         return self._audit
 
+    @property
+    def dropped_log_lines(self) -> int:
+        """Log lines of calls that nobody took."""
+        return 0 if self._log is None else self._log.dropped
+
     def adopt(self, registry: Registry) -> None:
         """Takes the tools of a face that keeps them itself (an editor, whose open manifests count as they stand there)."""
         self._registry = registry
 
     def reload(self) -> Registry:
-        """Reads the tool folders and the agent profile again."""
-        self._agent = None
-        self._registry = load_registry(self.root, self.settings)
-        if self._warming is not None:
-            self._warming.reset()
-        return self._registry
+        """Reads settings, definitions and the agent profile again."""
+        self.take(self.read_again())
+        return self.registry
 
     def read(
         self,
@@ -235,8 +368,10 @@ class Runtime:
         guided: bool = True,
     ) -> ReadOptions:
         """How ``read`` reads: the request's options over the settings, and the tools that guide it."""
-        hints: dict[str, ToolHint] = dict(self.registry.hints()) if guided else {}
-        hints.update({tool.tool_id: ToolHint(tool.tool_id, tool.parameters) for tool in tools})
+        hints: dict[str, ToolHint] = self.registry.hints() if guided else {}
+        if tools:
+            hints = hints.copy()
+            hints.update({tool.tool_id: ToolHint(tool.tool_id, tool.parameters) for tool in tools})
         own = self.settings.protocol
         given = options or {}
         return ReadOptions(
@@ -263,24 +398,31 @@ class Runtime:
         cursor: str | None = None,
         limit: int | None = None,
     ) -> ToolList:
-        """``tool/list``, in the order of ids, newest version first."""
-        wanted = wanted or ToolFilter()
-        tools = [tool for tool in self.registry.tools if fits(tool, wanted)]
-        start = int(cursor) if cursor is not None and cursor.isdigit() and len(cursor) < 12 else 0
-        end = start + max(1, min(limit or DEFAULT_PAGE, DEFAULT_PAGE))
+        """``tool/list``: in the order of ids, newest version first, or of the search. Raises ``WrongCursorError``."""
+        found = page(
+            self.registry,
+            wanted or ToolFilter(),
+            self.may_call,
+            cursor=cursor,
+            limit=max(1, min(limit or DEFAULT_PAGE, DEFAULT_PAGE)),
+        )
         return ToolList(
-            tools=[self._summary(tool, full=full) for tool in tools[start:end]],
-            next_cursor=str(end) if end < len(tools) else UNSET,
-            etag=self.registry.etag(),
+            tools=[self._summary(tool, full=full) for tool in found.tools],
+            next_cursor=UNSET if found.next is None else found.next,
+            etag=self.etag,
         )
 
-    def describe(self, tool_id: str, version: str | None = None) -> Description | None:
-        """``tool/describe`` in the native form; None when there is no such tool or version."""
+    def may_call(self, tool: Tool) -> bool:
+        """Whether an agent may call a tool, by its definition and the profile in force."""
+        held = in_inventory(tool, self.agent, self.registry)
+        return tool.callable and held and not self.agent.refusal(tool.tool_id)
+
+    def describe(self, tool_id: str, version: str | None = None, form: Form = "native") -> Description | None:
+        """``tool/describe`` in one of its forms; None when there is no such tool or version."""
+        from tamis.server.runtime.texts.exports import describe
+
         tool = self.registry.get(tool_id, version)
-        if tool is None:
-            return None
-        text = msgspec.json.encode(tool.manifest.raw).decode("utf-8", "replace")
-        return Description(definition=dict(tool.manifest.raw), losses=[], tokens=count_tokens(text)[0])
+        return None if tool is None else describe(tool, form, self.registry)
 
     def validate_args(
         self,
@@ -292,7 +434,14 @@ class Runtime:
         prefix: str = "",
     ) -> ValidateResult:
         """``tool/validate`` of one tool's arguments, or of a wire ``call``; an unknown tool is a problem, not an error."""
-        tool = _inline(tool_id, tools) or self.registry.get(tool_id)
+        tool = _inline(tool_id, tools)
+        if tool is None:
+            spoken = call or {}
+            meant = self.registry.resolve_call(tool_id, str(spoken.get("protocol", "")), spoken.get("args"))
+            tool = meant.tool
+            if meant.takes_command and call is not None:
+                # What named the method is no argument (ruling 30).
+                call = {**call, "args": {name: value for name, value in call["args"].items() if name != COMMAND}}
         if tool is None:
             names = [*(inline.tool_id for inline in tools), *self.registry.names()]
             text, found = unknown_tool(tool_id, names)
@@ -316,7 +465,8 @@ class Runtime:
         """``tool/validate`` of a manifest, given as JSON or as its text (then problems carry ranges)."""
         given = manifest if isinstance(manifest, str) else None
         text = given if given is not None else msgspec.json.format(msgspec.json.encode(manifest), indent=2).decode()
-        reading = read_manifest(text, strict=self.settings.strict_json, runtimes=self.settings.sandbox.runtimes)
+        own = self.settings
+        reading = read_manifest(text, strict=own.strict_json, runtimes=own.sandbox.runtimes, handlers=own.handlers)
         lines = LineIndex(text)
         errors: list[Problem] = []
         warnings: list[Problem] = []
@@ -343,7 +493,12 @@ class Runtime:
 
     def why_not(self, tool: Tool) -> str:
         """Why a tool cannot be called now; empty when it can."""
-        return tool.reason or runner_of(tool).problem(tool, self.parts)
+        reason = tool.reason or runner_of(tool).problem(tool, self.parts)
+        if reason or tool.origin != "workflow" or self.settings.engine.type != "builtin":
+            return reason
+        from tamis.server.runtime.workflows.checks import graph_fault
+
+        return graph_fault(tool, self.registry)
 
     def _summary(self, tool: Tool, *, full: bool) -> ToolSummary:
         manifest = tool.manifest
@@ -356,7 +511,7 @@ class Runtime:
             kind=tool.kind,
             namespace=tool.namespace,
             tags=list(manifest.tags),
-            callable=tool.callable and self.agent.lists(tool.tool_id) and not self.agent.refusal(tool.tool_id),
+            callable=self.may_call(tool),
             available=tool.available and not reason,
             reason=reason or UNSET,
             source=tool.path,
@@ -384,22 +539,6 @@ def inline_tool(tool_id: str, parameters: dict[str, Json]) -> Tool:
         parameters=parameters,
     )
     return Tool(manifest, "", available=False, reason="given inline")
-
-
-def fits(tool: Tool, wanted: ToolFilter) -> bool:
-    """Whether a tool is among those that a filter wants."""
-    manifest = tool.manifest
-    if wanted.namespace is not None and tool.namespace != wanted.namespace:
-        return False
-    if wanted.callable is not None and tool.callable != wanted.callable:
-        return False
-    if not set(wanted.tags) <= set(manifest.tags):
-        return False
-    if wanted.query:
-        query = wanted.query.casefold()
-        text = "\n".join((manifest.tool_id, manifest.display_name, manifest.description, *manifest.tags)).casefold()
-        return query in text or best(wanted.query, [manifest.tool_id]) is not None
-    return True
 
 
 def _pointer(diag: Diag, tree: Any) -> str:

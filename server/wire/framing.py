@@ -50,8 +50,17 @@ class FrameDecoder:
         return found
 
     def end(self) -> list[bytes | RpcError]:
-        """What the end of the stream completes: a last line without its newline."""
+        """What the end of the stream completes: a last line without its newline; bytes that began no message are said."""
+        begun = self._expected is not None or self._skip > 0
         rest = self._take(len(self._buffer))
+        if (
+            self.framing == "headers"
+            and not begun
+            and rest.strip()
+            and not rest.lower().lstrip().startswith(b"content-")
+        ):
+            text = "what was read is no message: one begins with {, [ or a Content-Length header"
+            return [RpcError(PARSE_ERROR, text)]
         return [rest] if self.framing == "lines" and rest and not rest.isspace() else []
 
     def _advance(self, found: list[bytes | RpcError]) -> bool:

@@ -213,3 +213,13 @@ def test_after_any_edits_the_index_is_that_of_the_last_texts(edits: list[tuple[s
         assert index.resolve(name, "vcp") == fresh.resolve(name, "vcp")
     assert index.tools() == fresh.tools()
     assert index.files() == fresh.files()
+
+
+def test_a_call_by_the_name_of_an_export_means_the_tool_unless_two_share_it() -> None:  # F25
+    index = WorkspaceIndex()
+    index.update("/a.tool.json", manifest("x:a"))
+    assert [index.resolve("x_a", protocol) for protocol in ("json", "vcp", "")] == ["x:a", "x:a", None]
+    index.update("/b.tool.json", manifest("x.a"))
+    assert index.resolve("x_a", "json") is None
+    index.remove("/b.tool.json")
+    assert index.resolve("x_a@1.0.0", "action") == "x:a"

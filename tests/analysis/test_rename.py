@@ -24,7 +24,7 @@ from tamis.server.analysis.navigation.rename import RenameRefusedError, in_files
 from tamis.server.analysis.navigation.symbols import outline
 from tamis.server.analysis.snapshot import Settings, Snapshot, kind_of
 from tamis.server.runtime.registry.loader import FoundFile, Scan
-from tamis.server.runtime.registry.registry import build_registry
+from tamis.server.runtime.registry.reading import build_registry
 from tamis.server.runtime.settings.config import Settings as RuntimeSettings
 from tamis.server.runtime.texts.protocols import load_also
 

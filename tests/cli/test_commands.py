@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tamis.server.cli.main import COMMANDS, main
 from tests.node_runtime import NODE, bun
 from tests.toolbox import action, make_tool, tam, vcp
 
@@ -53,6 +55,7 @@ def test_a_misspelled_command_is_answered_with_the_right_one(tmp_path: Path) -> 
     done = tamis("chekc", cwd=tmp_path)
     assert done.returncode == 2
     assert "did you mean 'check'?" in done.stderr
+    assert "did you mean 'list'?" in tamis("lst", cwd=tmp_path).stderr
 
 
 @pytest.mark.parametrize(
@@ -153,6 +156,18 @@ def test_list_says_what_could_not_be_registered_and_why(root: Path) -> None:  # 
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["echo", "fail"]
     assert "bad.tool.json:" in done.stderr
     assert "is a folder" in done.stderr
+
+
+def test_list_says_why_a_tool_is_not_for_agents(root: Path) -> None:  # V03
+    make_tool(root / "y", "hidden", agentCallable=False)
+    (root / "agent_profile.json").write_text(
+        '{"tool_ids_inventory": ["echo", "hidden"], "toolCallConfig": {"enabled": true}}'
+    )
+    (root / "tamis.toml").write_text('profile = "agent_profile.json"\n')
+    marks = {line.split()[0]: line.partition(" [")[2] for line in tamis("list", cwd=root).stdout.splitlines()}
+    assert "agentCallable: false" in marks["hidden"]
+    assert "inventory" in marks["fail"] and "agentCallable" not in marks["fail"]
+    assert marks["echo"] == ""
 
 
 def test_two_manifests_with_one_id_keep_the_first_and_say_so(root: Path) -> None:  # D52, ruling 35
@@ -407,3 +422,47 @@ def test_call_says_on_stderr_that_nothing_held_the_script(root: Path) -> None:
     else:
         assert (done.returncode, done.stdout.strip()) == (0, "{}")
         assert "no sandbox held this run of echo" in done.stderr
+
+
+ARGUMENTS = {
+    "call": ["x"],
+    "convert": ["--to", "action", "-"],
+    "format": ["x"],
+    "new": ["x"],
+    "import": ["openai", "x"],
+    "export": ["openai"],
+}
+
+
+@pytest.mark.parametrize("kind", ["missing", "file"])
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "schema"])
+def test_a_root_that_is_no_folder_is_wrong_usage(
+    command: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "root"
+    if kind == "file":
+        root.write_text("")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    code = main([command, "--root", str(root), *ARGUMENTS.get(command, [])])
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert f"--root: '{root}' is not a folder" in err
+
+
+def test_what_is_left_behind_keeps_no_command_alive(tmp_path: Path) -> None:  # docs/handlers.md: it is left behind
+    text = (
+        "import asyncio, threading\n"
+        "from tamis.server.cli.interrupts import run_to_end\n"
+        "async def stays():\n"
+        "    while True:\n"
+        "        try: await asyncio.sleep(60)\n"
+        "        except asyncio.CancelledError: pass\n"
+        "async def work():\n"
+        "    work.left = [asyncio.ensure_future(stays()), asyncio.ensure_future(asyncio.to_thread(threading.Event().wait))]\n"
+        "    await asyncio.sleep(0.1)\n"
+        "    print('done')\n"
+        "    return 7\n"
+        "run_to_end(work(), 0.3)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=50, check=False)
+    assert (ended.returncode, ended.stdout) == (7, "done\n")

@@ -24,7 +24,8 @@ from tamis.server.analysis.embedded_schema import explain_embedded
 from tamis.server.analysis.index import WorkspaceIndex
 from tamis.server.analysis.snapshot import FolderFacts, Settings, Snapshot, kind_of
 from tamis.server.runtime.registry.loader import FoundFile, Scan
-from tamis.server.runtime.registry.registry import Registry, build_registry
+from tamis.server.runtime.registry.reading import build_registry
+from tamis.server.runtime.registry.registry import Registry
 from tamis.server.runtime.settings.config import load_settings
 from tamis.server.runtime.texts.protocols import load_also
 from tests.lsp.markers import FOLDER, language, opened, read_case

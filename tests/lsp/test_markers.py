@@ -18,7 +18,7 @@ from tamis.server.analysis.index import WorkspaceIndex
 from tamis.server.analysis.navigation.workflows import workflow_files
 from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot, is_settings, kind_of
 from tamis.server.runtime.registry.loader import FoundFile, Scan
-from tamis.server.runtime.registry.registry import build_registry
+from tamis.server.runtime.registry.reading import build_registry
 from tamis.server.runtime.settings.config import load_settings
 from tamis.server.runtime.settings.faults import disk_faults
 from tamis.server.runtime.texts.checkables import script_beside
@@ -83,7 +83,7 @@ def core_of(case: Case, root: Path) -> Core:
             neighbours=neighbours,
             index=index,
             script=script,
-            workflows=workflow_files(index, loaded.settings.workflows, path) if kind == "profile" else None,
+            workflows=workflow_files(index, loaded.settings.workflows, path) if kind in ("profile", "other") else None,
             settings_faults=disk_faults((root / name).parent, text) if is_settings(path) else (),
         )
 

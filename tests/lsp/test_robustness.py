@@ -15,7 +15,8 @@ from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.hover.explain import explain
 from tamis.server.analysis.snapshot import FolderFacts, Snapshot, kind_of
 from tamis.server.runtime.registry.loader import FoundFile, Scan
-from tamis.server.runtime.registry.registry import Registry, build_registry
+from tamis.server.runtime.registry.reading import build_registry
+from tamis.server.runtime.registry.registry import Registry
 from tamis.server.runtime.settings.config import Settings
 from tests.lsp.markers import FOLDER, read_case
 

@@ -18,6 +18,7 @@ from tests.lsp.editor import EVERYTHING, KEEP, Editor, children, gone
 from tests.lsp.lsp_client import edit
 from tests.toolbox import action, make_tool, tam, vcp
 
+SAMPLE = Path(__file__).parent.parent / "protocols" / "seed_manifest.jsonc"
 SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(60)\n"
 FAILS = "def inner():\n    raise ValueError('no such thing')\n\n\ninner()\n"
 WRITES = {"fileAccess": {"allowWrite": ["./out/**"]}}
@@ -140,6 +141,40 @@ def test_an_example_is_held_against_its_expected_output(editor: Editor, root: Pa
     said = failure(editor, uri)
     assert said is not None
     assert said["message"] == 'examples[1] did not give its expectedOutput: it gave {"text":"a"}'
+
+
+def test_both_examples_of_the_seeds_sample_pass_as_in_tamis_test(tmp_path: Path) -> None:  # D44, seed 003 §2.2.3
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "echo.py").write_text(
+        "import json, sys\nprint(json.dumps({'received_message': json.load(sys.stdin)['message']}))"
+    )
+    (tmp_path / "examples" / "long_running.py").write_text(SLEEPS)
+    (tmp_path / "x.tool.json").write_text(SAMPLE.read_text("utf-8"), encoding="utf-8")
+    with fresh(tmp_path) as editor:
+        uri = manifest(editor, tmp_path, "")
+        tested = editor.run(editor.lens(uri, "▶ Test all examples"))
+        assert (tested["passed"], tested["failed"]) == (2, 0), tested
+        assert [run["status"] for run in tested["runs"]] == ["success", "timeout"]
+        assert all(run["outcome"].startswith("✓") for run in tested["runs"])
+        assert failure(editor, uri) is None
+        assert sum(title.startswith("✓") for title in titles(editor, uri)) == 2
+        assert editor.stop() == 0
+
+
+def test_an_example_may_expect_a_failure_or_a_part(own_root: Path) -> None:  # D44
+    wants = {"success": False, "error": {"type": "ScriptError", "details": "no such thing"}}
+    other = {"success": False, "error": {"type": "TimeoutError"}}
+    errors = [{"input": {}, "expectedOutput": wants}, {"input": {}, "expectedOutput": other}]
+    make_tool(own_root, "t:wrong", FAILS.replace("raise", "import sys; sys.exit('no such thing')  #"), examples=errors)
+    part = {"input": {"text": "a", "more": "b"}, "expectedOutput": {"text": "a"}}
+    texts = {name: {"type": "string"} for name in ("text", "more")}
+    make_tool(own_root, "t:part", examples=[{**part, "x-match": "partial"}, part], properties=texts)
+    with fresh(own_root) as editor:
+        for name in ("t_wrong", "t_part"):
+            uri = manifest(editor, own_root, name)
+            runs = editor.run(editor.lens(uri, "▶ Test all examples"))["runs"]
+            assert [run["passed"] for run in runs] == [True, False], (name, runs)
+        assert editor.stop() == 0
 
 
 def test_all_examples_are_tested_one_after_the_other(editor: Editor, root: Path) -> None:
@@ -439,7 +474,14 @@ def test_the_user_is_asked_with_the_exact_arguments(editor: Editor, root: Path, 
     assert run["status"] == status
     (question,) = editor.questions("window/showMessageRequest")
     assert question["message"] == 'Run t:ask with these arguments? {"text":"rm -rf 🚄"}'
-    assert [one["title"] for one in question["actions"]] == ["Allow once", "Allow for this session", "Deny", "Details"]
+    assert [one["title"] for one in question["actions"]] == [
+        "Allow once",
+        "Allow for this session",
+        "Always allow",
+        "Deny",
+        "Always deny",
+        "Details",
+    ]
 
 
 def test_a_grant_for_the_session_is_not_asked_for_again(editor: Editor, root: Path) -> None:
@@ -448,6 +490,16 @@ def test_a_grant_for_the_session_is_not_asked_for_again(editor: Editor, root: Pa
     for _ in range(2):
         assert editor.run(editor.lens(uri, "▶ Run"))["status"] == "success"
     assert len(editor.questions("window/showMessageRequest")) == 1
+
+
+def test_an_answer_for_always_is_the_same_for_every_face(own_root: Path) -> None:  # V61
+    with fresh(own_root, policy={}) as editor:
+        editor.replies["window/showMessageRequest"] = choose("Always deny")
+        assert [asked(editor, own_root)["status"] for _ in range(2)] == ["denied", "denied"]
+        assert len(editor.questions("window/showMessageRequest")) == 1
+    with fresh(own_root, policy={}) as editor:
+        assert asked(editor, own_root)["status"] == "denied"
+        assert not editor.questions("window/showMessageRequest")
 
 
 def test_details_open_a_document_and_ask_again(editor: Editor, root: Path) -> None:
@@ -468,7 +520,8 @@ def test_a_client_that_asks_itself_is_given_the_request(root: Path) -> None:
         assert asked(editor, root)["status"] == "success"
         (question,) = editor.questions("tool/requestApproval")
         assert question["args"] == {"text": "rm -rf 🚄"}
-        assert {one["kind"] for one in question["options"]} == {"allow_once", "allow_session", "reject_once"}
+        kinds = ["allow_once", "allow_session", "allow_always", "reject_once", "reject_always"]
+        assert [one["kind"] for one in question["options"]] == kinds
         editor.replies["tool/requestApproval"] = {"outcome": "cancelled"}
         assert asked(editor, root)["status"] == "cancelled"
         assert not editor.questions("window/showMessageRequest")

@@ -245,7 +245,7 @@ def test_a_description_that_is_there_is_enough() -> None:  # W07
     assert codes(FLOW) == ["LN780"]
     assert codes('{ "description": "x", "interfaceInputs": {} }') == []
     assert codes('{ "other": "interfaceInputs" }') == []
-    assert codes('{ "interfaceInputs": {') == []
+    assert codes('{ "interfaceInputs": {') == ["MF521"]
 
 
 def test_a_profile_hears_of_a_workflow_that_comes(tmp_path: Path) -> None:  # W02, W20

@@ -29,7 +29,8 @@ from tamis.server.lsp.documents import Document
 from tamis.server.lsp.fold_data import Wish, fold_ranges
 from tamis.server.lsp.token_data import Legend, delta, encode, legend_for
 from tamis.server.runtime.registry.loader import FoundFile, Scan
-from tamis.server.runtime.registry.registry import Registry, build_registry
+from tamis.server.runtime.registry.reading import build_registry
+from tamis.server.runtime.registry.registry import Registry
 from tamis.server.runtime.settings.config import Settings
 from tests.lsp.markers import FOLDER, language, read_case
 

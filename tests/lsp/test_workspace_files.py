@@ -17,7 +17,7 @@ from tamis.server.lsp.workspace import scanning
 from tamis.server.lsp.workspace.roots import Root
 from tamis.server.lsp.workspace.scanning import Change, Scanner
 from tamis.server.lsp.workspace.workspace import Workspace
-from tamis.server.runtime.registry.registry import load_registry
+from tamis.server.runtime.registry.reading import load_registry
 from tamis.server.runtime.settings.config import load_settings
 from tests.lsp.lsp_client import Client
 

@@ -65,5 +65,15 @@ print(page_uri('MF501'))
         check=False,
     )
     assert "site-packages" in installed.stdout, installed.stderr
+    described = subprocess.run(
+        [tmp_path / "venv" / "bin" / "tamis", "schema", "--openrpc"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    # Also an installed package has the words that its description is made of.
+    assert described.stdout == (ROOT / "schemas" / "openrpc.json").read_text("utf-8"), described.stderr
     # The page of findings is part of the package.
     assert installed.stdout.rstrip().endswith("tamis/docs/diagnostics.md#mf501")

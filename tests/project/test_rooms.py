@@ -1,4 +1,4 @@
-"""The rooms and their doors (house): who may import whom, and what a command must not load at its start."""
+"""The rooms and their doors (house, V06): who may import whom, and what a command must not load at its start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DOORS: dict[str, tuple[set[str], set[str]]] = {
     "server/analysis": ({"protocols", "server/runtime"}, {"msgspec"}),
     "server/wire": (set(), {"msgspec"}),
     "server/lsp": (
-        {"server/analysis", "server/runtime", "server/wire", "protocols"},
+        {"server/analysis", "server/runtime", "server/wire", "server/rpc", "protocols"},
         {"msgspec", "pygls", "lsprotocol", "attrs", "cattrs"},
     ),
     "server/rpc": ({"server/runtime", "server/analysis", "server/wire", "protocols"}, {"msgspec"}),
@@ -32,7 +32,7 @@ DOORS: dict[str, tuple[set[str], set[str]]] = {
 }
 LAZY = {
     "protocols": {"docstring_parser", "lxml", "jsonschema", "jsonschema_specifications", "referencing"},
-    "server/runtime": {"splintr"},
+    "server/runtime": {"splintr", "opentelemetry"},
 }
 FILES = [path for room in DOORS for path in sorted((ROOT / room).rglob("*.py")) if "node_modules" not in path.parts]
 
@@ -78,7 +78,7 @@ SANDBOX_DOORS = {
     "network": {"job", "model"},
     "paths": {"job", "model"},
     "limits": {"classify", "job", "lifeline", "model"},
-    "backends": {"engine", "host", "interpreters", "job", "model", "paths"},
+    "backends": {"engine", "host", "interpreters", "job", "model", "paths", "talk"},
     "environments": {"host", "interpreters", "model", "network", "paths", "runner"},
     "warm": {"engine", "job", "model", "paths", "runner"},
 }

@@ -69,6 +69,7 @@ ROWS: list[Row] = [
     ("AX160", _inputs("<a>1</a>"), W, "<a>", "<a> inside <inputs> read as an input", "s", _inputs('<input name="a">1</input>')),
     ("AX161", _inputs('{"a": "1"}'), W, '{"a": "1"}', "JSON object read as inputs", "s", _inputs('<input name="a">1</input>')),
     ("AX162", _inputs("")[:-9] + _inputs("")[8:], W, "<tool_id>T", "2 calls in one block", "u", _inputs("") + "\n" + _inputs("")),
+    ("AX163", _inputs("")[:-9] + "<context>1</context></ACTION>", W, "<context>", "<context> beside <inputs> is no input; it is kept with the call and not given to the tool", "-", ""),
     ("TC001", "<ACTION><T><a>1", E, "<ACTION>", "ACTION block is cut off inside <a>; not executed", "-", ""),
     ("TC002", "<ACTION><T/>", W, "<ACTION>", "No </ACTION> for the block opened here; it ends at the end of the text", "s", "<ACTION><T/></ACTION>"),
     ("TC003", "x\n</ACTION>\ny", W, "</ACTION>", "</ACTION> without an opening marker", "u", "x\n\ny"),

@@ -25,7 +25,7 @@ from tests.protocols.test_tam_vcp_codes import ROWS
 from tests.runtime.test_agents import ON, with_profile
 from tests.toolbox import make_tool
 
-_CODE = re.compile(r"\b(?:TC|AX|TM|VC|HM|VA|MF|LN|ST|PF)\d{3}\b")
+_CODE = re.compile(r"\b(?:TC|AX|TM|VC|HM|VA|MF|LN|ST|PF|WF)\d{3}\b")
 _PREFIXES = {code[:2] for code in CATALOGUE}
 
 

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamis.protocols.check import check_call
 from tamis.protocols.schema.coerce import Reading
 from tamis.protocols.schema.coerce_json import read_json_text
 from tamis.protocols.schema.plan import compile_plan
+from tests.protocols.json_calls import read
 
 from . import validation_adapter
 
@@ -255,6 +257,66 @@ def test_any_text_gives_a_value_or_a_located_error(text: str):
     with contextlib.suppress(ValueError):
         wanted = json.loads(text)
         assert value == wanted and not errors
+
+
+# Null for what is not given, as strict modes of model services write it (export openaiStrict)
+
+
+_STRICT = {
+    "type": "object",
+    "properties": {
+        "q": {"type": "string"},
+        "limit": {"type": "integer"},
+        "mark": {"type": ["string", "null"]},
+        "near": {"$ref": "#/$defs/place"},
+        "kind": {"enum": ["a", "b"]},
+        "places": {"type": "array", "items": {"$ref": "#/$defs/place"}},
+    },
+    "required": ["q"],
+    "$defs": {
+        "place": {
+            "type": "object",
+            "properties": {"lat": {"type": "number"}, "name": {"type": "string"}},
+            "required": ["lat"],
+        }
+    },
+}
+
+
+def test_a_null_for_an_optional_parameter_that_allows_none_counts_as_not_given_with_a_warning():
+    plan = compile_plan(_STRICT)
+    given: Any = {"q": "x", "limit": None, "kind": None, "near": {"lat": 1.5, "name": None}, "mark": None}
+    given["places"] = [{"lat": 2, "name": None}]
+    outcome = plan.check(given)
+    assert outcome.coerced == {"q": "x", "near": {"lat": 1.5}, "mark": None, "places": [{"lat": 2}]}
+    places = ["/limit", "/kind", "/near/name", "/places/0/name"]
+    assert [(one.code, one.path, one.severity) for one in outcome.warnings] == [
+        ("VA442", path, "warning") for path in places
+    ]
+    assert plan.check({"q": "x", "near": None}).coerced == {"q": "x"}
+    alternatives = {"type": "object", "properties": {"p": {"anyOf": [{"type": "boolean"}, _STRICT["$defs"]["place"]]}}}
+    assert compile_plan(alternatives).check({"p": {"lat": 1, "name": None}}).coerced == {"p": {"lat": 1}}
+
+
+def test_a_null_for_a_required_parameter_an_item_or_in_an_output_is_an_error():
+    plan = compile_plan(_STRICT)
+    for args, path in (
+        ({"q": None}, "/q"),
+        ({"q": "x", "near": {"lat": None}}, "/near/lat"),
+        ({"q": "x", "places": [None]}, "/places/0"),
+    ):
+        assert [(one.code, one.path) for one in plan.check(args).errors] == [("VA410", path)]
+    assert [one.path for one in plan.check({"q": "x", "limit": None}, "typed").errors] == ["/limit"]
+
+
+def test_a_null_in_a_call_of_json_is_dropped_too():
+    text = (
+        '<tool_call>{"name": "t", "arguments": {"q": "x", "limit": null, "near": {"lat": 1, "name": null}}}</tool_call>'
+    )
+    (call,) = read(text).calls
+    found = check_call(call, text, compile_plan(_STRICT))
+    assert found.valid and found.coerced == {"q": "x", "near": {"lat": 1}}
+    assert [one.finding.path for one in found.problems] == ["/limit", "/near/name"]
 
 
 # The corpus

@@ -19,8 +19,10 @@ from tamis.protocols.contract import (
     Usage,
 )
 from tamis.protocols.observation import (
+    MAX_DETAIL_LINES,
     Observed,
     cut_middle,
+    last_words,
     malformed,
     observation,
     observations,
@@ -145,9 +147,11 @@ def test_a_vcp_block_is_the_seeds_record_of_a_result() -> None:  # V21, seed 001
 
 
 @pytest.mark.parametrize("status", get_args(Status))
-def test_the_seeds_three_words_stand_for_every_status(status: Status) -> None:  # V21, V56
+def test_the_seeds_words_stand_for_every_status(status: Status) -> None:  # V21, V56
     shown = fields_of(observation(result(status), "vcp"))["status"]
-    assert shown == {"success": "success", "denied": "denied"}.get(status, "error")
+    # a task that was begun is no failure: a model that is told of one would try again
+    kept = ("success", "denied", "accepted")
+    assert shown == (status if status in kept else "error")
 
 
 def test_a_denied_vcp_call_is_told_in_the_seeds_words() -> None:  # V61
@@ -244,3 +248,46 @@ def test_a_bound_is_kept_wherever_the_notes_fit_and_frames_stay_whole(
 def test_a_message_ends_with_one_mark(said: str, shown: str) -> None:
     told = observation(result("error", error=failed("ScriptError", said)), "action")
     assert told == f"Observation: Tool t failed. Error type: ScriptError. Message: {shown}"
+
+
+PYTHON_TRACE = "\n".join(
+    [
+        "Traceback (most recent call last):",
+        '  File "/tool/run.py", line 9, in <module>',
+        "    main()",
+        *(
+            line
+            for at in range(12)
+            for line in (f'  File "/usr/lib/python3.11/urllib/request.py", line {at}, in open', "    go()", "    ^^^^")
+        ),
+        "urllib.error.URLError: refused",
+    ]
+)
+NODE_TRACE = "\n".join(
+    [
+        "Error: refused",
+        "    at main (/tool/run.js:3:9)",
+        *(f"    at step (node:internal/modules/run:{at}:1)" for at in range(9)),
+        *(f"    at /tool/node_modules/got/index.js:{at}:1" for at in range(9)),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("trace", "kept"),
+    [
+        (PYTHON_TRACE, [PYTHON_TRACE.split("\n")[at] for at in (0, 1, 2, -1)]),
+        (NODE_TRACE, NODE_TRACE.split("\n")[:2]),
+        ("\n".join(map(str, range(40))), [str(at) for at in range(28, 40)]),
+    ],
+)
+def test_a_long_trace_is_told_by_the_error_and_the_tools_own_calls(trace: str, kept: list[str]) -> None:
+    error = failed("ScriptError", "The script ended with exit code 1.", trace)
+    told = observation(result("error", error=error), "action").partition(" Details: ")[2].split("\n")
+    assert told == [f"[{len(trace.split(chr(10))) - len(kept)} lines left out]", *kept]
+
+
+@given(st.text(max_size=400))
+def test_what_is_told_of_a_trace_is_bounded(text: str) -> None:
+    assert len(last_words(text).splitlines()) <= MAX_DETAIL_LINES + 1
+    assert last_words("short\n  trace") == "short\n  trace"

@@ -125,6 +125,11 @@ def test_arguments_are_validated_and_coerced(client: Client) -> None:  # D59
     wrong = client.request("tool/validate", {"toolId": "other:count", "args": {"m": "x"}})
     assert (wrong["valid"], wrong["errors"][0]["code"], wrong["errors"][0]["path"]) == (False, "VA403", "/m")
     assert "coerced" not in wrong
+    # what strict modes of model services write for a parameter that is not given
+    null = client.request("tool/validate", {"toolId": "other:count", "args": {"n": None}})
+    assert (null["valid"], null["coerced"]) == (True, {})
+    assert [(item["code"], item["path"]) for item in null["warnings"]] == [("VA442", "/n")]
+    assert client.request("tool/execute", {"toolId": "other:count", "args": {"n": None}})["output"] == {}
 
 
 def test_validating_an_unknown_tool_is_a_problem_and_no_error(client: Client) -> None:
@@ -170,9 +175,8 @@ def test_a_text_is_executed_and_observed(client: Client) -> None:
 def test_requests_are_answered_while_a_tool_runs(client: Client) -> None:
     number, running = client.send("tool/execute", {"toolId": "test:hang"})
     time.sleep(0.3)
-    started = time.monotonic()
     assert client.request("server/health")["running"] == 1
-    assert time.monotonic() - started < 0.3
+    assert not running.done()
     client.cancel(number)
     assert running.result(5)["status"] == "cancelled"
 
@@ -180,7 +184,9 @@ def test_requests_are_answered_while_a_tool_runs(client: Client) -> None:
 def test_cancelling_an_execution_gives_its_normal_result(client: Client) -> None:  # V52, V53
     text = vcp("test:echo", text="x") + vcp("test:hang") + vcp("test:echo", text="y")
     number, running = client.send("tool/executeText", {"text": text})
-    time.sleep(1.0)
+    deadline = time.monotonic() + 20
+    while not client.request("server/metrics")["calls"] and time.monotonic() < deadline:
+        time.sleep(0.05)
     client.cancel(number)
     result = running.result(5)
     assert [item["status"] for item in result["results"]] == ["success", "cancelled", "cancelled"]
@@ -343,10 +349,18 @@ def test_only_protocol_is_on_stdout(root: Path) -> None:
 
 
 def test_it_works_without_locale_home_and_terminal(root: Path) -> None:
-    env = {"PATH": os.environ["PATH"], "LANG": "C", "HOME": "/nonexistent"}
+    env = {"PATH": os.environ["PATH"], "LANG": "C", "HOME": str(root / "no-home")}
     text = "工具 " + vcp("test:echo", text="你好 😀")
-    out, _, _ = speak(root, json.dumps(rpc("tool/executeText", {"text": text})).encode() + b"\n", env=env)
-    assert json.loads(out)["result"]["results"][0]["output"] == {"text": "你好 😀"}
+    with subprocess.Popen(
+        [*COMMAND, "--root", str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env
+    ) as daemon:
+        assert daemon.stdin is not None
+        assert daemon.stdout is not None
+        daemon.stdin.write(json.dumps(rpc("tool/executeText", {"text": text})).encode() + b"\n")
+        daemon.stdin.flush()
+        reply = json.loads(daemon.stdout.readline())
+        daemon.stdin.close()
+    assert reply["result"]["results"][0]["output"] == {"text": "你好 😀"}
 
 
 def test_the_end_of_stdin_ends_the_daemon_and_what_it_runs_within_half_a_second(root: Path) -> None:

@@ -43,6 +43,9 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "root"
     folder.mkdir()
+    for agent in ("agent-1", "a-1"):
+        # An agent that no profile speaks of may call nothing (ruling 42).
+        (folder / f"{agent}.agent_profile.json").write_text('{"toolCallConfig": {"enabled": true}}')
     return folder
 
 
@@ -81,6 +84,8 @@ def test_a_call_leaves_its_story_in_order(root: Path, state: Path) -> None:  # D
     assert {event["run"] for event in told} == {told[0]["run"]}
     assert told[0]["args"] == {"text": "hi"}
     assert told[0]["caller"] == {"face": "test", "sessionId": "session-1", "agentId": "agent-1"}
+    empty = [(one["event"], name) for one in told for name, value in one.items() if value in ("", {}, [], None)]
+    assert empty == []
     assert told[1]["write"] == [".cache/**"]
     assert {(event["kind"], event["value"]) for event in told[2:4]} == {("write", "/srv/x"), ("network", "example.com")}
     assert all(event["reason"] for event in told[2:4])
@@ -212,6 +217,14 @@ def test_a_name_that_only_looks_like_one_is_shown(name: str) -> None:
 )
 def test_a_value_that_looks_like_a_secret_is_hidden(text: str) -> None:
     assert "SECRET" not in redacted_text(f"before {text} after")
+
+
+@pytest.mark.parametrize(
+    "text", ["pwd=S", "token:SECR", "basic SECRET12", "bearer SECRET12", "://u:SECR@h", "xoxb-SECRETSECR"]
+)
+def test_the_shortest_of_each_kind_is_hidden_too_and_the_second_time(text: str) -> None:
+    for _ in range(2):
+        assert "S" not in redacted_text(text)
 
 
 def test_control_characters_cannot_forge_a_line_or_a_colour(root: Path, state: Path) -> None:  # D74
@@ -545,3 +558,10 @@ def test_an_installation_and_how_it_ended_are_events(
         failed = only(state, "dependencies.failed")
         assert (failed["cause"], failed["deniedHosts"]) == ("network", ["index.example:443"])
         assert "nope" in only(state, "call.ended")["message"]
+
+
+def test_the_caller_of_a_call_without_a_session_has_no_empty_fields(root: Path, state: Path) -> None:  # D27
+    make_tool(root, "test:echo")
+    around = Runtime(root).surroundings(caller=Caller("test"))
+    asyncio.run(execute(CallRequest(call_id="call-1", name="test:echo", args={"text": "a"}), around))
+    assert only(state, "call.received")["caller"] == {"face": "test"}

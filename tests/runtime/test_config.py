@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from tamis.server.runtime.agents.profile import load_agent_rules
 from tamis.server.runtime.settings.config import Settings, find_root, load_settings
 
 
@@ -87,17 +89,22 @@ def test_the_root_is_the_nearest_folder_upwards_with_the_file(tmp_path: Path) ->
         "policy = 3\n",
         '[policies]\nrequireConfirmation = "always"\n',
         "tools = 3\n",
+        'tols = ["tools"]\n',
+        "[dependencies]\nx = 1\n",
     ],
 )
 def test_a_mistake_in_what_bounds_tools_closes_everything(tmp_path: Path, text: str) -> None:
     (tmp_path / "tamis.toml").write_text(text)
-    assert "configuration cannot be trusted" in load_settings(tmp_path).closed
+    closed = load_settings(tmp_path).closed
+    assert "configuration cannot be trusted" in closed
+    if "is no TOML" not in closed:
+        assert "a mistake in tools, profile, onConflict, [policy], [sandbox] or [dependencies]" in closed
 
 
 def test_a_mistake_elsewhere_closes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "tamis.toml").write_text('logLevel = "loud"\nnonsense = 1\n')
+    (tmp_path / "tamis.toml").write_text('logLevel = "loud"\nnonsense = 1\n[audit]\nmaxByte = 1\n')
     loaded = load_settings(tmp_path)
-    assert (loaded.closed, len(loaded.problems)) == ("", 2)
+    assert (loaded.closed, len(loaded.problems)) == ("", 3)
     assert '\'logLevel\' must be one of "debug", "info", "warning", "error", not \'loud\'' in loaded.problems[0]
 
 
@@ -110,3 +117,13 @@ def test_a_settings_file_that_is_no_file_closes_everything(tmp_path: Path, kind:
         path.symlink_to(path if kind == "loop" else tmp_path / "nowhere")
     assert load_settings(tmp_path).closed
     assert find_root(tmp_path / ".") == tmp_path.resolve()
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "tamis.toml")
+    loaded = load_settings(tmp_path)
+    assert loaded.problems == (
+        f"{tmp_path}/tamis.toml cannot be read: it is not a regular file; no tool is run until it is mended",
+    )
+    os.mkfifo(tmp_path / "agent_profile.json")
+    assert "it is not a regular file" in load_agent_rules(tmp_path, "agent_profile.json").problem

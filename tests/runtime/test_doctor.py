@@ -127,3 +127,24 @@ def test_the_way_to_groups_of_ones_own_is_one_that_can_be_typed(tmp_path: Path) 
         open_tree({"memory": home, "pids": home})
     assert f"mkdir {home}/tamis {home}/tamis" in refused.value.remedy
     assert f"chown -R {os.geteuid()} " in refused.value.remedy and "echo $$ > $group/tasks" in refused.value.remedy
+
+
+def test_a_broken_workflow_is_called_one(tmp_path: Path) -> None:
+    (tmp_path / "flows").mkdir()
+    (tmp_path / "flows" / "a.json").write_text('{"nodes": [{"id": "a"}]}')
+    (tmp_path / "b.tool.json").write_text("{")
+    found = report(tmp_path, 'workflows = ["flows"]\n')
+    assert [line["state"] for line in (*lines(found, "workflow"), *lines(found, "manifest"))] == ["error"] * 2
+
+
+def test_a_fresh_checkout_is_not_red_for_the_examples_that_are_broken_on_purpose() -> None:
+    checkout = Path(__file__).parents[2]
+    found = examine(Runtime(checkout))
+    assert not [
+        line
+        for line in found["checks"]
+        if line["name"] in ("manifest", "workflow", "configuration") and line["state"] == "error"
+    ]
+    assert len(Runtime(checkout).registry.tools) > 10
+    # the folder that shows faults still shows them
+    assert Runtime(checkout / "examples" / "broken").registry.tools != Runtime(checkout).registry.tools

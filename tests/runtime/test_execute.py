@@ -20,7 +20,7 @@ from tamis.sandbox import model as sandbox
 from tamis.sandbox.backends import unsandboxed
 from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import Answer, CallRequest, Question, Surroundings
-from tamis.server.runtime.registry.registry import load_registry
+from tamis.server.runtime.registry.reading import load_registry
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.scripts.judge import UNSANDBOXED
 from tamis.server.runtime.settings.config import Settings, load_settings

@@ -124,7 +124,9 @@ def test_every_name_that_is_shown_reaches_its_tool(protocol: str, shape: str) ->
     document = runtime.read(result.text, options={"allowMultipleBlocks": True})
     called = [call for call in document.calls if call.executable]
     assert len(called) == result.few_shot + 2
-    assert {tool.tool_id for call in called if (tool := runtime.registry.get(call.tool_id))} == {*told(result)}
+    # a workflow has no examples of its own to be shown calling
+    shown = {tool_id for tool_id in told(result) if not tool_id.startswith("workflow:")}
+    assert {tool.tool_id for call in called if (tool := runtime.registry.get(call.tool_id))} == shown
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
+from tamis.server.runtime.calls.replays import KeyReused, Replays
 from tamis.server.runtime.calls.text import TextOptions, execute_text
+from tamis.server.runtime.records.folders import state_folder
+from tamis.server.runtime.records.trail import Caller
 from tamis.server.runtime.runtime import Runtime
-from tests.toolbox import make_tool
+from tests.toolbox import make_tool, vcp
 
 COUNT = "import json, os, sys\nn = len(os.listdir('.n'))\nopen(f'.n/{n}', 'w').close()\nprint(n)"
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAMIS_STATE_DIR", str(tmp_path / "state"))
 
 
 @pytest.fixture
@@ -83,3 +101,320 @@ def test_a_call_that_never_ran_leaves_its_id_free(root: Path) -> None:
         return [await execute(wrong, runtime.surroundings()), await execute(right, runtime.surroundings())]
 
     assert [result.status for result in asyncio.run(run())] == ["error", "success"]
+
+
+def call_once(
+    root: Path,
+    key: str = "k",
+    tool: str = "count",
+    *,
+    session: str = "",
+    settings: dict[str, Any] | None = None,
+    **args: Any,
+) -> ExecutionResult:
+    """One keyed call by a runtime of its own, as a new process would have it."""
+    runtime = Runtime(root, settings)
+
+    async def run() -> ExecutionResult:
+        around = runtime.surroundings(caller=Caller("rpc", session))
+        try:
+            return await execute(CallRequest(call_id="c", name=tool, args=args, idempotency_key=key), around)
+        finally:
+            await runtime.close()
+
+    return asyncio.run(run())
+
+
+def test_a_result_is_replayed_after_a_restart(root: Path) -> None:  # T24, F26
+    first, second = call_once(root), call_once(root)
+    assert (first.output, first.replayed) == (0, False)
+    assert (second.output, second.replayed, second.observation) == (0, True, first.observation)
+
+
+def test_a_key_with_other_content_is_refused_after_a_restart(root: Path) -> None:  # ruling 26
+    call_once(root, text="a")
+    other = call_once(root, text="b")
+    assert (other.status, other.attempts) == ("error", 0)
+    assert other.error is not UNSET
+    assert other.error.details is not UNSET
+    assert other.error.details.code == "idempotencyMismatch"
+    assert "the idempotency key '" in other.error.message
+
+
+def test_keys_of_one_root_say_nothing_in_another(root: Path, tmp_path: Path) -> None:
+    make_tool(tmp_path / "other", "count", COUNT, securityContext={"fileAccess": {"allowWrite": [".n/**"]}})
+    call_once(root, text="a")
+    assert call_once(tmp_path / "other", text="b").status == "success"
+
+
+def test_a_texts_request_ids_count_within_their_session(root: Path) -> None:  # a model numbers them anew each time
+    runtime = Runtime(root)
+
+    async def run(session: str, text: str) -> ExecutionResult:
+        around = runtime.surroundings(caller=Caller("rpc", session))
+        return (await execute_text(runtime.read(block("r1", text)), around, TextOptions())).results[0]
+
+    async def all_of_them() -> list[ExecutionResult]:
+        return [await run("one", "x"), await run("two", "y"), await run("one", "x")]
+
+    assert [(one.output, one.replayed) for one in asyncio.run(all_of_them())] == [(0, False), (1, False), (0, True)]
+    # a host's own keys are unique by themselves, and hold whatever the session
+    assert call_once(root, "host-key", session="one").replayed is False
+    assert call_once(root, "host-key", session="two").replayed is True
+
+
+def test_a_hosts_key_holds_for_every_call_of_a_text(root: Path) -> None:
+    text = "\n".join(vcp("count", text=name) for name in "ab")
+
+    async def run(text: str) -> list[ExecutionResult]:
+        runtime = Runtime(root)
+        options = TextOptions(idempotency_key="k")
+        results = (await execute_text(runtime.read(text), runtime.surroundings(), options)).results
+        await runtime.close()
+        return results
+
+    assert [(one.output, one.replayed) for one in asyncio.run(run(text))] == [(0, False), (1, False)]
+    assert [(one.output, one.replayed) for one in asyncio.run(run(text))] == [(0, True), (1, True)]
+    # another text under that key, although its first call is the same
+    assert [(one.status, one.attempts) for one in asyncio.run(run(vcp("count", text="a")))] == [("error", 0)]
+
+
+def test_the_same_call_of_another_text_is_the_same_content(root: Path) -> None:  # ruling 26
+    runtime = Runtime(root)
+
+    async def run() -> list[ExecutionResult]:
+        found: list[ExecutionResult] = []
+        for before in ("", "Some words before it.\n"):
+            wire = msgspec.to_builtins(runtime.parse(before + vcp("count", text="a")).calls[0])
+            request = CallRequest(call_id=f"c{len(before)}", name="count", wire_call=wire, idempotency_key="k")
+            found.append(await execute(request, runtime.surroundings()))
+        return found
+
+    assert [one.replayed for one in asyncio.run(run())] == [False, True]
+
+
+def test_the_same_key_many_times_at_once_runs_once(root: Path) -> None:
+    runtime = Runtime(root)
+
+    async def run() -> list[ExecutionResult]:
+        request = CallRequest(call_id="c", name="count", args={"text": "x"}, idempotency_key="k")
+        return list(await asyncio.gather(*(execute(request, runtime.surroundings()) for _ in range(20))))
+
+    results = asyncio.run(run())
+    assert {result.output for result in results} == {0}
+    assert sum(not result.replayed for result in results) == 1
+
+
+KEYED = """
+import asyncio, sys
+from pathlib import Path
+from tamis.server.runtime.calls.execute import execute
+from tamis.server.runtime.calls.model import CallRequest
+from tamis.server.runtime.runtime import Runtime
+async def main():
+    runtime = Runtime(Path(sys.argv[1]))
+    result = await execute(CallRequest(call_id="c", name=sys.argv[2], idempotency_key="k"), runtime.surroundings())
+    print(result.output, result.replayed)
+    await runtime.close()
+asyncio.run(main())
+"""
+
+
+def test_two_processes_with_one_key_at_the_same_moment_run_it_once(root: Path) -> None:  # F26
+    make_tool(
+        root,
+        "slow",
+        "import time\ntime.sleep(0.5)\n" + COUNT,
+        securityContext={"fileAccess": {"allowWrite": [".n/**"]}},
+    )
+    runs = [
+        subprocess.Popen([sys.executable, "-c", KEYED, str(root), "slow"], stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    assert sorted(run.communicate(timeout=60)[0] for run in runs) == ["0 False\n", "0 True\n", "0 True\n"]
+
+
+def killed_in_its_call(root: Path, tool: str) -> None:
+    """A process that is killed while it runs a call with the key ``k``."""
+    killed = subprocess.Popen([sys.executable, "-c", KEYED, str(root), tool])
+    database = state_folder() / "tamis.db"
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        with (
+            contextlib.suppress(sqlite3.Error),
+            contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db,
+        ):
+            if db.execute("SELECT count(*) FROM replays").fetchone()[0]:
+                break
+        time.sleep(0.02)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+
+
+def test_the_lease_of_a_killed_process_is_taken_over_for_an_idempotent_tool(root: Path) -> None:
+    make_tool(root, "hang", "import time\ntime.sleep(60)")
+    killed_in_its_call(root, "hang")
+    make_tool(root, "hang", "print(7)", execution={"idempotent": True})
+    result = call_once(root, tool="hang")
+    assert (result.output, result.replayed) == (7, False)
+
+
+def test_a_call_that_was_lost_is_not_run_again_unless_its_tool_is_idempotent(root: Path) -> None:
+    make_tool(root, "hang", "import time\ntime.sleep(60)")
+    killed_in_its_call(root, "hang")
+    make_tool(root, "hang", "print(7)")
+    for _ in range(2):
+        lost = call_once(root, tool="hang")
+        assert lost.error is not UNSET
+        assert lost.error.details is not UNSET
+        assert (lost.status, lost.error.type, lost.error.details.code) == ("error", "ServiceError", "callLost")
+        assert (lost.attempts, lost.replayed) == (0, False)
+    other = call_once(root, tool="hang", text="another content")
+    assert other.error is not UNSET
+    assert other.error.details is not UNSET
+    assert other.error.details.code == "idempotencyMismatch"
+    assert call_once(root, "another key", tool="hang").output == 7
+    with contextlib.closing(sqlite3.connect(state_folder() / "tamis.db")) as db, db:
+        db.execute("UPDATE replays SET created = 0 WHERE result IS NULL")
+    assert call_once(root, tool="hang").output == 7
+
+
+def test_secrets_of_a_call_are_never_on_disk(root: Path) -> None:  # D83
+    secret = "s3cret-pa55word-äé"
+    properties = {"password": {"type": "string", "x-secret": True}}
+    script = "import json, sys\nword = json.load(sys.stdin)['password']\nprint(word, file=sys.stderr)\nprint(json.dumps({word: [word]}))"
+    make_tool(root, "login", script, properties=properties)
+    first = call_once(root, tool="login", password=secret)
+    again = call_once(root, tool="login", password=secret)
+    assert first.output == {secret: [secret]}
+    assert (again.replayed, again.status) == (True, "success")
+    assert secret not in json.dumps([again.output, again.logs, again.observation], ensure_ascii=False)
+    assert call_once(root, tool="login", password="other").status == "error"  # the content counts all the same
+    for path in state_folder().iterdir():
+        data = path.read_bytes()
+        for spelling in (secret.encode(), json.dumps(secret).encode()[1:-1], secret.encode("utf-16-le")):
+            assert spelling not in data, path.name
+
+
+def test_results_are_forgotten_by_age_and_by_number(root: Path) -> None:  # retention
+    short = {"idempotency": {"keepSeconds": 0}}
+    assert [call_once(root, settings=short).output, call_once(root, settings=short).output] == [0, 1]
+    few = {"idempotency": {"keep": 2}}
+    outputs = [call_once(root, key, settings=few).output for key in ("a", "b", "c", "a", "c")]
+    assert outputs == [2, 3, 4, 5, 4]
+
+
+def test_what_is_too_old_goes_with_any_call_of_a_daemon(root: Path) -> None:  # retention
+    call_once(root, "k")
+
+    def kept() -> int:
+        with contextlib.closing(sqlite3.connect(state_folder() / "tamis.db")) as db:
+            return int(db.execute("SELECT count(*) FROM replays").fetchone()[0])
+
+    assert kept() == 1
+    runtime = Runtime(root, {"idempotency": {"keepSeconds": 0}})
+    runtime.parts.stays = True
+
+    async def run() -> None:
+        await execute(CallRequest(call_id="c", name="count"), runtime.surroundings())
+        await runtime.close()
+
+    asyncio.run(run())
+    assert kept() == 0
+
+
+def test_a_call_without_a_key_does_not_touch_the_store(root: Path) -> None:
+    assert call_once(root, key="").status == "success"
+    assert not list(state_folder().glob("tamis.db*"))
+
+
+def test_one_who_waits_for_another_run_can_be_cancelled(root: Path) -> None:  # V52
+    make_tool(root, "hang", "import time\ntime.sleep(60)")
+    runtime = Runtime(root)
+
+    async def run() -> tuple[ExecutionResult, ExecutionResult]:
+        request = CallRequest(call_id="c", name="hang", idempotency_key="k")
+        first_end, second_end = asyncio.Event(), asyncio.Event()
+        first = asyncio.ensure_future(execute(request, runtime.surroundings(cancelled=first_end)))
+        second = asyncio.ensure_future(execute(request, runtime.surroundings(cancelled=second_end)))
+        await asyncio.sleep(0.2)
+        second_end.set()
+        waited = await second
+        first_end.set()
+        return waited, await first
+
+    waited, ran = asyncio.run(run())
+    assert (waited.status, waited.attempts) == ("cancelled", 0)
+    assert ran.status == "cancelled"
+
+
+def test_a_store_that_cannot_be_opened_costs_no_call(root: Path) -> None:
+    state_folder().write_text("a file where the folder should be")
+    first, second, _ = run_texts(root, block("r1"), block("r1"), block("r2"))
+    assert [first.replayed, second.replayed, second.output] == [False, True, 0]
+
+
+def test_a_look_at_a_key_takes_nothing(root: Path) -> None:
+    runtime = Runtime(root)
+
+    async def run(replays: Replays) -> None:
+        assert not await replays.has("k")
+        assert await replays.stored("k", {}) is None
+        assert await replays.has("k")
+        replays.drop("k")
+        assert not await replays.has("k")
+        assert await replays.stored("k", {"other": 1}) is None
+        await replays.keep("k", call_result())
+        assert await replays.has("k")
+
+    async def both() -> None:
+        await run(Replays())
+        await run(runtime.parts.replays)
+        await runtime.close()
+
+    asyncio.run(both())
+
+
+def test_keys_and_contents_of_every_kind_are_told_apart() -> None:
+    values: list[object] = [
+        {},
+        {"a": 1},
+        {"a": "1"},
+        {"a": 2**80},
+        {"a": "\ud800"},
+        {"a": None},
+        [],
+        "x",
+        "\x00",
+        {"a": 1.0},
+    ]
+    result = call_result()
+
+    async def run() -> None:
+        replays = Replays()
+        for number, value in enumerate(values):
+            assert await replays.stored(f"k{number}\ud800", value) is None
+            await replays.keep(f"k{number}\ud800", result)
+        for number, value in enumerate(values):
+            assert (await replays.stored(f"k{number}\ud800", value)) is not None
+            other = values[(number + 1) % len(values)]
+            with pytest.raises(KeyReused):
+                await replays.stored(f"k{number}\ud800", other)
+        assert await replays.stored("order", {"b": 1, "a": 2}) is None
+        replays.drop("order")
+        assert await replays.stored("order", "free again") is None
+
+    asyncio.run(run())
+
+
+def call_result() -> ExecutionResult:
+    from tamis.protocols.contract import Granted, Permissions, Usage
+
+    return ExecutionResult(
+        call_id="c",
+        tool_id="t",
+        version="1.0.0",
+        status="success",
+        usage=Usage(cpu_ms=0.0, max_rss_bytes=0),
+        permissions=Permissions(requested={}, granted=Granted(), denied=[]),
+    )

@@ -72,6 +72,7 @@ def test_this_machine_can_sandbox_and_says_with_what() -> None:
         ("Unknown option --disable-userns", "0.8 or newer"),
         ("Unknown option --bind-fd", "0.8 or newer"),
         ("Can't find source path /gone: No such file or directory", "moved"),
+        ("Can't get type of source /gone: No such file or directory", "moved"),
         ("prctl(PR_SET_SECCOMP): Invalid argument", "seccomp"),
     ],
 )

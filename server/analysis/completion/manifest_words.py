@@ -30,7 +30,12 @@ _PREFIXES = (
     ("system:", "a tool of the host"),
     ("kb:", "a knowledge base"),
 )
-_BUILT_IN_SERVICES = (("ExternalScriptExecutionService", "executeScript"),)
+_BUILT_IN_SERVICES = (
+    ("ExternalScriptExecutionService", "executeScript"),
+    *(("File", "Write"), ("File", "Append"), ("File", "ApplyEdit")),
+    *(("WorldState", "read"), ("PrivateState", "read"), ("PrivateState", "update"), ("Events", "publish")),
+    *(("system", "get_current_time"), ("system", "task_status")),
+)
 
 
 def special_values(snapshot: Snapshot, tree: JsonTree, slot: Slot) -> Iterator[Proposal]:
@@ -224,6 +229,10 @@ def functions_of(snapshot: Snapshot, script: str) -> list[str]:
     return sorted(names, key=lambda name: name.startswith("_"))[:_MAX_FILES]
 
 
+def _handler_types(snapshot: Snapshot, tree: JsonTree, slot: Slot) -> Iterator[Proposal]:
+    yield from _words(tree, slot, snapshot.settings.handlers, "of an installed package")
+
+
 def _named_handlers(snapshot: Snapshot) -> list[tuple[str, str]]:
     """Service and method of every other manifest that names them."""
     found: list[tuple[str, str]] = []
@@ -238,7 +247,7 @@ def _services(snapshot: Snapshot, tree: JsonTree, slot: Slot) -> Iterator[Propos
     """Services that other manifests name (D36), and the built-in one."""
     used = _common(name for name, _ in _named_handlers(snapshot))
     yield from _words(tree, slot, used, "used by another manifest")
-    yield from _words(tree, slot, [name for name, _ in _BUILT_IN_SERVICES], "built in")
+    yield from _words(tree, slot, list(dict.fromkeys(name for name, _ in _BUILT_IN_SERVICES)), "built in")
 
 
 def _methods(snapshot: Snapshot, tree: JsonTree, slot: Slot) -> Iterator[Proposal]:
@@ -343,6 +352,7 @@ def _ranges(snapshot: Snapshot, tree: JsonTree, slot: Slot) -> Iterator[Proposal
 _BY_PATH: dict[Path, Any] = {
     ("toolId",): _tool_ids,
     ("version",): _versions,
+    ("handler", "type"): _handler_types,
     ("handler", "scriptPath"): _scripts,
     ("handler", "language"): _languages,
     ("handler", "entryPoint"): _entries,

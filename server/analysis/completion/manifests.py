@@ -250,8 +250,14 @@ def _hidden(snapshot: Snapshot, tree: JsonTree, path: Path) -> frozenset[str]:
         return frozenset()
     node = tree.node_at("/handler/type")
     kind = node.value if node is not None else None
-    script, service = ("scriptPath", "language", "entryPoint"), ("serviceName", "methodName")
-    return frozenset(service if kind == "external-script" else script if kind == "service-method" else ())
+    fields = {
+        "external-script": ("scriptPath", "language", "entryPoint"),
+        "service-method": ("serviceName", "methodName"),
+        "mcp": ("server", "tool"),
+    }
+    if kind not in fields:
+        return frozenset()
+    return frozenset(name for other, names in fields.items() if other != kind for name in names)
 
 
 def _fitting_first(snapshot: Snapshot, tree: JsonTree, slot: Slot, items: list[Proposal]) -> list[Proposal]:

@@ -18,6 +18,7 @@ from tamis.server.runtime.settings.schema import example, settings_schema
 _ACTS = {
     "lint": "Acts in editors and in `tamis check`.",
     "diagnostics": "Acts in editors.",
+    "logFormat": "Acts in `tamis rpc`.",
     "logLevel": "Acts in `tamis rpc`, `tamis run` and `tamis call`.",
 }
 MAX_SHOWN = 60

@@ -83,7 +83,10 @@ def lint_names_across(snapshot: Snapshot, root: JsonNode) -> Found:
             continue
         tool, what = others[0]
         kept = registry.get(name)
-        reach = "this one" if kept is not None and kept.path == snapshot.path else _beside(snapshot.path, tool.path)
+        if kept is None:
+            reach = "no tool (onConflict is 'error')"
+        else:
+            reach = "this one" if kept.path == snapshot.path else _beside(snapshot.path, tool.path)
         args: dict[str, str | int] = {
             "v": name,
             "what": what,

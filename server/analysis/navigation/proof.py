@@ -147,7 +147,7 @@ def _errors(snapshot: Snapshot, before: str, after: str) -> str:
 
     counts: list[int] = []
     for text in (before, after):
-        reading = read_manifest(text, runtimes=snapshot.settings.runtimes)
+        reading = read_manifest(text, runtimes=snapshot.settings.runtimes, handlers=snapshot.settings.handlers)
         counts.append(sum(1 for diag in reading.diagnostics if severity(diag) in ("error", "warning")))
     return "" if counts[1] <= counts[0] else "the manifest would have a new fault"
 

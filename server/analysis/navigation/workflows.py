@@ -14,7 +14,7 @@ from tamis.protocols.manifest.workflow import PREFIX, workflow_tool
 from tamis.protocols.model import Diag, Edit, Fix, Json
 from tamis.protocols.schema.words import is_list, is_object
 from tamis.server.analysis.describe import code, type_name
-from tamis.server.analysis.facts import kind_in_index, may_matter, workflow_id
+from tamis.server.analysis.facts import INTERFACE, kind_in_index, may_matter, workflow_id
 
 if TYPE_CHECKING:
     from tamis.server.analysis.index import WorkspaceIndex
@@ -55,12 +55,24 @@ def is_workflow_file(path: str, text: str) -> bool:
     return len(text) <= MAX_WORKFLOW_CHARS and kind_in_index(path) == "workflow" and may_matter(path, text)
 
 
+def may_be_graph(path: str, text: str) -> bool:
+    """Whether a document may be one where it stands in a workflow folder; one search in its text."""
+    from tamis.protocols.workflow.reading import may_be_workflow
+
+    return len(text) <= MAX_WORKFLOW_CHARS and kind_in_index(path) == "workflow" and may_be_workflow(text)
+
+
+def in_workflow_folder(path: str, folders: Sequence[str]) -> bool:
+    """Whether a file stands in one of the settings' workflow folders; relative ones are those of any folder above it."""
+    return any(_inside(path, folder, path) for folder in folders)
+
+
 def workflow_findings(snapshot: Snapshot) -> list[Diag]:
     """What a model would miss in a workflow's tool: its description (W07). Nothing of a file that is no workflow."""
     root = snapshot.tree.root
     if root is None or root.kind != "object" or not root.closed:
         return []
-    if root.get("interfaceInputs") is None and root.get("interfaceOutputs") is None:
+    if all(root.get(name) is None for name in INTERFACE):
         return []
     given = root.get("description")
     if given is not None and (not isinstance(given.value, str) or given.value.strip()):

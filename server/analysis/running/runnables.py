@@ -90,6 +90,12 @@ def expected_output(snapshot: Snapshot, number: int) -> tuple[bool, Any]:
     return (False, None) if found is None else (True, found.to_python())
 
 
+def expected_match(snapshot: Snapshot, number: int) -> Any:
+    """What an example says about how its output is compared (``x-match``), if it does."""
+    found = _node(snapshot, f"/examples/{number}/x-match")
+    return None if found is None else found.to_python()
+
+
 def _node(snapshot: Snapshot, pointer: str) -> JsonNode | None:
     return snapshot.manifest.tree.node_at(pointer)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tamis.server.lsp.envelope import MessageId
     from tamis.server.lsp.framework import TamisProtocol
     from tamis.server.lsp.running.commands import Commands
+    from tamis.server.lsp.running.tool_methods import ToolMethods
     from tamis.server.lsp.session import Session
 
 _FINISH = frozenset({"tamis.run", "tamis.dryRun", "tamis.runExample", "tamis.testExamples", "tamis.rerunLast"})
@@ -76,3 +77,14 @@ def commands_of(session: Session, protocol: TamisProtocol) -> Commands:
 
         protocol.commands = Commands(session, Client(session, protocol), session.runs, VirtualDocuments())
     return protocol.commands
+
+
+def tool_methods_of(session: Session, protocol: TamisProtocol) -> ToolMethods:
+    """The session's tool methods; what serves them is loaded with the first."""
+    if protocol.tool_methods is None:
+        from tamis.server.lsp.client import Client
+        from tamis.server.lsp.running.tool_methods import ToolMethods
+
+        client = Client(session, protocol)
+        protocol.tool_methods = ToolMethods(session, client, commands_of(session, protocol).runner)
+    return protocol.tool_methods

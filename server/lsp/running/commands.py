@@ -32,7 +32,7 @@ from tamis.server.lsp.documents import Document, path_of, uri_of
 from tamis.server.lsp.running.example_tests import ExampleTests
 from tamis.server.lsp.running.previews import Previews
 from tamis.server.lsp.running.runner import REQUEST_FAILED, Runner
-from tamis.server.lsp.running.runs import Run, Runs
+from tamis.server.lsp.running.runs import Run, Runs, is_good
 from tamis.server.lsp.running.virtual import VirtualDocuments
 from tamis.server.lsp.structs import Range
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
@@ -231,7 +231,7 @@ class Commands:
     def _told(self, run: Run, given: Arguments) -> Run:
         """Shows what came of a run: as a document where the client opens ours, else as one line."""
         if given.show and not self._client.show(run.result_uri):
-            good = run.status == "success" and run.passed is not False
+            good = is_good(run)
             first = run.observation.strip()
             more = f"\n{first if len(first) <= 300 else first[:299] + '…'}" if first and run.kind != "dryRun" else ""
             self._client.message("info" if good else "warning", plain("\n".join([run.outcome + more, *run.notes])))

@@ -1,4 +1,4 @@
-"""What came of a run, for people and for machines: one line, the exit code, where a script failed, whether an example passed.
+"""What came of a run, for people and for machines: one line, the exit code, where a script failed.
 
 Must not run anything.
 """
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.protocols.model import Json
 from tamis.protocols.observation import plain
 from tamis.server.analysis.running.runnables import Target
 from tamis.server.analysis.running.tracebacks import places
@@ -21,24 +20,6 @@ from tamis.server.lsp.running.runs import Trace
 
 if TYPE_CHECKING:
     from tamis.server.runtime.registry.registry import Tool
-
-
-def equal(one: Json, other: Json) -> bool:
-    """JSON equality: numbers by value, true is not 1. What is nested too deeply to be compared is not equal."""
-    try:
-        return _equal(one, other)
-    except RecursionError:
-        return False
-
-
-def _equal(one: Json, other: Json) -> bool:
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_equal(value, other[key]) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_equal, one, other))
-    return one == other
 
 
 def exit_code(results: Sequence[ExecutionResult]) -> int | None:
@@ -59,7 +40,7 @@ def outcome(
     observation: str,
 ) -> str:
     """One line for people."""
-    failed = [result for result in results if result.status != "success"]
+    failed = [] if passed else [result for result in results if result.status != "success"]
     what = f"Example {target.example + 1} of {target.tool_ids[0]}" if kind == "example" else _names(results)
     if not results:
         return plain(observation.partition("\n")[0])[:300] or "nothing was run"

@@ -40,7 +40,7 @@ def run_findings(session: Session, document: Document, snapshot: Snapshot) -> li
 
 
 def _failure(run: Run, span: Span) -> Diag | None:
-    for result in run.results:
+    for result in () if run.passed else run.results:
         if result.status in _NO_FAILURES or (result.error is not UNSET and result.error.type in _SAID_ALREADY):
             continue
         reason = result.status if result.error is UNSET else f"{result.error.type}: {result.error.message}"

@@ -19,11 +19,13 @@ import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.expected import UNJUDGED, shortfall
 from tamis.protocols.manifest.reading import ExternalScript
 from tamis.server.analysis.running.runnables import (
     Target,
     digest_of,
     example_input,
+    expected_match,
     expected_output,
     selected,
     targets,
@@ -31,7 +33,7 @@ from tamis.server.analysis.running.runnables import (
 from tamis.server.lsp.client import Client, Progress
 from tamis.server.lsp.documents import Document, uri_of
 from tamis.server.lsp.running.approvals import Approvals
-from tamis.server.lsp.running.outcomes import equal, exit_code, outcome, trace
+from tamis.server.lsp.running.outcomes import exit_code, outcome, trace
 from tamis.server.lsp.running.runs import Run, RunKind, Runs, in_short, ordinal_of
 from tamis.server.lsp.running.unsaved import is_unsaved
 from tamis.server.lsp.running.virtual import VirtualDocuments
@@ -41,6 +43,7 @@ from tamis.server.runtime.calls.replays import Replays
 from tamis.server.runtime.calls.text import TextOptions, execute_text, unread_observations
 from tamis.server.runtime.records.trail import Caller
 from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.scripts.examples import match_of
 from tamis.server.wire.jsonrpc import RpcError
 
 if TYPE_CHECKING:
@@ -271,12 +274,9 @@ class Runner:
             self._around(runtime, document, digest, running, progress),
         )
         given, expected = expected_output(snapshot, target.example)
-        output = None if result.output is UNSET else result.output
-        passed = (
-            None
-            if result.status == "cancelled"
-            else result.status == "success" and (not given or equal(output, expected))
-        )
+        match = match_of(tool.manifest, expected_match(snapshot, target.example))
+        short = shortfall(expected if given else UNSET, match, result)
+        passed = None if result.status in UNJUDGED else short is None
         run = self._finished(
             self._runs.next_number(),
             document,
@@ -301,7 +301,7 @@ class Runner:
     ) -> Surroundings:
         show = self._session.capability("experimental.tamis.output") is True
         around = runtime.surroundings(
-            ask=self.approvals.asker(str(runtime.root), document.uri, digest),
+            ask=self.approvals.asker(document.uri, digest),
             on_output=self._shower() if show else None,
             on_progress=lambda _call_id, text: progress.report(text),
             cancelled=running.cancelled,
@@ -313,8 +313,9 @@ class Runner:
         if stricter != policy.require_confirmation:
             policy = msgspec.structs.replace(policy, require_confirmation=stricter)
             settings = msgspec.structs.replace(settings, policy=policy)
+        resolved = self.approvals.resolved
         # Pressing Run again is to run again: request ids count within one text only.
-        return msgspec.structs.replace(around, settings=settings, replays=Replays())
+        return msgspec.structs.replace(around, settings=settings, replays=Replays(), on_resolved=resolved)
 
     def _shower(self) -> Callable[[str, str, str], None]:
         sequences: dict[str, int] = {}

@@ -184,11 +184,15 @@ def ordinal_of(text: str, found: Sequence[Target], target: Target) -> int:
     return dict(zip(spans, keys_of(text, spans), strict=True)).get(target.span, ("", 0))[1]
 
 
+def is_good(run: Run) -> bool:
+    """Whether a run came out well: an example as it expects, which may be a failure, anything else with success."""
+    return run.status == "success" if run.passed is None else run.passed
+
+
 def in_short(run: Run) -> Outcome:
     """A run in a few words, for the line of its block: ``✓ 412 ms {"n":1}`` or ``✗ ScriptError 12 ms``."""
-    good = run.status == "success" and run.passed is not False
-    words = ["✓" if good else "✗"]
-    first = next((result for result in run.results if result.status != "success"), None)
+    words = ["✓" if is_good(run) else "✗"]
+    first = None if run.passed else next((result for result in run.results if result.status != "success"), None)
     if first is not None:
         words.append(first.error.type if first.error is not msgspec.UNSET else first.status)
     elif run.passed is False:

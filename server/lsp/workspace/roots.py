@@ -57,7 +57,8 @@ class Root:
     def load(self) -> None:
         """Reads settings and manifests from disk; the first thing that needs a while."""
         from tamis.server.runtime.registry.loader import scan
-        from tamis.server.runtime.registry.registry import RegistryError, inner_write_roots
+        from tamis.server.runtime.registry.reading import inner_write_roots
+        from tamis.server.runtime.registry.registry import RegistryError
         from tamis.server.runtime.settings.config import load_settings
 
         settings = load_settings(Path(self.path), self._overlay, "editor settings")
@@ -141,7 +142,8 @@ class Root:
 
     def recheck(self) -> bool:
         """Looks again whether the tools' scripts are there; says whether anything is different."""
-        from tamis.server.runtime.registry.registry import RegistryError, Tool, why_unavailable
+        from tamis.server.runtime.registry.reading import why_unavailable
+        from tamis.server.runtime.registry.registry import RegistryError, Tool
 
         with self._lock:
             read = dict(self._read)
@@ -224,7 +226,8 @@ class Root:
         return self.registry
 
     def _build(self, loaded: LoadedSettings) -> None:
-        from tamis.server.runtime.registry.registry import RegistryError, register
+        from tamis.server.runtime.registry.reading import register
+        from tamis.server.runtime.registry.registry import RegistryError
 
         tools: list[Tool] = []
         errors = list(self._problems.values())
@@ -253,9 +256,22 @@ class Root:
             return
         self._built = (tools, errors)
         self._loaded_with = loaded
-        self._registry = register(tools, errors, loaded.settings, self._write_roots)
+        taken = {name for tool in tools for name in tool.names}
+        own = [tool for tool in self._own_tools(loaded) if taken.isdisjoint(tool.names)]
+        self._registry = register([*tools, *own], errors, loaded.settings, self._write_roots)
 
     _loaded_with: LoadedSettings | None = None
+    _own: tuple[LoadedSettings, list[Tool]] | None = None
+
+    def _own_tools(self, loaded: LoadedSettings) -> list[Tool]:
+        """Tamis's own tools, which texts may call; they stand in no file."""
+        if self._own is None or self._own[0] is not loaded:
+            from tamis.server.runtime.registry.tool import Tool
+            from tamis.server.runtime.services.builtin import manifests
+
+            found = manifests(Path(self.path), loaded.settings)
+            self._own = loaded, [Tool(one, "", origin="builtin", listed=listed) for one, listed in found]
+        return self._own[1]
 
 
 def _same_tool(result: Tool | RegistryError, before: Tool | RegistryError) -> bool:
@@ -271,7 +287,7 @@ def _read_tool(
     path: str, text: str, loaded: LoadedSettings, reading: ManifestReading | None = None
 ) -> Tool | RegistryError:
     from tamis.server.runtime.registry.loader import FoundFile
-    from tamis.server.runtime.registry.registry import read_tool, tool_of
+    from tamis.server.runtime.registry.reading import read_tool, tool_of
 
     if reading is not None:
         return tool_of(FoundFile(path, text), reading)

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tamis.server.runtime.registry.stamps import Stamp, folder_time, stamp_of
+
 if TYPE_CHECKING:
     from tamis.server.lsp.workspace.roots import Root
     from tamis.server.lsp.workspace.workspace import Workspace
@@ -36,8 +38,6 @@ GRACE_SECONDS = 0.02
 HOLD_SECONDS = 0.5
 POLL_SHARE = 20
 """Looking for changes takes at most one part in this many of the time."""
-
-Stamp = tuple[int, int, int]
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -225,7 +225,7 @@ class Scanner:
             for path in paths:
                 listing.files[path] = stamp_of(path)
             for folder in folders:
-                listing.folders[folder] = _mtime(folder)
+                listing.folders[folder] = folder_time(folder)
         return listing
 
     def _feed(self, root: Root, listing: _Listing, path: str, stamp: Stamp | None) -> None:
@@ -357,7 +357,7 @@ class Scanner:
             listing = self._listings.get(root)
             if listing is None:
                 continue
-            if any(_mtime(folder) != mtime for folder, mtime in listing.folders.items()):
+            if any(folder_time(folder) != mtime for folder, mtime in listing.folders.items()):
                 self._relist(root, listing)
                 continue
             changed = {path: now for path, stamp in listing.files.items() if (now := stamp_of(path)) != stamp}
@@ -383,28 +383,12 @@ def may_be_wanted(name: str) -> bool:
     return (name.endswith((*TEXTS, *JSONS)) and name not in _NO_WORKFLOWS) or name in CONFIGURATION
 
 
-def stamp_of(path: str) -> Stamp | None:
-    """What tells that a file is another than before; None when there is none."""
-    try:
-        status = os.lstat(path)
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
-
-
 def _is_manifest_or_ignore(name: str) -> bool:
     return name.endswith((".tool.json", ".tool.jsonc")) or name in CONFIGURATION[1:]
 
 
 def _may_be_workflow(name: str) -> bool:
     return name.endswith(JSONS) and not name.endswith((".tool.json", ".tool.jsonc", "agent_profile.json"))
-
-
-def _mtime(folder: str) -> int:
-    try:
-        return os.stat(folder, follow_symlinks=False).st_mtime_ns
-    except OSError:
-        return -1
 
 
 def _below(top: str, path: str) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, FolderFacts, ScriptFile, Settings, Snapshot, is_settings
@@ -202,6 +203,7 @@ class Workspace:
                 schema_diagnostics=self._schema_diagnostics,
                 strict_json=loaded.settings.strict_json,
                 runtimes=tuple(loaded.settings.sandbox.runtimes),
+                handlers=loaded.settings.handlers,
                 reasoning_calls=protocol.reasoning_calls,
                 fenced_calls=protocol.fenced_calls,
                 allow_multiple_blocks=protocol.allow_multiple_blocks,
@@ -222,11 +224,18 @@ class Workspace:
             else:
                 registry = root.registry
         workflows = None
-        if root is not None and loaded is not None and document.kind == "profile" and root.indexed:
+        names = document.kind == "profile" or _may_be_workflow(document)
+        if root is not None and loaded is not None and names and root.indexed:
             from tamis.server.analysis.navigation.workflows import workflow_files
 
             self.settle()
             workflows = workflow_files(self.index, loaded.settings.workflows, document.path or document.uri)
+        is_graph = loaded is not None and _is_graph(document, loaded.settings.workflows)
+        mcp = None
+        if document.kind == "manifest" and root is not None and loaded is not None and '"mcp"' in document.text:
+            from tamis.server.runtime.mcp.declared import problems
+
+            mcp = problems(Path(root.path), loaded.settings)
         faults: tuple[Fault, ...] = ()
         if is_settings(document.path) and document.path is not None:
             faults = _settings_faults(document.path, document.text)
@@ -235,7 +244,7 @@ class Workspace:
             neighbours = root.texts
         if known is not None and known.settings == settings:
             same = known.registry is registry and known.folder == facts and known.script == script
-            same = same and known.settings_faults == faults
+            same = same and known.settings_faults == faults and known.is_graph == is_graph and known.mcp == mcp
             if same and known.neighbours == (neighbours or {}) and known.workflows == workflows:
                 return known
         else:
@@ -254,6 +263,8 @@ class Workspace:
             memory=memory,
             workflows=workflows,
             settings_faults=faults,
+            is_graph=is_graph,
+            mcp=mcp,
         )
         if reading is not None:
             snapshot.__dict__["manifest"] = reading
@@ -338,13 +349,33 @@ def _reading(document: Document, settings: Settings, known: Snapshot | None, mem
 
     strict = settings.strict_json
     return read_manifest(
-        document.text, strict=strict, runtimes=settings.runtimes, tree=document.tree(strict), memory=memory
+        document.text,
+        strict=strict,
+        runtimes=settings.runtimes,
+        handlers=settings.handlers,
+        tree=document.tree(strict),
+        memory=memory,
     )
 
 
-def _settings_faults(path: str, text: str) -> tuple[Fault, ...]:
-    from pathlib import Path
+def _may_be_workflow(document: Document) -> bool:
+    if document.kind != "other" or document.path is None or not document.path.endswith((".json", ".jsonc")):
+        return False
+    from tamis.server.analysis.navigation.workflows import may_be_graph
 
+    return may_be_graph(document.path, document.text)
+
+
+def _is_graph(document: Document, folders: Sequence[str]) -> bool:
+    """Whether a file stands where `nodes` alone make a workflow."""
+    if document.path is None or not folders or not _may_be_workflow(document):
+        return False
+    from tamis.server.analysis.navigation.workflows import in_workflow_folder
+
+    return in_workflow_folder(document.path, folders)
+
+
+def _settings_faults(path: str, text: str) -> tuple[Fault, ...]:
     from tamis.server.runtime.settings.config import MAX_FILE_BYTES
     from tamis.server.runtime.settings.faults import disk_faults
 

@@ -6,34 +6,49 @@ A profile that is configured but cannot be read means no calls at all: the opera
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
 
 from tamis.protocols.catalogue import message, severity
 from tamis.protocols.manifest.profile import Profile, ProfileReading, read_profile
+from tamis.protocols.observation import plain
+from tamis.server.runtime.registry.stamps import Stamp, stamp_of
+from tamis.server.runtime.settings.config import read_bounded
 
 MAX_BYTES = 4 * 1024 * 1024
+MAX_KEPT = 256
+SUFFIX = ".agent_profile.json"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", re.ASCII)
 
 
 class AgentRules(msgspec.Struct, frozen=True):
-    """The profile in force; ``problem`` is why a configured one cannot be used."""
+    """The profile in force; ``problem`` is why a configured one cannot be used.
+
+    ``missing``: calls are those of an agent that no profile speaks of, so that they are off (ruling 42).
+    """
 
     profile: Profile | None = None
     problem: str = ""
+    missing: str = ""
 
-    def refusal(self, tool_id: str) -> str:
-        """Why the agent may not call a tool by its settings; empty when it may."""
+    @property
+    def off(self) -> str:
+        """Why the agent may call no tool at all; empty when it may call some."""
         if self.problem:
             return self.problem
         if self.profile is None:
-            return ""
-        config = self.profile.config
+            return self.missing
         if not self.profile.has_config:
             return "the agent profile has no toolCallConfig, so tool calls are off"
-        if not config.enabled:
-            return "toolCallConfig.enabled of the agent profile is false"
-        if not config.allows(tool_id):
+        return "" if self.profile.config.enabled else "toolCallConfig.enabled of the agent profile is false"
+
+    def refusal(self, tool_id: str) -> str:
+        """Why the agent may not call a tool by its settings; empty when it may."""
+        if self.off:
+            return self.off
+        if self.profile is not None and not self.profile.config.allows(tool_id):
             return f"toolCallConfig of the agent profile switches '{tool_id}' off"
         return ""
 
@@ -53,20 +68,55 @@ class AgentRules(msgspec.Struct, frozen=True):
         return self.profile.config.timeout if self.profile is not None else None
 
 
+class Agents:
+    """The rules of agents that a host tells apart (``context.agentId``), kept until their files change.
+
+    ``NAME.agent_profile.json`` beside the configured profile, or in the root, is the agent's own; without it the configured profile holds for
+    every agent, and where there is none either, nothing is allowed.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[Stamp, AgentRules]] = {}
+
+    def rules(self, root: Path, name: str, agent_id: str, configured: AgentRules) -> AgentRules:
+        """The rules of an agent; ``name`` is the configured profile's."""
+        if not agent_id:
+            return configured
+        path = own_profile(root, name, agent_id)
+        stamp = None if path is None else stamp_of(str(path))
+        if path is not None and stamp is not None:
+            known = self._kept.get(str(path))
+            if known is None or known[0] != stamp:
+                if len(self._kept) >= MAX_KEPT:
+                    self._kept.clear()
+                known = self._kept[str(path)] = (stamp, load_agent_rules(path.parent, path.name))
+            return known[1]
+        if name:
+            return configured
+        return AgentRules(
+            missing=f"no agent profile says what the agent '{plain(agent_id)[:80]}' may call, so tool calls are off"
+        )
+
+
+def own_profile(root: Path, name: str, agent_id: str) -> Path | None:
+    """Where an agent's own profile would be; None for an id that cannot be a file's name."""
+    folder = (root / name).parent if name else root
+    return folder / f"{agent_id}{SUFFIX}" if _NAME.fullmatch(agent_id) else None
+
+
 def load_agent_rules(root: Path, name: str) -> AgentRules:
     """Reads the profile that the settings name; an empty name means no profile."""
     if not name:
         return AgentRules()
     path = root / name
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+        data = read_bounded(path, MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             return AgentRules(problem=f"the agent profile {path} is larger than {MAX_BYTES} bytes")
         reading = _read(data.decode("utf-8-sig"))
     except OSError as error:
         return AgentRules(problem=f"the agent profile {path} cannot be read: {error.strerror or error}")
-    except UnicodeDecodeError as error:
+    except ValueError as error:  # no UTF-8, or a name that no file can have
         return AgentRules(problem=f"the agent profile {path} cannot be read: {error}")
     if reading.profile is None:
         worst = next((diag for diag in reading.diagnostics if severity(diag) == "error"), None)

@@ -1,21 +1,48 @@
-"""Asking a person before a call: when it is needed, and what each answer means (rulings 40 and 42).
+"""A person's word before a call: when it is needed, what holds already, and what each answer means (rulings 40 and 42).
 
-Who is asked, and how, is the face's; must not know framing.
+A call goes on only with a clear "allow" for exactly the tool, arguments and rights that were shown, or that a person wrote instead and
+that were checked like any others. Who is asked, and how, is the face's; must not know framing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
-from tamis.protocols.contract import Status
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.contract import ApprovalOutcome, Approved, ExecutionResult, Status
 from tamis.protocols.manifest.reading import Manifest
-from tamis.server.runtime.calls.model import Answer, CallRequest, Question, Stopped, Surroundings
+from tamis.server.runtime.approvals.prepared import Prepared, tool_digest
+from tamis.server.runtime.approvals.questions import ApprovalUnknown, new_question
+from tamis.server.runtime.approvals.replies import CANCELLED, with_secrets
+from tamis.server.runtime.approvals.rules import Ruling, ruling
+from tamis.server.runtime.approvals.standing import new_entry
+from tamis.server.runtime.calls.failures import failure
+from tamis.server.runtime.calls.model import Answer, CallRequest, Question, Reply, Stopped, Surroundings
 from tamis.server.runtime.records.trail import Trail
-from tamis.server.runtime.registry.registry import Tool
 from tamis.server.runtime.rights.permissions import Grant
 from tamis.server.runtime.scripts.judge import masked
+
+MAX_ROUNDS = 4
+"""So often a person is asked about one call: an edit that changes its rights, or a script that changed meanwhile, is a new question."""
+_STATUS: dict[Answer, Status] = {
+    "deny": "denied",
+    "timeout": "approvalTimeout",
+    "unavailable": "approvalUnavailable",
+    "cancelled": "cancelled",
+}
+_OUTCOME: dict[Answer, ApprovalOutcome] = {
+    "allow": "allowed",
+    "deny": "denied",
+    "timeout": "timeout",
+    "unavailable": "unavailable",
+    "cancelled": "cancelled",
+}
 
 
 def needs_approval(manifest: Manifest, rights: Grant, policy: str) -> bool:
@@ -25,47 +52,232 @@ def needs_approval(manifest: Manifest, rights: Grant, policy: str) -> bool:
     return policy == "writes" and bool(rights.write or rights.own_write or rights.hosts)
 
 
+def _ruled(ready: Prepared, around: Surroundings, trail: Trail | None) -> Ruling | None:
+    """The operator's rule about the call, if any. Raises ``Stopped`` where it forbids the call."""
+    manifest = ready.tool.manifest
+    found = ruling(around.settings.policy, manifest.tool_id, manifest.version, ready.args, around.caller)
+    if found is not None and found.verdict == "deny":
+        if trail is not None:
+            trail.note("policy.denied", "warning", rule=found.name, message=found.sentence)
+        raise Stopped("blocked", failure("SecurityError", found.sentence))
+    return found
+
+
+def _asks(request: CallRequest, ready: Prepared, rule: Ruling | None, around: Surroundings) -> bool:
+    # The command line's own question, and the bounds of the agent's profile, are no business of the operator's rules.
+    if request.ask or around.agent.asks:
+        return True
+    if rule is not None:
+        return rule.verdict == "ask"
+    return needs_approval(ready.tool.manifest, ready.rights, around.settings.policy.require_confirmation)
+
+
+def _scope(rule: Ruling | None, around: Surroundings) -> tuple[str, str]:
+    """What an answer is bound to beside the tool: the agent that it was given for, and the rule that asked."""
+    return around.caller.agent_id, rule.condition if rule is not None else ""
+
+
+def _question(request: CallRequest, ready: Prepared, rule: Ruling | None, around: Surroundings) -> Question:
+    try:
+        return new_question(
+            request.call_id,
+            ready,
+            masked(ready.args, ready.tool),
+            around.settings.policy.approval_timeout_ms,
+            *_scope(rule, around),
+            around.caller.session_id,
+        )
+    except RecursionError:
+        text = "the arguments are nested too deeply to be shown to a person"
+        raise Stopped("error", failure("ParameterValidationError", text)) from None
+
+
+async def question_ahead(
+    request: CallRequest, ready: Prepared, around: Surroundings, *, anyway: bool = False
+) -> Question | None:
+    """The question that a call would put to a person when its turn comes; None when it would put none. Raises ``Stopped``.
+
+    ``anyway``: the one that it would put if it had to ask and nothing was answered yet.
+    """
+    rule = _ruled(ready, around, None)
+    if anyway:
+        return _question(request, ready, rule, around)
+    if around.ask is None or request.approval is not None or not _asks(request, ready, rule, around):
+        return None
+    if not request.ask and await _standing(ready, rule, around) is not None:
+        return None
+    return _question(request, ready, rule, around)
+
+
 async def approved(
-    request: CallRequest, tool: Tool, args: dict[str, Any], rights: Grant, around: Surroundings, trail: Trail
-) -> None:
-    """Returns when the call may go on: nobody need be asked, or a person allowed it. Raises ``Stopped`` otherwise."""
-    by_policy = needs_approval(tool.manifest, rights, around.settings.policy.require_confirmation)
-    if not request.ask and not around.agent.asks and not by_policy:
-        return
-    if around.cancelled is not None and around.cancelled.is_set():
-        raise Stopped("cancelled")
+    request: CallRequest,
+    ready: Prepared,
+    around: Surroundings,
+    trail: Trail,
+    result: ExecutionResult,
+    again: Callable[[dict[str, Any]], Prepared],
+) -> Prepared:
+    """What may run: ``ready``, or what ``again`` makes of arguments that a person wrote instead.
+
+    Raises ``Stopped`` for a call that may not, ``ApprovalUnknown`` for a token that is not this call's. What was answered is in
+    ``result.approval``.
+    """
+    for turn in range(MAX_ROUNDS):
+        rule = _ruled(ready, around, trail)
+        strict = request.approval is not None and not request.approval.lenient
+        if turn == 0 and not strict and not _asks(request, ready, rule, around):
+            return ready
+        if around.cancelled is not None and around.cancelled.is_set():
+            raise Stopped("cancelled")
+        question = _question(request, ready, rule, around)
+        before = tool_digest(ready)
+        reply, standing = await _reply(request, question, ready, rule, around, trail, result, first=turn == 0)
+        said = Approved(
+            outcome=_OUTCOME[reply.answer],
+            scope=reply.scope,
+            standing=standing,
+            comment=reply.comment or UNSET,
+            edited_args=_told_edit(result),
+        )
+        result.approval = msgspec.to_builtins(said)
+        if reply.answer != "allow":
+            if reply.answer == "deny" and reply.scope == "always" and not standing:
+                await _keep(reply, ready, rule, around)
+            raise Stopped(_STATUS[reply.answer])
+        if tool_digest(ready) != before:
+            trail.note("approval.void", "warning", message="the script changed while a person was asked")
+            continue
+        changed = _edited(reply, question, ready, again)
+        if changed is not None:
+            _ruled(changed, around, trail)
+            said.edited_args = masked(changed.args, changed.tool)
+            result.approval = msgspec.to_builtins(said)
+            trail.note("approval.edited", "info", args=said.edited_args)
+            if not _same_rights(ready, changed):
+                # what it may do now was not shown
+                ready = changed
+                continue
+        if reply.scope != "once" and not standing:
+            await _keep(reply, ready, rule, around)
+        return changed or ready
+    raise Stopped("cancelled")
+
+
+def _told_edit(result: ExecutionResult) -> Any:
+    return UNSET if result.approval is UNSET else result.approval.get("editedArgs", UNSET)
+
+
+async def _reply(
+    request: CallRequest,
+    question: Question,
+    ready: Prepared,
+    rule: Ruling | None,
+    around: Surroundings,
+    trail: Trail,
+    result: ExecutionResult,
+    *,
+    first: bool,
+) -> tuple[Reply, bool]:
+    """The answer to a question, and whether it is one that was given before."""
+    approvals = around.parts.approvals
+    given = request.approval if first else None
+    if given is not None:
+        try:
+            _, reply = approvals.redeem(given, question.binding)
+        except ApprovalUnknown:
+            if not given.lenient:
+                raise
+        else:
+            trail.note("approval.answered", "info", answer=reply.answer, comment=reply.comment, token=True)
+            return reply, False
+    if not request.ask:
+        standing = await _standing(ready, rule, around)
+        if standing is not None:
+            trail.note("approval.standing", "info", answer=standing.answer, scope=standing.scope)
+            return standing, True
+    if around.on_event is not None and (around.ask is not None or around.polls):
+        around.on_event(request.call_id, "awaitingApproval")
     if around.ask is None:
+        if around.polls:
+            trail.note("approval.asked", args=question.args, timeoutMs=question.timeout_ms, token=True)
+            result.approval = msgspec.to_builtins(approvals.hand_out(question, around.on_resolved))
+            raise Stopped("inputRequired")
         trail.note("approval.answered", "info", answer="unavailable")
-        raise Stopped("approvalUnavailable")
-    question = Question(
-        request.call_id,
-        tool.tool_id,
-        tool.manifest.display_name,
-        masked(args, tool),
-        rights.permissions,
-        around.settings.policy.approval_timeout_ms,
-    )
+        return Reply(answer="unavailable"), False
     trail.note("approval.asked", args=question.args, timeoutMs=question.timeout_ms)
     since = time.monotonic()
-    asked = asyncio.ensure_future(around.ask(question))
-    waits: set[asyncio.Future[Any]] = {asked}
+    ahead = around.asked_ahead(question) if around.asked_ahead is not None else None
+    if ahead is None:
+        reply = await approvals.ask(question, around)
+    else:
+        reply = await _until_cancelled(asyncio.ensure_future(ahead), around)
+    waited = round((time.monotonic() - since) * 1000)
+    scope = reply.scope if reply.scope != "once" else None
+    trail.note("approval.answered", "info", answer=reply.answer, scope=scope, comment=reply.comment, waitedMs=waited)
+    return reply, False
+
+
+async def _until_cancelled(asked: asyncio.Future[Reply], around: Surroundings) -> Reply:
     stop = asyncio.ensure_future(around.cancelled.wait()) if around.cancelled is not None else None
-    if stop is not None:
-        waits.add(stop)
+    waits: set[asyncio.Future[Any]] = {asked} if stop is None else {asked, stop}
     try:
-        await asyncio.wait(waits, timeout=question.timeout_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
-        answer: Answer = "cancelled"
-        if stop is None or not stop.done():
-            answer = asked.result() if asked.done() else "timeout"
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for waited in waits:
-            waited.cancel()
-    trail.note("approval.answered", "info", answer=answer, waitedMs=round((time.monotonic() - since) * 1000))
-    outcomes: dict[Answer, Status] = {
-        "deny": "denied",
-        "timeout": "approvalTimeout",
-        "unavailable": "approvalUnavailable",
-        "cancelled": "cancelled",
-    }
-    if answer in outcomes:
-        raise Stopped(outcomes[answer])
+        if stop is not None:
+            stop.cancel()
+        if not asked.done():
+            asked.cancel()
+            await asyncio.wait({asked})
+    return CANCELLED if asked.cancelled() else asked.result()
+
+
+async def _standing(ready: Prepared, rule: Ruling | None, around: Surroundings) -> Reply | None:
+    binding = tool_digest(ready, *_scope(rule, around))
+    kind = await around.parts.approvals.standing.find(around.caller.session_id, binding)
+    if kind is None:
+        return None
+    verb, _, scope = kind.partition("_")
+    return Reply(answer="allow" if verb == "allow" else "deny", scope=cast("Any", scope))
+
+
+async def _keep(reply: Reply, ready: Prepared, rule: Ruling | None, around: Surroundings) -> None:
+    kind = "reject_always" if reply.answer == "deny" else cast("Any", f"allow_{reply.scope}")
+    manifest, caller = ready.tool.manifest, around.caller
+    entry = new_entry(
+        kind,
+        manifest.tool_id,
+        manifest.version,
+        ready.rights.permissions.granted,
+        session_id=caller.session_id,
+        agent_id=caller.agent_id,
+    )
+    await around.parts.approvals.standing.keep(entry, tool_digest(ready, *_scope(rule, around)))
+
+
+def _edited(
+    reply: Reply, question: Question, ready: Prepared, again: Callable[[dict[str, Any]], Prepared]
+) -> Prepared | None:
+    """What is to run with the arguments that a person wrote; None when they left them as they were. Raises ``Stopped``."""
+    given = reply.edited_args
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        text = "the arguments as the user changed them are no object"
+        raise Stopped("error", failure("ParameterValidationError", text))
+    try:
+        wanted: dict[str, Any] = with_secrets(cast("dict[str, Any]", given), question.args, ready.args)
+        if json.dumps(wanted, sort_keys=True) == json.dumps(ready.args, sort_keys=True):
+            return None
+        return again(wanted)
+    except RecursionError:
+        text = "the arguments as the user changed them are nested too deeply"
+        raise Stopped("error", failure("ParameterValidationError", text)) from None
+
+
+def _same_rights(one: Prepared, other: Prepared) -> bool:
+    shown = (one.rights.permissions.granted, one.rights.permissions.denied)
+    if shown != (other.rights.permissions.granted, other.rights.permissions.denied):
+        return False
+    if one.target is None or other.target is None:
+        return one.target is other.target
+    return (one.target.folder, one.target.handler) == (other.target.folder, other.target.handler)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from tamis.protocols.contract import ErrorType, ExecutionResult
-from tamis.protocols.manifest.reading import ExternalScript
+from tamis.protocols.manifest.reading import ExternalScript, McpTool, OtherHandler, WorkflowHandler
 from tamis.server.runtime.calls.parts import Parts
 from tamis.server.runtime.registry.registry import Tool
 from tamis.server.runtime.scripts.service import ScriptTarget, is_script_service
@@ -72,6 +72,19 @@ def runner_of(tool: Tool) -> Runner:
         from tamis.server.runtime.scripts.runner import ScriptRunner
 
         return ScriptRunner()
+    handler = tool.manifest.handler
+    if isinstance(handler, WorkflowHandler):
+        from tamis.server.runtime.workflows.runner import runner_for
+
+        return runner_for(tool, handler)
+    if isinstance(handler, McpTool):
+        from tamis.server.runtime.mcp.runner import McpRunner
+
+        return McpRunner()
+    if isinstance(handler, OtherHandler):
+        from tamis.server.runtime.calls.plugins import PluginRunner
+
+        return PluginRunner()
     from tamis.server.runtime.services.runner import ServiceRunner
 
     return ServiceRunner()

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from tamis.protocols.contract import ExecutionError, Permissions, Status
+from tamis.protocols.contract import ApprovalOption, ApprovalResolved, ExecutionError, Permissions, Status
 from tamis.protocols.model import Call
 from tamis.protocols.observation import Style
 from tamis.protocols.positions import PositionEncoding
@@ -20,11 +20,23 @@ from tamis.server.runtime.agents.profile import AgentRules
 from tamis.server.runtime.calls.parts import Parts
 from tamis.server.runtime.calls.rates import CallRate, Refusals
 from tamis.server.runtime.calls.replays import Replays
+from tamis.server.runtime.calls.states import OnEvent
 from tamis.server.runtime.records.audit import AuditLog
+from tamis.server.runtime.records.tracing import Trace
 from tamis.server.runtime.records.trail import Caller, Log
 from tamis.server.runtime.registry.registry import Registry
 from tamis.server.runtime.scripts.warming import Warming
 from tamis.server.runtime.settings.config import Settings
+
+
+class TokenAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer that comes with the call itself. ``lenient``: where the token does not fit, the call is as without it."""
+
+    token: str
+    option_id: str
+    edited_args: Any = None
+    comment: str = ""
+    lenient: bool = False
 
 
 class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,8 +54,16 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     timeout_ms: int | None = None
     dry_run: bool = False
     idempotency_key: str = ""
+    key_is_models: bool = False
+    """The key is a ``request_id`` of a text: it counts within its session."""
+    key_of: str = ""
+    """What else the key stands for beside the call: the text that the host's key was given with."""
+    wait: bool = False
+    """Wait for an asynchronous tool instead of making it a task: whoever asks needs its result now (a node of a workflow)."""
     ask: bool = False
     """Ask before running whatever the policy says (the command line does)."""
+    approval: TokenAnswer | None = None
+    """A person's answer to the question that an earlier result of this call held."""
     style: Style = "action"
     step: int | None = None
 
@@ -51,18 +71,51 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
 Answer = Literal["allow", "deny", "timeout", "unavailable", "cancelled"]
 
 
-class Question(msgspec.Struct, frozen=True):
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer with what belongs to it. ``scope``: for how long it is the answer to the same question."""
+
+    answer: Answer
+    scope: Literal["once", "session", "always"] = "once"
+    edited_args: Any = None
+    """Arguments to run with instead, as they came; None: those that were shown."""
+    comment: str = ""
+    whole_batch: bool = False
+    """It answers every question of the batch that is still open."""
+
+
+class Batch(msgspec.Struct, frozen=True, rename="camel"):
+    """Which of several questions that are asked together one is; ``index`` from zero."""
+
+    id: str
+    index: int
+    count: int
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a person is asked before a call runs; secrets in ``args`` are masked."""
 
+    approval_id: str
     call_id: str
     tool_id: str
+    version: str
     display_name: str
     args: dict[str, Any]
+    preview: str
+    """The arguments in bounded length, without secrets and without what cannot be seen."""
+    risk: Literal["low", "medium", "high"]
     permissions: Permissions
     timeout_ms: int
+    expires_at: str
+    """In ISO 8601, UTC."""
+    binding: str
+    """A digest of all that an answer is about."""
+    options: tuple[ApprovalOption, ...]
+    batch: Batch | None = None
 
 
-Ask = Callable[[Question], Awaitable[Answer]]
+Ask = Callable[[Question], Awaitable[Answer | Reply]]
+OnResolved = Callable[[ApprovalResolved], None]
+"""Called when a question is settled, however."""
 OnOutput = Callable[[str, str, str], None]
 """Called with the call's id, the stream's name and text while a script runs."""
 OnProgress = Callable[[str, str], None]
@@ -81,15 +134,27 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     rate: CallRate | None = None
     refusals: Refusals | None = None
     replays: Replays | None = None
+    """Results by idempotency key; None: those that the runtime keeps in its store."""
     ask: Ask | None = None
+    asks_together: bool = False
+    """Whether the questions of a text are asked at once."""
+    polls: bool = False
+    """Whether a question that cannot be asked is handed out with a token, for the host to come back with."""
+    asked_ahead: Callable[[Question], Awaitable[Reply] | None] | None = None
+    """The answer to a question that was asked before its call's turn came."""
+    on_resolved: OnResolved | None = None
     on_output: OnOutput | None = None
     on_progress: OnProgress | None = None
+    on_event: OnEvent | None = None
+    """Told the states of each call (``states.py``)."""
     cancelled: asyncio.Event | None = None
     warming: Warming | None = None
     """Where sandboxes wait for calls; None: each call starts its own."""
     audit: AuditLog | None = None
     log: Log = msgspec.field(default_factory=Log)
     caller: Caller = Caller()
+    trace: Trace | None = None
+    """The trace that the host names; scripts, services and call-backs are told it."""
     parts: Parts = msgspec.field(default_factory=Parts)
 
 

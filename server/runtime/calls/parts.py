@@ -6,10 +6,31 @@ can be asked and told goes through ``Host``.
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tamis.server.runtime.settings.config import Settings
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+
+    from tamis.server.runtime.agents.session import Sessions
+    from tamis.server.runtime.approvals.questions import Approvals
+    from tamis.server.runtime.calls.replays import Replays
+    from tamis.server.runtime.calls.running_calls import RunningCalls
+    from tamis.server.runtime.mcp.servers import McpServers
+    from tamis.server.runtime.records.audit import AuditLog
+    from tamis.server.runtime.records.metrics import Metrics
+    from tamis.server.runtime.records.owners import Owner
+    from tamis.server.runtime.records.store import Store
+    from tamis.server.runtime.records.telemetry import Telemetry
+    from tamis.server.runtime.records.usage import UsageCounts
+    from tamis.server.runtime.services.hosted import Services
+    from tamis.server.runtime.services.state import States
+    from tamis.server.runtime.tasks.tasks import Tasks
+    from tamis.server.runtime.workflows.part import Workflows
 
 
 class HostError(Exception):
@@ -36,6 +57,182 @@ class Parts:
         self.settings = settings or Settings()
         self.host: Host | None = None
         """None on the command line: there is no one to ask or tell."""
+        self.audit: Callable[[], AuditLog | None] = lambda: None
+        """Where what happens is written down, as the settings are now."""
+        self._mcp: McpServers | None = None
+        self._metrics: Metrics | None = None
+        self._telemetry: Telemetry | None = None
+        self._telemetry_tried = False
+        self.stays = False
+        """Whether this process stays when a call was answered: then asynchronous tools become tasks, else they are waited for."""
+        self._store: Store | None = None
+        self._approvals: Approvals | None = None
+        self._owner: Owner | None = None
+        self._replays: Replays | None = None
+        self._tasks: Tasks | None = None
+        self._usage: UsageCounts | None = None
+        self._services: Services | None = None
+        self._states: States | None = None
+        self._running_calls: RunningCalls | None = None
+        self._sessions: Sessions | None = None
+        self._workflows: Workflows | None = None
+
+    @property
+    def metrics(self) -> Metrics:
+        """What is counted."""
+        if self._metrics is None:
+            from tamis.server.runtime.records.metrics import Metrics
+
+            self._metrics = Metrics()
+        return self._metrics
+
+    @property
+    def mcp(self) -> McpServers:
+        """The MCP servers of the settings, those that run among them."""
+        if self._mcp is None:
+            from tamis.server.runtime.mcp.servers import McpServers
+
+            self._mcp = McpServers(self.root, self.settings)
+        return self._mcp
+
+    @property
+    def telemetry(self) -> Telemetry | None:
+        """Where spans go; None unless the settings say so and it can be had."""
+        if self.settings.telemetry.traces == "otlp" and not self._telemetry_tried:
+            from tamis.server.runtime.records.telemetry import open_telemetry
+            from tamis.server.runtime.records.trail import Log
+
+            self._telemetry_tried = True
+            self._telemetry = open_telemetry(self.settings.telemetry.endpoint, Log().warn)
+        return self._telemetry
+
+    @property
+    def store(self) -> Store:
+        """What outlives the process; its file is opened with its first ``run``."""
+        if self._store is None:
+            from tamis.server.runtime.records.store import Store
+            from tamis.server.runtime.records.trail import Log
+
+            self._store = Store(say=Log("warning", self.settings.log_format).warn)
+        return self._store
+
+    @property
+    def store_problem(self) -> str:
+        """Why what is stored is in memory only; does not open the store."""
+        return "" if self._store is None else self._store.problem
+
+    @property
+    def owner(self) -> Owner:
+        """This runtime, as what it works on is marked in the store."""
+        if self._owner is None:
+            from tamis.server.runtime.records.owners import Owner
+
+            self._owner = Owner(self.store)
+        return self._owner
+
+    @property
+    def replays(self) -> Replays:
+        """Results by idempotency key."""
+        if self._replays is None:
+            from tamis.server.runtime.calls.replay_shelf import StoreShelf
+            from tamis.server.runtime.calls.replays import Replays
+
+            scope = str(self.root)
+            self._replays = Replays(StoreShelf(self.store, self.owner, scope, lambda: self.settings.idempotency))
+        return self._replays
+
+    @property
+    def tasks(self) -> Tasks:
+        """Calls that outlive their request."""
+        if self._tasks is None:
+            from tamis.server.runtime.tasks.tasks import Tasks
+
+            self._tasks = Tasks(self)
+        return self._tasks
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether tasks run here; makes none of the parts."""
+        return self._tasks is not None and len(self._tasks) > 0
+
+    @property
+    def approvals(self) -> Approvals:
+        """The questions that are open, and the answers that hold."""
+        if self._approvals is None:
+            from tamis.server.runtime.approvals.questions import Approvals
+
+            self._approvals = Approvals(self)
+        return self._approvals
+
+    @property
+    def usage(self) -> UsageCounts:
+        """How often each tool was called, over all daemons of the root."""
+        if self._usage is None:
+            from tamis.server.runtime.records.usage import UsageCounts
+
+            self._usage = UsageCounts(self.store if self.stays else None, str(self.root), self._forget_old)
+        return self._usage
+
+    def _forget_old(self, db: sqlite3.Connection) -> None:
+        from tamis.server.runtime.calls.replay_shelf import forget_old
+        from tamis.server.runtime.tasks import rows
+
+        forget_old(db, self.settings.idempotency)
+        rows.prune(db, self.settings.tasks.keep, self.settings.tasks.keep_seconds)
+
+    @property
+    def running_calls(self) -> RunningCalls:
+        """The calls that run now, and how each is cancelled."""
+        if self._running_calls is None:
+            from tamis.server.runtime.calls.running_calls import RunningCalls
+
+            self._running_calls = RunningCalls()
+        return self._running_calls
+
+    @property
+    def sessions(self) -> Sessions:
+        """The agents' conversations."""
+        if self._sessions is None:
+            from tamis.server.runtime.agents.session import Sessions
+
+            self._sessions = Sessions(self.running_calls)
+        return self._sessions
+
+    @property
+    def has_services(self) -> bool:
+        """Whether the host ever registered a service."""
+        return self._services is not None
+
+    @property
+    def services(self) -> Services:
+        """The services that the host has registered."""
+        if self._services is None:
+            from tamis.server.runtime.services.hosted import Services
+
+            self._services = Services()
+        return self._services
+
+    def take_services(self, former: Parts) -> None:
+        """Has the services that the host registered with another runtime: they are the host's, not the root's."""
+        self._services = former._services
+
+    @property
+    def states(self) -> States:
+        """The world's state, and each agent's private one."""
+        if self._states is None:
+            from tamis.server.runtime.services.state import States
+
+            self._states = States(self.store, self.root)
+        return self._states
+
+    @property
+    def workflows(self) -> Workflows:
+        """Runs of workflows and their streams."""
+        if self._workflows is None:
+            from tamis.server.runtime.workflows.part import Workflows
+
+            self._workflows = Workflows()
+        return self._workflows
 
     def tell(self, method: str, params: object) -> None:
         """Tells the host, if there is one."""
@@ -44,3 +241,23 @@ class Parts:
 
     async def close(self) -> None:
         """Ends what the parts keep."""
+        if self._workflows is not None:
+            await self._workflows.close()
+        if self._approvals is not None:
+            self._approvals.close()
+        if self._tasks is not None:
+            await self._tasks.close()
+        if self._owner is not None:
+            self._owner.close()
+        if self._usage is not None:
+            self._usage.write()
+        if self._mcp is not None:
+            await self._mcp.close()
+        if self._telemetry is not None:
+            # sends what is left; a collector that is gone must not hold the end of the daemon
+            last = threading.Thread(target=self._telemetry.close, name="tamis-telemetry", daemon=True)
+            last.start()
+            last.join(0.2)
+        # the store last: the others may still have something to write
+        if self._store is not None:
+            await self._store.close()

@@ -4,28 +4,49 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Mapping
+
+import msgspec
 
 WINDOW_S = 60.0
 
 
+class Full(msgspec.Struct, frozen=True):
+    """Why a call may not run now: the bound and the setting that it comes from, and the seconds after which one more may."""
+
+    limit: int
+    setting: str
+    wait_s: float
+
+
 class CallRate:
-    """Counts calls in the last minute."""
+    """Counts calls in the last minute, all together and tool by tool."""
 
-    def __init__(self, calls_per_minute: int) -> None:
+    def __init__(self, calls_per_minute: int, of_tool: Mapping[str, int] | None = None) -> None:
+        """``of_tool``: bounds by tool id, ``*`` for each tool that has none of its own; 0 is no bound."""
         self._limit = calls_per_minute
+        self._of_tool = of_tool or {}
         self._times: deque[float] = deque()
+        self._tool_times: dict[str, deque[float]] = {}
 
-    def take(self) -> float:
-        """Counts one call; 0.0 when it may run, else the seconds after which one may."""
-        if self._limit <= 0:
-            return 0.0
+    def take(self, tool_id: str = "") -> Full | None:
+        """Counts one call that may run, and gives None; one that may not is not counted."""
+        own = self._of_tool.get(tool_id, self._of_tool.get("*", 0)) if self._of_tool else 0
+        if self._limit <= 0 and own <= 0:
+            return None
         now = time.monotonic()
-        while self._times and now - self._times[0] >= WINDOW_S:
-            self._times.popleft()
-        if len(self._times) >= self._limit:
-            return WINDOW_S - (now - self._times[0])
-        self._times.append(now)
-        return 0.0
+        bounds = [(self._limit, "policy.callsPerMinute", self._times)] if self._limit > 0 else []
+        if own > 0:
+            times = self._tool_times.setdefault(tool_id, deque())
+            bounds.append((own, f"policy.toolCallsPerMinute of {tool_id}", times))
+        for limit, setting, times in bounds:
+            while times and now - times[0] >= WINDOW_S:
+                times.popleft()
+            if len(times) >= limit:
+                return Full(limit, setting, WINDOW_S - (now - times[0]))
+        for _, _, times in bounds:
+            times.append(now)
+        return None
 
 
 SUSPICIOUS = 10

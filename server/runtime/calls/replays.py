@@ -1,58 +1,157 @@
 """One execution per idempotency key: the same key with the same content gives the stored result (T24, ruling 26).
 
-Kept in memory, bounded; a second request that comes while the first still runs waits for it. Must not know what a call is.
+Where results are kept is a shelf's: the store's, so that this holds after a restart and between processes, or this process's memory. Of
+a key and a content only hashes are kept, of a result what may be shown. Must not know what a call is.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
-from collections import OrderedDict
+import hmac
+import json
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
 from tamis.protocols.contract import ExecutionResult
+from tamis.server.runtime.records.stored import read_result, stored_result
 
-MAX_KEPT = 1_000
+_MAX_PAUSE_S = 0.5
 
 
 class KeyReused(Exception):  # noqa: N818 (an outcome, not a fault)
     """A key came again with other content."""
 
 
+class RunLost(Exception):  # noqa: N818 (an outcome, not a fault)
+    """Who ran a key's call ended without a word of what came of it."""
+
+
+class Shelf(Protocol):
+    """Where keys and results are kept."""
+
+    async def take(self, key: bytes, content: bytes, *, again: bool) -> bytes | None:
+        """None: the key is the caller's now. Else its result, empty while another one runs it; ``KeyReused`` for other content.
+
+        A run that was lost makes the key the caller's with ``again``, else it is ``RunLost``.
+        """
+        ...
+
+    async def has(self, key: bytes, *, again: bool) -> bool:
+        """Whether ``take`` would not make a key the caller's; takes nothing."""
+        ...
+
+    async def put(self, key: bytes, result: bytes) -> None:
+        """The result of a key that was taken."""
+        ...
+
+    def free(self, key: bytes) -> None:
+        """Nothing came of a key that was taken, or may have been; does not wait."""
+        ...
+
+
+class MemoryShelf:
+    """Results of one text or one process; as many as come."""
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, tuple[bytes, bytes]] = {}
+
+    async def take(self, key: bytes, content: bytes, *, again: bool) -> bytes | None:
+        """See ``Shelf``."""
+        digest = hashlib.sha256(content).digest()
+        known = self._kept.setdefault(key, (digest, b""))
+        if known[0] != digest:
+            raise KeyReused
+        return known[1] or None
+
+    async def has(self, key: bytes, *, again: bool) -> bool:
+        """See ``Shelf``."""
+        return key in self._kept
+
+    async def put(self, key: bytes, result: bytes) -> None:
+        """See ``Shelf``."""
+        self._kept[key] = (self._kept[key][0], result)
+
+    def free(self, key: bytes) -> None:
+        """See ``Shelf``."""
+        if key in self._kept and not self._kept[key][1]:
+            del self._kept[key]
+
+
 class Replays:
     """Results by key."""
 
-    def __init__(self) -> None:
-        self._kept: OrderedDict[str, tuple[str, asyncio.Future[ExecutionResult | None]]] = OrderedDict()
+    def __init__(self, shelf: Shelf | None = None) -> None:
+        """``shelf`` None is one in memory that goes with this object."""
+        self._shelf = shelf or MemoryShelf()
+        self._running: dict[str, tuple[bytes, asyncio.Event]] = {}
 
-    async def stored(self, key: str, content: object) -> ExecutionResult | None:
+    async def has(self, key: str, *, again: bool = True) -> bool:
+        """Whether ``stored`` would leave nothing to the caller to run, as things are now; takes nothing and waits for no run."""
+        return key in self._running or await self._shelf.has(_named(key), again=again)
+
+    async def stored(self, key: str, content: object, *, again: bool = True) -> ExecutionResult | None:
         """The result of an earlier run, or None: then the caller runs it, and must ``keep`` or ``drop`` the key.
 
-        Raises ``KeyReused`` when the key stands for other content.
+        Waits while another run of the key goes on, here or in another process. Raises ``KeyReused`` when the key stands for
+        other content, and unless ``again`` ``RunLost`` when its run was lost.
         """
-        digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
+        text = _encoded(content)
+        digest = hashlib.sha256(text).digest()
+        pause = 0.01
         while True:
-            known = self._kept.get(key)
-            if known is None:
-                self._kept[key] = (digest, asyncio.get_running_loop().create_future())
-                while len(self._kept) > MAX_KEPT:
-                    self._kept.popitem(last=False)
+            running = self._running.get(key)
+            if running is not None:
+                if not hmac.compare_digest(running[0], digest):
+                    raise KeyReused
+                await running[1].wait()
+                continue
+            # before the shelf is asked, so that a second one that comes meanwhile waits here
+            self._running[key] = (digest, asyncio.Event())
+            try:
+                found = await self._shelf.take(_named(key), text, again=again)
+            except (KeyReused, RunLost):
+                self._ended(key)
+                raise
+            except BaseException:
+                # it may have been taken all the same
+                self.drop(key)
+                raise
+            if found is None:
                 return None
-            if known[0] != digest:
-                raise KeyReused
-            result = await asyncio.shield(known[1])
-            if result is not None:
-                return result
+            self._ended(key)
+            if found:
+                return read_result(found)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _MAX_PAUSE_S)
 
-    def keep(self, key: str, result: ExecutionResult) -> None:
-        """Stores the result of the run that ``stored`` left to the caller."""
-        known = self._kept.get(key)
-        if known is not None and not known[1].done():
-            known[1].set_result(result)
+    async def keep(self, key: str, result: ExecutionResult, secrets: Sequence[str] = ()) -> None:
+        """Stores the result of the run that ``stored`` left to the caller, with ``secrets`` masked."""
+        try:
+            await self._shelf.put(_named(key), stored_result(result, secrets))
+        finally:
+            self._ended(key)
 
     def drop(self, key: str) -> None:
         """Nothing ran: the key is free again."""
-        known = self._kept.pop(key, None)
-        if known is not None and not known[1].done():
-            known[1].set_result(None)
+        self._shelf.free(_named(key))
+        self._ended(key)
+
+    def _ended(self, key: str) -> None:
+        with contextlib.suppress(KeyError):
+            self._running.pop(key)[1].set()
+
+
+def _named(key: str) -> bytes:
+    return key.encode("utf-8", "surrogatepass")
+
+
+def _encoded(content: object) -> bytes:
+    try:
+        return msgspec.json.encode(content, order="sorted")
+    except (UnicodeError, ValueError, TypeError, OverflowError):
+        # lone surrogates, and numbers beyond 64 bits
+        return json.dumps(content, sort_keys=True, default=repr).encode("ascii")

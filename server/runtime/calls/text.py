@@ -8,6 +8,7 @@ independent of each other. ``on_error`` of the request overrides the ACTION and 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable
 from typing import Literal
 
@@ -17,6 +18,7 @@ from msgspec import UNSET
 from tamis.protocols.catalogue import message, severity
 from tamis.protocols.contract import (
     ExecuteTextResult,
+    ExecutionError,
     ExecutionResult,
     Granted,
     Permissions,
@@ -26,13 +28,19 @@ from tamis.protocols.model import Block, Call, Diag, Document
 from tamis.protocols.observation import Style, malformed, malformed_result, observation, style_of
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.protocols.wire import parse_result
-from tamis.server.runtime.calls.execute import execute
+from tamis.server.runtime.approvals.together import Together
+from tamis.server.runtime.calls.execute import execute, question_of
 from tamis.server.runtime.calls.failures import failure
-from tamis.server.runtime.calls.model import CallRequest, Surroundings
+from tamis.server.runtime.calls.model import CallRequest, Question, Surroundings, TokenAnswer
+from tamis.server.runtime.calls.once import is_answered
+from tamis.server.runtime.calls.running_calls import own_cancel
+from tamis.server.runtime.calls.states import end_state, states_of
 from tamis.server.runtime.records.trail import Trail
 
 Mode = Literal["sequential", "parallel"]
 OnError = Literal["stop", "continue"]
+MAX_PARALLEL = 64
+"""Calls of one text that run at the same time; the others wait."""
 
 
 class TextOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,8 +49,16 @@ class TextOptions(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = "sequential"
     on_error: OnError | None = None
     timeout_ms: int | None = None
+    idempotency_key: str = ""
+    """The host's key for the whole text; a call with a ``request_id`` of its own goes by that."""
+    key_of: str = ""
+    """Stands for the text that the key was given with."""
     dry_run: bool = False
     ask: bool = False
+    approval: TokenAnswer | None = None
+    """The answer to a question that an earlier result of one of the calls held; the others are as without it."""
+    done: dict[int, ExecutionResult] = {}
+    """Results that calls of this text have already, by their place in ``calls``: these are not run again."""
     call_prefix: str = "call"
     encoding: PositionEncoding | None = None
 
@@ -84,8 +100,55 @@ async def execute_text(
 
     ``on_unread`` is told the observation of each block that gave no call before the results of the blocks behind it.
     """
+    if around.ask is None or not around.asks_together:
+        return await _execute_text(document, around, options, on_result, on_unread)
+    states = states_of(around.on_event)
+    around = msgspec.structs.replace(around, on_event=states, cancelled=around.cancelled or asyncio.Event())
+    planned = plan_text(document)
+    for item in planned:
+        states.begin(call_id(item, options))
+    steps = _step_counts(planned)
+    questions: list[Question] = []
+    keys = set[str]()
+    for item in planned:
+        if item.refused is not None or item.index in options.done:
+            continue
+        request = _request(item, document, options, steps)
+        if request.idempotency_key in keys or await is_answered(request, around):
+            continue
+        question = await question_of(request, around)
+        if question is not None:
+            questions.append(question)
+            # a second call of a key is answered by the first
+            keys.update(key for key in (request.idempotency_key,) if key)
+    if len(questions) < 2:
+        return await _execute_text(document, around, options, on_result, on_unread)
+    for question in questions:
+        states(question.call_id, "awaitingApproval")
+    asked = Together(around.parts.approvals, questions, around)
+    try:
+        around = msgspec.structs.replace(around, asked_ahead=asked)
+        return await _execute_text(document, around, options, on_result, on_unread)
+    finally:
+        await asked.end()
+
+
+async def _execute_text(
+    document: Document,
+    around: Surroundings,
+    options: TextOptions,
+    on_result: Callable[[ExecutionResult], None] | None,
+    on_unread: Callable[[str], None] | None,
+) -> ExecuteTextResult:
+    if options.idempotency_key:
+        digest = hashlib.sha256(document.text.encode("utf-8", "surrogatepass")).hexdigest()
+        options = msgspec.structs.replace(options, key_of=digest)
     planned = plan_text(document)
     unread = unread_observations(document)
+    states, stop = states_of(around.on_event), around.cancelled or asyncio.Event()
+    around = msgspec.structs.replace(around, on_event=states, cancelled=stop)
+    for item in planned:
+        states.begin(call_id(item, options))
     untold = list(unread)
     results: dict[int, ExecutionResult] = {}
     steps = _step_counts(planned)
@@ -99,27 +162,42 @@ async def execute_text(
 
     def tell(item: Planned, result: ExecutionResult) -> None:
         results[item.index] = result
+        states(result.call_id, end_state(result.status))
         tell_unread(item.block)
         if on_result is not None:
             on_result(result)
 
     async def one(item: Planned) -> ExecutionResult:
-        result = await _one(item, document, around, options, steps)
+        if item.index in options.done:
+            result = options.done[item.index]
+        elif stop.is_set():
+            result = _not_reached(item, options, steps)
+        else:
+            with own_cancel(stop) as cancelled:
+                own = msgspec.structs.replace(around, cancelled=cancelled)
+                result = await _one(item, document, own, options, steps)
         tell(item, result)
         return result
 
-    if options.mode == "parallel" and not any(item.call.protocol == "tam" for item in planned):
-        await asyncio.gather(*(one(item) for item in planned))
-    else:
-        stopped_block: int | None = None
-        for item in planned:
-            if item.block == stopped_block or (around.cancelled is not None and around.cancelled.is_set()):
-                tell(item, _not_reached(item, options, steps))
-                continue
-            result = await one(item)
-            if result.status not in ("success", "accepted") and _stops(item.call, options.on_error):
-                stopped_block = item.block
-                stopped_at = item.index if stopped_at is None else stopped_at
+    with around.parts.running_calls.entered("", around.caller.session_id, stop):
+        if options.mode == "parallel" and not any(item.call.protocol == "tam" for item in planned):
+            gate = asyncio.Semaphore(MAX_PARALLEL)
+
+            async def in_turn(item: Planned) -> ExecutionResult:
+                async with gate:
+                    return await one(item)
+
+            await asyncio.gather(*(in_turn(item) for item in planned))
+        else:
+            stopped_block: int | None = None
+            for item in planned:
+                if item.index not in options.done and (item.block == stopped_block or stop.is_set()):
+                    tell(item, _not_reached(item, options, steps))
+                    continue
+                result = await one(item)
+                if result.status not in ("success", "accepted") and _stops(item.call, options.on_error):
+                    stopped_block = item.block
+                    stopped_at = item.index if stopped_at is None else stopped_at
     tell_unread(None)
     ordered = [results[item.index] for item in planned]
     told = [*unread, *((item.block, results[item.index].observation) for item in planned)]
@@ -139,26 +217,69 @@ async def _one(
     step = call.step if steps.get(item.block, 0) > 1 else None
     if item.refused is not None:
         result = _refused(item, document, options, step)
-        trail = Trail(around.audit, around.log, str(around.root), result.call_id)
+        trail = Trail(around.audit, around.log, str(around.root), result.call_id, around.trace)
         trail.note("call.refused", "info", name=call.tool_id, code=item.refused.code, message=message(item.refused))
         return result
-    return await execute(
-        CallRequest(
-            call_id=call_id(item, options),
-            name=call.tool_id,
-            call=call,
-            source=document.text,
-            encoding=options.encoding,
-            timeout_ms=options.timeout_ms,
-            dry_run=options.dry_run,
-            ask=options.ask,
-            # Each step of a block is an execution of its own under the block's request id.
-            idempotency_key=f"{call.request_id}#{call.step or 1}" if call.request_id else "",
-            style=item.style,
-            step=step,
-        ),
-        around,
-        attempts=1 + (call.retry or 0),
+    return await execute(_request(item, document, options, steps), around, attempts=1 + (call.retry or 0))
+
+
+def _request(item: Planned, document: Document, options: TextOptions, steps: dict[int, int]) -> CallRequest:
+    call = item.call
+    own, given = call.request_id, options.idempotency_key
+    # Each step of a block is an execution of its own under the block's request id, each call of a text under the host's key.
+    key = f"{own}#{call.step or 1}" if own else f"{given}#{item.index}" if given else ""
+    return CallRequest(
+        call_id=call_id(item, options),
+        name=call.tool_id,
+        call=call,
+        source=document.text,
+        encoding=options.encoding,
+        timeout_ms=options.timeout_ms,
+        dry_run=options.dry_run,
+        ask=options.ask,
+        approval=options.approval,
+        idempotency_key=key,
+        key_is_models=bool(own),
+        key_of=options.key_of if given and not own else "",
+        style=item.style,
+        step=call.step if steps.get(item.block, 0) > 1 else None,
+    )
+
+
+async def check_approval(document: Document, around: Surroundings, options: TextOptions) -> None:
+    """Raises ``ApprovalUnknown`` when the answer that came with a text fits none of its calls. Runs nothing, and uses nothing up."""
+    if options.approval is None:
+        return
+    planned = plan_text(document)
+    steps = _step_counts(planned)
+    found = [
+        await question_of(_request(item, document, options, steps), around, anyway=True)
+        for item in planned
+        if item.refused is None and item.index not in options.done
+    ]
+    around.parts.approvals.check(options.approval, [question.binding for question in found if question is not None])
+
+
+def refuse_text(
+    document: Document, around: Surroundings, options: TextOptions, error: ExecutionError
+) -> ExecuteTextResult:
+    """What ``execute_text`` gives where nothing may run, whatever it is: each call that it would have planned is ``blocked`` with that error."""
+    planned = plan_text(document)
+    states, steps = states_of(around.on_event), _step_counts(planned)
+    results: list[ExecutionResult] = []
+    for item in planned:
+        result = _empty(item, options)
+        result.status, result.error = "blocked", error
+        step = item.call.step if steps.get(item.block, 0) > 1 else None
+        result.observation = observation(result, item.style, step=step)
+        states(result.call_id, "completed")
+        trail = Trail(around.audit, around.log, str(around.root), result.call_id)
+        trail.note("call.refused", "info", name=item.call.tool_id, message=error.message)
+        results.append(result)
+    return ExecuteTextResult(
+        parse=parse_result(document, options.encoding, options.call_prefix),
+        results=results,
+        observation="\n".join(result.observation for result in results),
     )
 
 

@@ -6,12 +6,14 @@ Must not know what the work is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Any, TypeVar
+import types
+from collections.abc import Awaitable, Generator
+from typing import Any, Literal, TypeVar
 
 from tamis.server.runtime.calls.dispatch import Invocation
 from tamis.server.runtime.calls.failures import failure
 from tamis.server.runtime.calls.model import Stopped
+from tamis.server.runtime.calls.running_calls import told_when_set
 
 T = TypeVar("T")
 
@@ -19,22 +21,57 @@ T = TypeVar("T")
 async def in_time(call: Invocation, work: Awaitable[T]) -> T:
     """What ``work`` gives, within the call's time. Raises ``Stopped`` when the time is over or the call is cancelled; then the
     work was cancelled too and has ended."""
-    task = asyncio.ensure_future(work)
-    waits: set[asyncio.Future[Any]] = {task}
-    stop = asyncio.ensure_future(call.around.cancelled.wait()) if call.around.cancelled is not None else None
-    if stop is not None:
-        waits.add(stop)
+    steps = work.__await__()
     try:
-        await asyncio.wait(waits, timeout=call.timeout_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-    finally:
-        if stop is not None:
-            stop.cancel()
-        if not task.done():
+        waits_for = next(steps)
+    except StopIteration as done:
+        # much work never waits, and nothing could have ended it
+        return done.value
+    # As asyncio.timeout does it, in the task that waits: tasks of their own for the work and for who watches it would cost more than
+    # most of this work.
+    task = asyncio.current_task()
+    assert task is not None
+    before, ends = task.cancelling(), list[Literal["timeout", "cancelled"]]()
+
+    def end(why: Literal["timeout", "cancelled"]) -> None:
+        if not ends:
             task.cancel()
-            await asyncio.wait({task})
-    if stop is not None and stop.done() and not stop.cancelled():
+        ends.append(why)
+
+    timer = asyncio.get_running_loop().call_later(call.timeout_ms / 1000, end, "timeout")
+    try:
+        with told_when_set(call.around.cancelled, lambda: end("cancelled")):
+            found = await _rest(steps, waits_for)
+    except (Exception, asyncio.CancelledError):
+        # what the work makes of its end is nothing; a cancel of the whole task goes on
+        if not ends or task.uncancel() > before:
+            raise
+    else:
+        if not ends:
+            return found
+        task.uncancel()
+    finally:
+        timer.cancel()
+    if ends[0] == "cancelled":
         raise Stopped("cancelled", started=True)
     error = failure("TimeoutError", f"no result after {call.timeout_ms} ms", limit="wall")
     raise Stopped("timeout", error, started=True)
+
+
+@types.coroutine
+def _rest(steps: Generator[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+    """What ``await`` does from where an awaitable has begun and waits."""
+    while True:
+        try:
+            sent = yield waits_for
+        except GeneratorExit:
+            steps.close()
+            raise
+        except BaseException as error:
+            step, given = steps.throw, error
+        else:
+            step, given = steps.send, sent
+        try:
+            waits_for = step(given)
+        except StopIteration as done:
+            return done.value

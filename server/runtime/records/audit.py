@@ -13,8 +13,9 @@ import os
 import re
 import stat
 import threading
+import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ class AuditLog:
     ) -> None:
         """``path`` None is the state folder's own file. ``say`` is told each new problem once."""
         self.path = path or state_folder() / FILE_NAME
+        self._name = str(self.path)
         self.problem = ""
         self._own_folder = path is None
         self._max_bytes = max(max_bytes, 4 * MAX_LINE_BYTES)
@@ -83,12 +85,11 @@ class AuditLog:
             self._close()
         if self._torn:
             _mend(self._fd)
-        with contextlib.suppress(OSError):
-            fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        locked = _lock(self._fd, fcntl.LOCK_SH)
         try:
             written = os.write(self._fd, line)
         finally:
-            with contextlib.suppress(OSError):
+            if locked:
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
         self._torn = written < len(line)
         if self._torn:
@@ -96,10 +97,14 @@ class AuditLog:
 
     def _open(self) -> int:
         """Makes sure that the open file is the one at the path; its size."""
-        with contextlib.suppress(FileNotFoundError):
-            there = os.stat(self.path, follow_symlinks=False)
-            if self._fd >= 0 and (there.st_dev, there.st_ino) == self._identity:
-                return there.st_size
+        if self._fd >= 0:
+            try:
+                there = os.lstat(self._name)
+            except FileNotFoundError:
+                pass
+            else:
+                if (there.st_dev, there.st_ino) == self._identity:
+                    return there.st_size
         self._close()
         if self._own_folder:
             make_private(self.path.parent)
@@ -157,11 +162,17 @@ class AuditLog:
             self._say(problem)
 
 
+def _lock(opened: int, kind: int) -> bool:
+    try:
+        fcntl.flock(opened, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
 def _mend(opened: int) -> None:
     """Ends a line that a writer left in its middle, so that the next one is not lost with it; not while anyone writes."""
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    if not _lock(opened, fcntl.LOCK_EX):
         return
     try:
         size = os.fstat(opened).st_size
@@ -172,16 +183,27 @@ def _mend(opened: int) -> None:
 
 
 def _line(event: str, fields: Mapping[str, Any]) -> bytes:
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    head = {"time": now, "event": event, "pid": os.getpid()}
-    fields = {name: value for name, value in fields.items() if name not in head}
-    line = _encoded({**head, **fields})
+    head = {"time": _now(), "event": event, "pid": os.getpid()}
+    # what the event is called, and when and where it was, no field replaces
+    line = _encoded({**head, **fields, **head})
     if len(line) > MAX_LINE_BYTES:
         # what is said of the call matters more than what it was given
+        fields = {name: value for name, value in fields.items() if name not in head}
         line = _encoded({**head, **{name: _short(value) for name, value in fields.items()}, "cut": True})
     if len(line) > MAX_LINE_BYTES:
         line = _encoded({**head, "cut": True})
     return line + b"\n"
+
+
+def _now() -> str:
+    """The time in ISO 8601, UTC, to the millisecond."""
+    second, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+    return f"{_day_and_time(second)}.{nanoseconds // 1_000_000:03}Z"
+
+
+@lru_cache(maxsize=1)
+def _day_and_time(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
 def _short(value: Any) -> Any:
@@ -192,9 +214,12 @@ def _short(value: Any) -> Any:
 
 def _encoded(record: Mapping[str, Any]) -> bytes:
     try:
-        text = msgspec.json.encode(record).decode("utf-8")
+        encoded = msgspec.json.encode(record)
     except (UnicodeError, ValueError, TypeError, RecursionError, OverflowError):
-        text = msgspec.json.encode(_plain(record)).decode("utf-8", "replace")
+        encoded = msgspec.json.encode(_plain(record))
+    if encoded.isascii() and b"\x7f" not in encoded:
+        return encoded
+    text = encoded.decode("utf-8", "replace")
     return _UNSEEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text).encode("utf-8")
 
 

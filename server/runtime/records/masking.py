@@ -26,6 +26,9 @@ _TRIES = 256
 
 def secret_texts(args: object, masked: object) -> tuple[str, ...]:
     """How the values that ``x-secret`` hides may be spelled, found where the masked arguments differ; the longest first."""
+    if args is masked:
+        # nothing was masked
+        return ()
     found: set[str] = set()
     stack: list[tuple[Any, Any]] = [(args, masked)]
     while stack:
@@ -88,6 +91,25 @@ def result_without(result: ExecutionResult, secrets: Sequence[str]) -> Execution
             details = msgspec.structs.replace(details, text=without(details.text, secrets))
         error = msgspec.structs.replace(error, message=without(error.message, secrets), details=details)
     return msgspec.structs.replace(result, output=output, error=error)
+
+
+def shown_result(result: ExecutionResult, secrets: Sequence[str]) -> ExecutionResult:
+    """A copy of a result as it may be stored: every secret masked wherever a tool or a check could have put it."""
+    if not secrets:
+        return result
+    shown = result_without(result, secrets)
+    error = shown.error
+    if error is not UNSET and error.details is not UNSET and error.details.errors is not UNSET:
+        fields = ("path", "message", "received", "suggestion")
+        problems = [
+            msgspec.structs.replace(
+                one, **{name: without(text, secrets) for name in fields if isinstance(text := getattr(one, name), str)}
+            )
+            for one in error.details.errors
+        ]
+        error = msgspec.structs.replace(error, details=msgspec.structs.replace(error.details, errors=problems))
+    logs = [without(line, secrets) for line in shown.logs]
+    return msgspec.structs.replace(shown, error=error, logs=logs, observation=without(shown.observation, secrets))
 
 
 class MaskedStreams:

@@ -19,8 +19,12 @@ MAX_TEXT_CHARS = 2_000
 MAX_ITEMS = 64
 _MAX_SEARCHED = 65_536
 _MAX_DEPTH = 8
-_SHORTEST = 7
-"""No pattern of a secret fits in fewer characters."""
+_SHORTEST = 5
+"""No pattern of a secret fits in fewer characters (``pwd=x``)."""
+_SHORTEST_WORDS = 14
+"""No pattern without one of ``=:@`` in it fits in fewer characters (``basic 12345678``)."""
+_MAX_KEPT = 64
+"""What is done to texts of up to so many characters is kept: names and versions come again with each call."""
 
 _NAME = re.compile(
     r"pass(?:word|wd|phrase|code)|(?<![a-z])pwd(?![a-z])|secret|(?:api|access|private|signing|encryption|ssh)[-_ ]?key"
@@ -55,37 +59,45 @@ def is_secret_name(name: str) -> bool:
 def redacted_text(text: str, secrets: Sequence[str] = ()) -> str:
     """A text of at most ``MAX_TEXT_CHARS`` characters with every known and every likely secret hidden."""
     whole = len(text)
-    if whole < _SHORTEST and not secrets:
+    if secrets:
+        text = without(text[:_MAX_SEARCHED], secrets)
+    elif whole < _SHORTEST:
         return text
-    text = text[:_MAX_SEARCHED]
-    text = without(text, secrets)
-    text = _VALUE.sub(MASK, text)
-    # each is looked for only where it can be: most texts are names and paths
-    if whole > 14:
+    text = _without_likely(text) if len(text) <= _MAX_KEPT else _hidden(text[:_MAX_SEARCHED])
+    if len(text) > MAX_TEXT_CHARS or whole > _MAX_SEARCHED:
+        return f"{text[:MAX_TEXT_CHARS]}… ({whole} characters)"
+    return text
+
+
+def _hidden(text: str) -> str:
+    """A text with every likely secret hidden. Each is looked for only where it can be: most texts are names and paths."""
+    if len(text) >= _SHORTEST_WORDS:
+        text = _VALUE.sub(MASK, text)
         text = _BEARER.sub(rf"\1\2{MASK}", text)
     if "@" in text:
         text = _USER_INFO.sub(MASK, text)
     if "=" in text or ":" in text:
         text = _PAIR.sub(rf"\1{MASK}", text)
-    if len(text) > MAX_TEXT_CHARS or whole > _MAX_SEARCHED:
-        return f"{text[:MAX_TEXT_CHARS]}… ({whole} characters)"
     return text
+
+
+_without_likely = lru_cache(maxsize=1024)(_hidden)
 
 
 def redacted(value: Any, secrets: Sequence[str] = (), depth: int = 0) -> Any:
     """A copy of plain data that can be kept: secrets hidden, long texts and lists cut, what lies too deep left out."""
     if isinstance(value, str):
         return redacted_text(value, secrets)
-    if isinstance(value, bool) or value is None or isinstance(value, (int, float)):
+    if value is None or isinstance(value, (int, float)):
         return value
     if depth >= _MAX_DEPTH:
         return "…"
     if isinstance(value, dict):
         kept: dict[str, Any] = {}
         for name, inner in islice(cast("dict[Any, Any]", value).items(), MAX_ITEMS):
-            shown = redacted_text(str(name), secrets)
-            hide = is_secret_name(str(name)) and inner not in (None, "", MASK) and not isinstance(inner, bool)
-            kept[shown] = MASK if hide else redacted(inner, secrets, depth + 1)
+            told = str(name)
+            hide = is_secret_name(told) and inner not in (None, "", MASK) and not isinstance(inner, bool)
+            kept[redacted_text(told, secrets)] = MASK if hide else redacted(inner, secrets, depth + 1)
         if len(cast("dict[Any, Any]", value)) > MAX_ITEMS:
             kept["…"] = f"{len(cast('dict[Any, Any]', value)) - MAX_ITEMS} more"
         return kept

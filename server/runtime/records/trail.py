@@ -9,30 +9,37 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from tamis.protocols.observation import plain
 from tamis.server.runtime.records.audit import AuditLog
 from tamis.server.runtime.records.redaction import redacted, redacted_text
+from tamis.server.runtime.records.tracing import Trace
 
 Level = Literal["debug", "info", "warning", "error"]
 _MAX_LINE_CHARS = 3_000
 _MAX_LINE_BYTES = select.PIPE_BUF
+_SHORT_CHARS = 200
 _ORDER: dict[Level, int] = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 
 
 class Log:
-    """Lines on standard error from ``level`` on (``logLevel``).
+    """Lines on standard error from ``level`` on (``logLevel``), as text or as one JSON object each (``logFormat``).
 
     A host that does not read them must not stop the daemon: a line that would have to wait is dropped and counted.
     """
 
-    def __init__(self, level: Level = "warning") -> None:
+    def __init__(self, level: Level = "warning", form: Literal["text", "json"] = "text") -> None:
         self._level: Level = level
+        self._form = form
         self._dropped = 0
+        self.dropped = 0
+        """How many lines nobody took, since the start."""
 
     def takes(self, level: Level) -> bool:
         """Whether lines of this level are written."""
@@ -40,18 +47,51 @@ class Log:
 
     def write(self, level: Level, text: str) -> None:
         """Writes one line; a standard error that cannot take it is no reason to fail."""
+        self.event(level, text, {})
+
+    def event(self, level: Level, what: str, fields: Mapping[str, Any]) -> None:
+        """Writes one line of what happened, with plain fields whose secrets are hidden already."""
         if not self.takes(level):
             return
-        lost = f" ({self._dropped} lines before this one were dropped)" if self._dropped else ""
-        line = plain(f"tamis: {level}: {text[:_MAX_LINE_CHARS]}{lost}").replace("\n", "\\n") + "\n"
-        if _write(line):
+        line = self._json(level, what, fields) if self._form == "json" else self._text(level, what, fields)
+        if _write(line + "\n"):
             self._dropped = 0
         else:
             self._dropped += 1
+            self.dropped += 1
+
+    def call_event(self, level: Level, what: str, call: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
+        """As ``event``, of a call: as text its id and its tool stand in front, as JSON all that is known of it is a field."""
+        if self._form == "json":
+            self.event(level, what, {**call, **fields})
+        else:
+            self.event(level, f"{call['callId']} {call.get('tool', '')} {what}".replace("  ", " "), fields)
+
+    def _text(self, level: Level, what: str, fields: Mapping[str, Any]) -> str:
+        text = " ".join((what, *(f"{name}={_shown(value)}" for name, value in fields.items())))
+        lost = f" ({self._dropped} lines before this one were dropped)" if self._dropped else ""
+        return plain(f"tamis: {level}: {text[:_MAX_LINE_CHARS]}{lost}").replace("\n", "\\n")
+
+    def _json(self, level: Level, what: str, fields: Mapping[str, Any]) -> str:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        told = {"time": now, "level": level, "message": what[:_MAX_LINE_CHARS]}
+        lost = {"dropped": self._dropped} if self._dropped else {}
+        line = _encoded({**fields, **told, **lost})
+        if len(line.encode()) >= _MAX_LINE_BYTES:
+            # a line that is cut would be no JSON: what is short stays
+            short = {name: value for name, value in fields.items() if len(_shown(value)) <= _SHORT_CHARS}
+            line = _encoded(
+                dict(list(short.items())[:12]) | told | {"message": what[:_SHORT_CHARS]} | lost | {"shortened": True}
+            )
+        return line
 
     def warn(self, text: str) -> None:
         """Writes a warning."""
         self.write("warning", text)
+
+
+def _encoded(content: Mapping[str, Any]) -> str:
+    return plain(msgspec.json.encode(content, enc_hook=repr).decode("utf-8", "replace"))
 
 
 def _write(line: str) -> bool:
@@ -68,7 +108,8 @@ def _write(line: str) -> bool:
         ready = select.poll()
         ready.register(descriptor, select.POLLOUT)
         # a pipe is ready when so much fits as is written here at once
-        if not any(events & select.POLLOUT for _, events in ready.poll(0)):
+        found = ready.poll(0)
+        if not found or not found[0][1] & select.POLLOUT:
             return False
         os.write(descriptor, line.encode("utf-8", "backslashreplace")[:_MAX_LINE_BYTES])
     except (OSError, ValueError, AttributeError):
@@ -77,21 +118,24 @@ def _write(line: str) -> bool:
 
 
 class Caller(msgspec.Struct, frozen=True, rename="camel"):
-    """Who a call came from: the face, and what the host said of its session and agent (D81)."""
+    """Who a call came from: the face, what the host said of its session and agent, and the host's own name (D81)."""
 
     face: str = "library"
     session_id: str = ""
     agent_id: str = ""
+    client: str | UnsetType = UNSET
 
 
 class Trail:
     """The notes of one call."""
 
-    def __init__(self, audit: AuditLog | None, log: Log, root: str, call_id: str) -> None:
+    def __init__(self, audit: AuditLog | None, log: Log, root: str, call_id: str, trace: Trace | None = None) -> None:
         self._audit = audit
         self._log = log
         # call ids are the host's and repeat; this one does not
         self._common: dict[str, Any] = {"root": root, "run": os.urandom(8).hex(), "callId": redacted_text(call_id)}
+        if trace is not None:
+            self._common |= {"traceId": trace.trace_id, "spanId": trace.span_id}
         self.secrets: tuple[str, ...] = ()
         """What is hidden in all that is told of the call, the longest first."""
         self.refused = 0
@@ -99,6 +143,8 @@ class Trail:
 
     def keep_secret(self, texts: Sequence[str]) -> None:
         """From here on these texts are hidden wherever they stand."""
+        if not texts:
+            return
         self.secrets = tuple(sorted({*self.secrets, *texts}, key=len, reverse=True))
 
     def of_tool(self, tool_id: str, version: str) -> None:
@@ -107,23 +153,19 @@ class Trail:
 
     def note(self, event: str, level: Level = "debug", **fields: Any) -> None:
         """An event: a line of the audit log, and one of the log at its level. Fields that are None or empty are left out."""
-        kept = {
-            name: redacted(value, self.secrets) for name, value in fields.items() if value not in (None, "", (), [], {})
-        }
+        secrets = self.secrets
+        # of what is false only zero and False say something
+        kept = {name: redacted(value, secrets) for name, value in fields.items() if value or value == 0}
         self.refused += event == "network.denied"
         if self._audit is not None:
             self._audit.write(event, self._common | kept)
         if self._log.takes(level):
-            words = (self._named(event), *(f"{name}={_shown(value)}" for name, value in kept.items()))
-            self._log.write(level, " ".join(words))
+            self._log.call_event(level, event, self._common, kept)
 
     def step(self, number: int, text: str) -> None:
         """One of the seven steps of running a script (seed 003 §2.1.3), in the log only."""
         if self._log.takes("debug"):
-            self._log.write("debug", f"{self._named(f'step {number}')} {redacted_text(text, self.secrets)}")
-
-    def _named(self, what: str) -> str:
-        return f"{self._common['callId']} {self._common.get('tool', '')} {what}".replace("  ", " ")
+            self._log.call_event("debug", f"step {number} {redacted_text(text, self.secrets)}", self._common, {})
 
 
 def _shown(value: Any) -> str:

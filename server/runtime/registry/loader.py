@@ -1,6 +1,6 @@
-"""Finding manifests on disk: which files there are and what they hold, with nothing that can stop the others.
+"""Finding definitions on disk: which files there are and what they hold, with nothing that can stop the others.
 
-Walks the configured folders for ``*.tool.json``. Ignore files count, links are not followed (a link loop, an escape from
+Walks the configured folders for ``*.tool.json`` and ``*.node.json``. Ignore files count, links are not followed (a link loop, an escape from
 the folder), every limit is said, and a file that cannot be read is a finding, not an end (D47-D50). Must not know what a
 manifest means.
 """
@@ -16,6 +16,7 @@ from typing import Protocol as TypingProtocol
 import msgspec
 
 SUFFIX = ".tool.json"
+NODE_SUFFIX = ".node.json"
 MAX_DEPTH = 32
 MAX_FILES = 10_000
 MAX_ENTRIES = 200_000
@@ -43,6 +44,8 @@ class Scan(msgspec.Struct, frozen=True):
 
     files: tuple[FoundFile, ...]
     problems: tuple[LoadProblem, ...]
+    nodes: tuple[FoundFile, ...] = ()
+    """Files of node definitions (seed 000 §7.1)."""
 
 
 class _IgnoreRules(TypingProtocol):
@@ -54,12 +57,15 @@ def scan(root: Path, folders: tuple[str, ...]) -> Scan:
     files: dict[str, FoundFile] = {}
     problems: list[LoadProblem] = []
     for name in folders:
+        if not can_be_path(name):
+            problems.append(LoadProblem(shown_name(name), "cannot be a folder's name; mend `tools` in tamis.toml"))
+            continue
         folder = Path(os.path.realpath(root / name))
         if not os.path.isdir(folder):
             what = "is not a folder" if os.path.exists(folder) else "does not exist"
             problems.append(LoadProblem(str(folder), f"the tool folder {what}; mend `tools` in tamis.toml"))
             continue
-        paths, more = walk_files(folder, _is_manifest)
+        paths, more = walk_files(folder, is_definition)
         problems.extend(more)
         for path in paths:
             if path not in files:
@@ -68,7 +74,22 @@ def scan(root: Path, folders: tuple[str, ...]) -> Scan:
                     files[path] = found
                 else:
                     problems.append(found)
-    return Scan(tuple(files.values()), tuple(problems))
+    nodes = tuple(file for path, file in files.items() if path.endswith(NODE_SUFFIX))
+    manifests = tuple(file for path, file in files.items() if not path.endswith(NODE_SUFFIX))
+    return Scan(manifests, tuple(problems), nodes)
+
+
+def can_be_path(name: str) -> bool:
+    """Whether the system can be asked for a name at all: it holds no NUL and no half of a surrogate pair."""
+    try:
+        return b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+
+
+def shown_name(name: str) -> str:
+    """A name that no file can have, as messages show it."""
+    return name.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
 def walk_files(
@@ -131,8 +152,9 @@ def read_manifest_file(path: str) -> FoundFile | LoadProblem:
         return LoadProblem(path, f"is not UTF-8 at byte {error.start} (line {line}); save it as UTF-8")
 
 
-def _is_manifest(name: str) -> bool:
-    return name.endswith(SUFFIX) and name != SUFFIX
+def is_definition(name: str) -> bool:
+    """Whether a file of this name defines tools."""
+    return name.endswith((SUFFIX, NODE_SUFFIX)) and name not in (SUFFIX, NODE_SUFFIX)
 
 
 def _walk(

@@ -1,102 +1,37 @@
 """The registry: which tools there are, under which names and versions, and why one is not available.
 
-Filled from manifest texts (``loader.py`` finds them); reading and checking a manifest is ``protocols``' business. A bad file
-becomes an error here and never stops the others (D48); conflicts follow ruling 35. Must not know faces or run anything.
+Filled with tools that were read (``reading.py``, ``sources.py``). A bad definition becomes an error here and never stops the others (D48);
+conflicts follow ruling 35. Replaced as a whole, never changed. Must not know faces or files, or run anything.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from tamis.protocols.catalogue import message, severity
-from tamis.protocols.manifest.reading import ExternalScript, Manifest, ManifestReading, ServiceMethod, read_manifest
+from tamis.protocols.manifest.reading import ServiceMethod
 from tamis.protocols.model import ToolHint
-from tamis.protocols.positions import LineIndex
-from tamis.protocols.schema.plan import Plan, compile_plan
-from tamis.server.runtime.registry.loader import FoundFile, LoadProblem, Scan, scan
-from tamis.server.runtime.registry.planted import planted_in, writable_folders
-from tamis.server.runtime.registry.versions import satisfies, version_key
-from tamis.server.runtime.scripts.service import is_script_service
-from tamis.server.runtime.settings.config import Settings
+from tamis.protocols.schema.words import is_object
+from tamis.server.runtime.registry.dependencies import DependencyFault, Node, circles, edges_of, faults_of
+from tamis.server.runtime.registry.naming import exported_spellings, longest, method_spellings, split_pin
+from tamis.server.runtime.registry.tool import Origin, RegistryError, Tool
+from tamis.server.runtime.registry.versions import newest_first, pick
 
-Origin = Literal["manifest", "workflow", "node", "host", "builtin"]
-"""Where a tool's definition comes from: a manifest or workflow file, a node definition, a service of the host, Tamis itself."""
+if TYPE_CHECKING:
+    from tamis.server.runtime.registry.search import Search
+
+__all__ = ["Conflict", "ConflictPolicy", "Origin", "Registry", "RegistryError", "Resolved", "Tool"]
+
 ConflictPolicy = Literal["error", "keepFirst", "replace"]
-
-
-class Tool:
-    """A registered tool: its manifest, where it stands, and its compiled parameter plan."""
-
-    __slots__ = ("_output_plan", "_plan", "available", "folder", "manifest", "origin", "path", "reason")
-
-    def __init__(
-        self, manifest: Manifest, path: str, *, available: bool = True, reason: str = "", origin: Origin = "manifest"
-    ) -> None:
-        self.manifest = manifest
-        self.origin: Origin = origin
-        self.path = path
-        self.folder = os.path.dirname(path)
-        self.available = available
-        self.reason = reason
-        self._plan: Plan | None = None
-        self._output_plan: Plan | None = None
-
-    @property
-    def tool_id(self) -> str:
-        """The manifest's ``toolId``."""
-        return self.manifest.tool_id
-
-    @property
-    def namespace(self) -> str:
-        """What stands before the colon of the id, or an empty text."""
-        return self.manifest.namespace
-
-    @property
-    def callable(self) -> bool:
-        """Whether agents may call it: a manifest in a tool folder may unless it says no, a host's method only if it says so (ruling 34)."""
-        return self.manifest.agent_callable is True or (self.manifest.agent_callable is None and self.origin != "host")
-
-    @property
-    def kind(self) -> Literal["tool", "workflow", "service"]:
-        """What lists call it: a script or another program, a workflow, or a method of a service."""
-        if self.origin == "workflow":
-            return "workflow"
-        return "service" if isinstance(self.manifest.handler, ServiceMethod) else "tool"
-
-    @property
-    def plan(self) -> Plan:
-        """The compiled plan of ``parameters``; compiled on first use (D55)."""
-        if self._plan is None:
-            # Without a schema any arguments are taken as they are (ruling 2).
-            self._plan = compile_plan(self.manifest.parameters or {})
-        return self._plan
-
-    @property
-    def output_plan(self) -> Plan | None:
-        """The compiled plan of ``output``, if the manifest declares one."""
-        if self._output_plan is None and self.manifest.output is not None:
-            self._output_plan = compile_plan(self.manifest.output)
-        return self._output_plan
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Every name that a call may use: the id, the aliases, the VCP command (A16, V18)."""
-        vcp = self.manifest.vcp_command
-        return (self.manifest.tool_id, *self.manifest.aliases, *((vcp,) if vcp else ()))
-
-    def hint(self) -> ToolHint:
-        """What a reader may know of it."""
-        return ToolHint(self.tool_id, self.manifest.parameters or {}, self.names[1:])
+COMMAND = "command"
+"""The VCP field that names a method of the tool in ``tool_name`` (ruling 30)."""
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """Two manifests that claim the same id and version, or the same name."""
+    """Two definitions that claim the same id and version, or the same name."""
 
     tool_id: str
     version: str
@@ -105,20 +40,17 @@ class Conflict(msgspec.Struct, frozen=True):
     message: str
 
 
-class RegistryError(msgspec.Struct, frozen=True):
-    """A manifest that was not registered, with the one-based place where there is a text."""
+class Resolved(msgspec.Struct, frozen=True):
+    """What a call's name leads to: a tool, or why it leads to none."""
 
-    path: str
-    message: str
-    line: int = 0
-    column: int = 0
-    tool_id: str = ""
-    """The id that the broken manifest declares, where it can be read."""
+    tool: Tool | None = None
+    candidates: tuple[str, ...] = ()
+    """The ids that the name could mean, where it could mean several: then it means none (F25)."""
+    takes_command: bool = False
+    """VCP's ``command`` was part of the name, and is no argument."""
 
-    @property
-    def place(self) -> str:
-        """``path:line:column``, one-based, as far as there is a text."""
-        return f"{self.path}:{self.line}:{self.column}" if self.line else self.path
+
+NOTHING = Resolved()
 
 
 class Registry:
@@ -135,190 +67,331 @@ class Registry:
         self.conflicts: list[Conflict] = []
         self._versions: dict[str, dict[str, Tool]] = {}
         self._names: dict[str, str] = {}
-        self._tools: list[Tool] | None = None
+        self._claimed: dict[str, tuple[str, ...]] = {}
+        """Names that nobody has because several tools claim them (``onConflict: "error"``)."""
+        self._current: dict[str, str] = {}
         for tool in tools:
             self._register(tool, on_conflict)
-        for tool in self.tools:
-            for name in tool.names[1:]:
-                owner = self._names.get(name)
-                if name in self._versions or (owner is not None and owner != tool.tool_id):
-                    kept = self._versions[name if name in self._versions else owner or name]
-                    self.conflicts.append(
-                        Conflict(
-                            tool.tool_id,
-                            tool.manifest.version,
-                            next(iter(kept.values())).path,
-                            tool.path,
-                            f"the name '{name}' already belongs to another tool; calls by it reach that one",
-                        )
-                    )
-                else:
-                    self._names[name] = tool.tool_id
-        self._hints: dict[str, ToolHint] | None = None
+        self._check_dependencies()
+        self.tools: list[Tool] = [
+            self._versions[tool_id][version]
+            for tool_id in sorted(self._versions)
+            for version in newest_first(self._versions[tool_id])
+            if self._versions[tool_id][version].listed
+        ]
+        """All tools that lists show, by id and then version, newest first."""
+        self._name(on_conflict)
+        self._spellings: dict[str, tuple[str, ...]] | None = None
+        self._exported: dict[str, tuple[str, ...]] | None = None
+        self._hints: Hints | None = None
+        self._search: Search | None = None
+        self._etag = ""
+
+    # Filling
 
     def _register(self, tool: Tool, policy: ConflictPolicy) -> None:
         versions = self._versions.setdefault(tool.tool_id, {})
-        there = versions.get(tool.manifest.version)
+        there = versions.get(tool.version)
         if there is None:
-            versions[tool.manifest.version] = tool
+            versions[tool.version] = tool
             return
-        what = f"toolId '{tool.tool_id}' version {tool.manifest.version} is declared twice"
+        if there is tool:
+            return
+        what = f"toolId '{tool.tool_id}' version {tool.version} is declared twice"
         verdict = ""
         if policy == "replace":
-            versions[tool.manifest.version] = tool
+            versions[tool.version] = tool
             kept, dropped = tool.path, there.path
         else:
             kept, dropped = there.path, tool.path
             if policy == "error":
-                there.available, there.reason = False, f"{what}, also in {tool.path} (onConflict is 'error')"
+                reason = f"{what}, also in {tool.path} (onConflict is 'error')"
+                versions[tool.version] = there.unavailable(reason) if there.available else there
                 verdict = "neither is used (onConflict is 'error')"
         text = f"{what}; {verdict or f'{kept} is used'}"
-        self.conflicts.append(Conflict(tool.tool_id, tool.manifest.version, kept, dropped, text))
+        self.conflicts.append(Conflict(tool.tool_id, tool.version, kept, dropped, text))
 
-    @property
-    def tools(self) -> list[Tool]:
-        """All tools, by id and then version, newest first."""
-        if self._tools is None:
-            self._tools = [
-                tool
-                for tool_id in sorted(self._versions)
-                for tool in sorted(
-                    self._versions[tool_id].values(), key=lambda tool: version_key(tool.manifest.version), reverse=True
-                )
-            ]
-        return self._tools
+    def _name(self, policy: ConflictPolicy) -> None:
+        """Gives out aliases and VCP commands: an id is never taken, and of several tools the first by id has the name (A16, ruling 35)."""
+        owners: dict[str, dict[str, Tool]] = {}
+        for tool in self.tools:
+            for name in tool.names[1:]:
+                owners.setdefault(name, {}).setdefault(tool.tool_id, tool)
+        for name, claims in owners.items():
+            by_id = self._versions.get(name)
+            rivals = [tool for tool_id, tool in claims.items() if tool_id != name]
+            if by_id is not None:
+                first, verdict = next(iter(by_id.values())), "calls by it reach that one"
+            elif len(rivals) > 1 and policy == "error":
+                self._claimed[name] = tuple(tool.tool_id for tool in rivals)
+                first, verdict = rivals.pop(0), "no call by it is run (onConflict is 'error')"
+            else:
+                first = rivals.pop(-1 if policy == "replace" else 0)
+                verdict = "calls by it reach that one"
+                self._names[name] = first.tool_id
+            for tool in rivals:
+                text = f"the name '{name}' already belongs to another tool, '{first.tool_id}'; {verdict}"
+                self.conflicts.append(Conflict(tool.tool_id, tool.version, first.path, tool.path, text))
+
+    def _check_dependencies(self) -> None:
+        """Finds gaps and circles between tools (D91): such a tool stays in lists, and says why it cannot be called."""
+        needing = [
+            tool for versions in self._versions.values() for tool in versions.values() if tool.manifest.dependencies
+        ]
+        if not needing:
+            return
+        edges: dict[Node, list[tuple[str, Node]]] = {
+            (tool.tool_id, tool.version): edges_of(tool.manifest.dependencies, self._known) for tool in needing
+        }
+        found = circles({node: [target for _, target in targets] for node, targets in edges.items()})
+        reasons: dict[Node, str] = {}
+        for tool in needing:
+            node = (tool.tool_id, tool.version)
+            faults = faults_of(node, tool.manifest.dependencies, self._known, found.get(node, {}))
+            if faults:
+                reasons[node] = faults[0].text
+                self.errors += [
+                    RegistryError(tool.path, _sentence(tool, fault), tool_id=tool.tool_id) for fault in faults
+                ]
+        self._pass_on(reasons, edges)
+        for tool_id, version in reasons:
+            tool = self._versions[tool_id][version]
+            if tool.available:
+                self._versions[tool_id][version] = tool.unavailable(reasons[tool_id, version], "DependencyError")
+
+    def _pass_on(self, reasons: dict[Node, str], edges: dict[Node, list[tuple[str, Node]]]) -> None:
+        """What a tool needs is no use where it cannot be called itself: that holds for whoever needs it in turn."""
+        needed_by: dict[Node, list[Node]] = {}
+        for node, targets in edges.items():
+            for _, target in targets:
+                needed_by.setdefault(target, []).append(node)
+        unusable = [node for node in needed_by if node in reasons or not self._versions[node[0]][node[1]].available]
+        for node in unusable:
+            why = reasons.get(node) or self._versions[node[0]][node[1]].reason
+            for one in needed_by.get(node, ()):
+                if one not in reasons:
+                    reasons[one] = f"it depends on '{node[0]}', which is not available: {why}"
+                    unusable.append(one)
+
+    def _known(self, name: str) -> tuple[str, list[str]] | None:
+        versions = self._versions.get(name)
+        return None if versions is None else (name, newest_first(versions))
+
+    # Asking
 
     def names(self) -> list[str]:
         """Every name that a call may use, ids first."""
         return [*sorted(self._versions), *sorted(self._names)]
 
     def get(self, name: str, version: str | None = None) -> Tool | None:
-        """The tool of that id, alias or VCP command; ``id@range`` pins a version, without one the newest is taken."""
+        """The tool of that id, alias or VCP command; ``id@range`` pins a version.
+
+        Without a version the newest release is taken, and a pre-release only where there is nothing else.
+        """
+        return self.resolve(name, version).tool
+
+    def resolve(
+        self, name: str, version: str | None = None, *, protocol: str = "", command: str | None = None
+    ) -> Resolved:
+        """What a call means by a name. In VCP it may also be ``toolId_methodName``, whole or with the method in ``command`` (ruling 30, V45).
+
+        The longest match wins; a name that fits several tools equally well leads to none and names them.
+        """
+        exact = self._exact(name, version)
+        if protocol == "vcp" and command:
+            if exact.tool is not None and _declares(exact.tool, COMMAND):
+                return exact
+            spelled = self._method(f"{name}_{command}", version)
+            if spelled.tool is None and not spelled.candidates:
+                spelled = self._exact(f"{name}_{command}", version)
+            if spelled.tool is not None or (spelled.candidates and exact.tool is None):
+                return msgspec.structs.replace(spelled, takes_command=spelled.tool is not None)
+        if exact.tool is not None or exact.candidates or protocol != "vcp":
+            return exact
+        return self._method(name, version)
+
+    def resolve_call(self, name: str, protocol: str, args: object, version: str | None = None) -> Resolved:
+        """What a call means: its name, in VCP with its ``command``, or what an export called the tool (``pets_listPets``)."""
+        command = args.get(COMMAND) if protocol == "vcp" and is_object(args) else None
+        found = self.resolve(name, version, protocol=protocol, command=command if isinstance(command, str) else None)
+        return found if found.tool is not None or found.candidates else self._led(self._exports(), name, version)
+
+    def _exact(self, name: str, version: str | None) -> Resolved:
         versions = self._lookup(name)
-        if versions is None and version is None and "@" in name:
-            name, _, version = name.rpartition("@")
+        if versions is None and name in self._claimed:
+            return Resolved(candidates=self._claimed[name])
+        pin = split_pin(name) if versions is None and version is None else None
+        if pin is not None:
+            name, version = pin
             versions = self._lookup(name)
+            if versions is None and name in self._claimed:
+                return Resolved(candidates=self._claimed[name])
         if versions is None:
-            return None
-        fitting = [tool for key, tool in versions.items() if version is None or satisfies(key, version)]
-        return max(fitting, key=lambda tool: version_key(tool.manifest.version)) if fitting else None
+            return NOTHING
+        found = self._pick(versions, version)
+        return NOTHING if found is None else Resolved(found)
+
+    def _method(self, name: str, version: str | None) -> Resolved:
+        if self._spellings is None:
+            self._spellings = self._spelled()
+        return self._led(self._spellings, name, version)
+
+    def _led(self, table: dict[str, tuple[str, ...]], name: str, version: str | None) -> Resolved:
+        """Where a name leads by a table of the ids that names may stand for."""
+        ids = table.get(name)
+        if ids is None and version is None and (pin := split_pin(name)) is not None:
+            name, version = pin
+            ids = table.get(name)
+        if ids is None:
+            return NOTHING
+        if len(ids) != 1:
+            return Resolved(candidates=ids)
+        found = self._pick(self._versions[ids[0]], version)
+        return NOTHING if found is None else Resolved(found)
+
+    @property
+    def owners(self) -> dict[str, str]:
+        """The tool that each name means; empty for a name that nobody has for its many claims."""
+        return {**self._names, **dict.fromkeys(self._claimed, ""), **{tool_id: tool_id for tool_id in self._versions}}
+
+    def _exports(self) -> dict[str, tuple[str, ...]]:
+        if self._exported is None:
+            shown = {tool.tool_id for tool in self.tools}
+            # a tool that no list shows gives way to those that exports name
+            self._exported = exported_spellings(self._versions.keys() - shown, self.owners)
+            self._exported.update(exported_spellings(shown, self.owners))
+        return self._exported
+
+    def _spelled(self) -> dict[str, tuple[str, ...]]:
+        spellings: dict[str, list[tuple[str, str]]] = {}
+        for tool in self.tools:
+            handler = tool.manifest.handler
+            if isinstance(handler, ServiceMethod):
+                names = [name for name in tool.names[1:] if self._names.get(name) == tool.tool_id]
+                for spelling, head in method_spellings(tool.tool_id, handler.service_name, handler.method_name, names):
+                    spellings.setdefault(spelling, []).append((head, tool.tool_id))
+        return {spelling: longest(heads) for spelling, heads in spellings.items()}
+
+    def _pick(self, versions: dict[str, Tool], wanted: str | None) -> Tool | None:
+        if len(versions) == 1 and wanted is None:
+            return next(iter(versions.values()))
+        found = pick(versions, wanted)
+        return None if found is None else versions[found]
 
     def versions(self, name: str) -> list[str]:
         """The registered versions of a name, newest first; empty when the name is unknown."""
-        found = self._lookup(name) or self._lookup(name.rpartition("@")[0]) or {}
-        return sorted(found, key=version_key, reverse=True)
+        found = self._lookup(name)
+        if found is None and (pin := split_pin(name)) is not None:
+            found = self._lookup(pin[0])
+        return newest_first(found or ())
+
+    def current(self) -> list[Tool]:
+        """Of each id that lists show the tool that a call without a version gets, by id."""
+        ids = dict.fromkeys(tool.tool_id for tool in self.tools)
+        return [tool for tool_id in ids if (tool := self.get(tool_id)) is not None]
+
+    def dependency_faults(self, tool_id: str, version: str, dependencies: dict[str, str]) -> list[DependencyFault]:
+        """The faults of ``dependencies`` as if the tool with this id and version stood here with them: for an editor's half-typed manifest."""
+        node = (tool_id, version)
+
+        def known(name: str) -> tuple[str, list[str]] | None:
+            there = self._known(name)
+            if name != tool_id:
+                return there
+            return tool_id, newest_first({version, *(there[1] if there is not None else ())})
+
+        edges = {
+            (tool.tool_id, tool.version): [target for _, target in edges_of(tool.manifest.dependencies, known)]
+            for tool in self.tools
+            if tool.manifest.dependencies
+        }
+        edges[node] = [target for _, target in edges_of(dependencies, known)]
+        return faults_of(node, dependencies, known, circles(edges).get(node, {}))
 
     def _lookup(self, name: str) -> dict[str, Tool] | None:
         return self._versions.get(name) or self._versions.get(self._names.get(name, ""))
 
-    def hints(self) -> dict[str, ToolHint]:
-        """What readers may know of the tools, by every name."""
+    def hints(self) -> Hints:
+        """What readers may know of the tools, by every name; pinned ids are known as well."""
         if self._hints is None:
-            hints: dict[str, ToolHint] = {}
+            hints = Hints(self)
             for tool in reversed(self.tools):
                 hints.update(dict.fromkeys(tool.names, tool.hint()))
+            for tool_id, versions in self._versions.items():
+                if len(versions) > 1 and (tool := self.get(tool_id)) is not None:
+                    hints.update(
+                        dict.fromkeys(
+                            (tool_id, *(n for n in tool.names[1:] if self._names.get(n) == tool_id)), tool.hint()
+                        )
+                    )
+            if self._spellings is None:
+                self._spellings = self._spelled()
+            for spelling in self._spellings:
+                found = self._method(spelling, None).tool
+                if found is not None:
+                    hints.setdefault(spelling, found.hint())
+            for name in self._exports():
+                found = self._led(self._exports(), name, None).tool
+                if found is not None:
+                    hints.setdefault(name, found.hint())
             self._hints = hints
         return self._hints
 
+    @property
+    def search(self) -> Search:
+        """The index of words; made with the first search."""
+        if self._search is None:
+            from tamis.server.runtime.registry.search import Search
+
+            self._search = Search(self.tools)
+        return self._search
+
     def etag(self) -> str:
-        """A short hash that changes with any registered definition."""
-        digest = hashlib.sha256()
-        for tool in self.tools:
-            digest.update(
-                msgspec.json.encode([tool.path, tool.manifest.raw, tool.available, tool.reason], order="sorted")
-            )
-        return digest.hexdigest()[:16]
+        """A short hash of all definitions and of what can be called: equal content has equal hashes, in every process."""
+        if not self._etag:
+            digest = hashlib.sha256()
+            for tool in self.tools:
+                digest.update(fingerprint(tool))
+            self._etag = digest.hexdigest()[:16]
+        return self._etag
 
 
-def build_registry(found: Scan, settings: Settings, write_roots: Iterable[str] = ()) -> Registry:
-    """Reads every found file and registers what reads clean; ``write_roots`` are folders in the searched ones that tools may write."""
-    tools: list[Tool] = []
-    errors = [_load_error(problem) for problem in found.problems]
-    for file in found.files:
-        result = read_tool(file, settings)
-        if isinstance(result, Tool):
-            tools.append(result)
-        else:
-            errors.append(result)
-    return register(tools, errors, settings, write_roots)
+class Hints(dict[str, ToolHint]):
+    """Hints by name, which know ``id@range`` too: there are too many of these to list."""
+
+    def __init__(self, registry: Registry) -> None:
+        super().__init__()
+        self._registry = registry
+
+    def get(self, key: str, default: Any = None, /) -> Any:
+        """The hint of a name."""
+        found = super().get(key)
+        if found is None and "@" in key:
+            tool = self._registry.get(key)
+            found = None if tool is None else tool.hint()
+        return default if found is None else found
+
+    def copy(self) -> Hints:
+        """The same hints, to add to."""
+        made = Hints(self._registry)
+        made.update(self)
+        return made
 
 
-def register(
-    tools: Iterable[Tool], errors: list[RegistryError], settings: Settings, write_roots: Iterable[str] = ()
-) -> Registry:
-    """The registry of tools that were read, without those that another tool could have put there."""
-    tools = list(tools)
-    errors = list(errors)
-    # standing in a tool folder makes a tool callable (ruling 34): no tool may do that for another
-    writable = dict.fromkeys(write_roots, "policy.writeRoots")
-    writable |= writable_folders((tool.path, tool.manifest.security_context.file_access.allow_write) for tool in tools)
-    kept: list[Tool] = []
-    for tool in tools:
-        folder = planted_in(tool.path, writable)
-        if folder:
-            text = f"stands in {folder}, which tools may write ({writable[folder]}): a tool could have put it there; move it"
-            errors.append(RegistryError(tool.path, text, tool_id=tool.tool_id))
-        else:
-            kept.append(tool)
-    return Registry(kept, errors=errors, on_conflict=settings.on_conflict)
+def fingerprint(tool: Tool) -> bytes:
+    """A hash of what a tool is, and of whether and why it cannot be called."""
+    content = [tool.origin, tool.tool_id, tool.version, tool.content, tool.available, tool.reason]
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).digest()
 
 
-def load_registry(root: Path, settings: Settings) -> Registry:
-    """Scans the configured folders and builds the registry."""
-    return build_registry(scan(root, settings.tools), settings, inner_write_roots(root, settings))
+def _declares(tool: Tool, name: str) -> bool:
+    """Whether a tool takes an argument of this name: it says so, or it does not say what it takes."""
+    schema = tool.manifest.parameters
+    properties = schema.get("properties") if schema is not None else None
+    if not is_object(properties):
+        return True
+    return name in properties or "patternProperties" in (schema or {})
 
 
-def inner_write_roots(root: Path, settings: Settings) -> list[str]:
-    """The operator's writable folders that lie in the searched ones."""
-    searched = [os.path.realpath(root / name) for name in settings.tools]
-    roots = [os.path.realpath(name) for name in settings.policy.write_roots if name.startswith("/")]
-    return [name for name in roots if any(name.startswith(top.rstrip("/") + "/") for top in searched)]
-
-
-def read_tool(file: FoundFile, settings: Settings) -> Tool | RegistryError:
-    """One file's tool, or the first error in it with its place."""
-    return tool_of(file, read_manifest(file.text, strict=settings.strict_json))
-
-
-def tool_of(file: FoundFile, reading: ManifestReading) -> Tool | RegistryError:
-    """The tool of a file that was read already, or the first error in it with its place."""
-    if reading.manifest is None:
-        return _first_error(file, reading)
-    reason = why_unavailable(reading.manifest, os.path.dirname(file.path))
-    return Tool(reading.manifest, file.path, available=not reason, reason=reason)
-
-
-def why_unavailable(manifest: Manifest, folder: str) -> str:
-    """Why a tool that is registered cannot be called as the disk is now; empty when it can."""
-    handler = manifest.handler
-    if isinstance(handler, ExternalScript):
-        path = os.path.join(folder, handler.script_path)
-        if os.path.islink(path):
-            return f"the script '{handler.script_path}' is a symbolic link; put the file itself there"
-        if os.path.isdir(path):
-            return f"the script '{handler.script_path}' is a folder"
-        if not os.path.isfile(path):
-            return f"the script '{handler.script_path}' does not exist beside the manifest"
-        return "" if os.access(path, os.R_OK) else f"the script '{handler.script_path}' cannot be read; mend its rights"
-    if is_script_service(manifest):
-        return ""
-    # Services come and go while the registry stands: their handlers know (`calls/dispatch.py`).
-    return ""
-
-
-def _first_error(file: FoundFile, reading: ManifestReading) -> RegistryError:
-    diagnostics = reading.diagnostics
-    declared = reading.tree.node_at("/toolId")
-    found = declared.to_python() if declared is not None else ""
-    tool_id = found if isinstance(found, str) else ""
-    worst = next((diag for diag in diagnostics if severity(diag) == "error"), None)
-    if worst is None:
-        return RegistryError(file.path, "holds no manifest", tool_id=tool_id)
-    line, column = LineIndex(file.text).position(worst.span[0])
-    more = sum(1 for diag in diagnostics if severity(diag) == "error") - 1
-    suffix = f" (and {more} more; `tamis check` lists all)" if more else ""
-    return RegistryError(file.path, message(worst) + suffix, line + 1, column + 1, tool_id)
-
-
-def _load_error(problem: LoadProblem) -> RegistryError:
-    return RegistryError(problem.path, problem.message)
+def _sentence(tool: Tool, fault: DependencyFault) -> str:
+    return f"'{tool.tool_id}' {tool.version} cannot be called: {fault.text}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from tamis.protocols.contract import Denied, Granted, Permissions
-from tamis.protocols.manifest.reading import Manifest
+from tamis.protocols.manifest.reading import Manifest, SecurityContext
 from tamis.protocols.manifest.security import CAPABILITIES
 from tamis.server.runtime.rights.path_grants import (
     MAX_PATHS,
@@ -30,6 +30,7 @@ from tamis.server.runtime.rights.path_grants import (
 from tamis.server.runtime.rights.patterns import BadPattern, PathPattern, read_pattern
 from tamis.server.runtime.settings.config import Policy
 
+_ASKS_NOTHING = SecurityContext()
 MAX_REQUESTS = 256
 """So many patterns of one kind are read."""
 
@@ -62,6 +63,10 @@ class Grant(msgspec.Struct, frozen=True):
 def grant(manifest: Manifest, policy: Policy, place: Place | None = None) -> Grant:
     """Intersects a manifest's requests with the policy; ``place`` says where the tool stands and what is closed there."""
     context = manifest.security_context
+    requested = manifest.raw.get("securityContext")
+    requested = requested if isinstance(requested, dict) else {}
+    if context == _ASKS_NOTHING:
+        return Grant((), (), (), (), Permissions(requested=requested, granted=Granted(), denied=[]))
     place = place or Place()
     found = _Files(policy, place, asked=bool(context.file_access.allow_read or context.file_access.allow_write))
     for pattern in found.limited("write", context.file_access.allow_write):
@@ -80,10 +85,7 @@ def grant(manifest: Manifest, policy: Policy, place: Place | None = None) -> Gra
             blocked = blocked or f"the tool requires the capability '{name}': {reason}"
         else:
             granted.capabilities.append(name)
-    requested = manifest.raw.get("securityContext")
-    permissions = Permissions(
-        requested=requested if isinstance(requested, dict) else {}, granted=granted, denied=denied
-    )
+    permissions = Permissions(requested=requested, granted=granted, denied=denied)
     outer = [folder for folder in found.writes if folder.top != place.folder]
     own = [folder for folder in found.writes if folder.top == place.folder]
     reads = [path for path in found.reads if not any(path != other and inside(path, other) for other in found.reads)]

@@ -257,7 +257,9 @@ def _tail(text: str) -> str:
 
 
 def masked(args: dict[str, Any], tool: Tool) -> dict[str, Any]:
-    """The arguments with what ``x-secret`` marks hidden."""
+    """The arguments with what ``x-secret`` marks hidden; the same object where it marks nothing."""
+    if not tool.may_have_secrets:
+        return args
     return cast("dict[str, Any]", mask(cast("Json", args), tool.manifest.parameters or {}))
 
 
@@ -266,6 +268,6 @@ def received(args: dict[str, Any], tool: Tool) -> dict[str, Any]:
     shown = masked(args, tool)
     schema = tool.manifest.parameters or {}
     named = schema.get("properties")
-    if "x-secret" in str(schema) and isinstance(named, dict):
+    if tool.may_have_secrets and isinstance(named, dict):
         shown = {name: value if name in named else MASK for name, value in shown.items()}
     return shown

@@ -85,7 +85,7 @@ async def run_tool(
     with await prepared(request, tool, target, around, trail) as dependencies:
         warming = around.warming
         runs = run if warming is None else partial(warming.run, tool=tool, hold=dependencies.hold)
-        writable = _writable(rights, tool, target)
+        writable = writable_folders(rights, tool, target)
         command = _command(handler, around.settings, dependencies.environment)
         trail.step(4, f"the command is {command}")
         trail.note(
@@ -118,6 +118,7 @@ async def run_tool(
                 program=custom_program(handler, around.settings),
                 integrity=pinned_hash(tool.manifest),
                 environment=dependencies.environment,
+                call_env={} if around.trace is None else around.trace.variables(),
             ),
             on_output=streams.piece if on_output is not None else None,
             cancelled=around.cancelled,
@@ -134,7 +135,7 @@ async def run_tool(
     trail.step(7, f"the result is {result.status}")
 
 
-def _writable(rights: Grant, tool: Tool, target: ScriptTarget) -> tuple[str, ...]:
+def writable_folders(rights: Grant, tool: Tool, target: ScriptTarget) -> tuple[str, ...]:
     """The folders that were granted for writing, made where they are missing."""
     script = f"{target.folder}/{target.handler.script_path}"
     # A script that the call names may lie where another call of the same tool could write (ruling 43).

@@ -7,8 +7,10 @@ tools or faces.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_origin
@@ -24,6 +26,28 @@ MAX_FILE_BYTES = 1024 * 1024
 _BINDING_NAMES = ("policy", "sandbox", "dependencies", "profile", "tools", "onConflict")
 _BINDING = tuple(f"{FILE_NAME}: {what}'{name}" for what in ("", "unknown setting ") for name in _BINDING_NAMES)
 
+_RULE = (
+    "; a mistake in tools, profile, onConflict, [policy], [sandbox] or [dependencies], or an unknown name that may be meant as one of"
+    " them, keeps every tool from running"
+)
+
+Verdict = Literal["allow", "ask", "deny"]
+"""What a rule says of a call: it may run unasked, a person is asked, it never runs."""
+
+
+class PolicyRule(msgspec.Struct, rename="camel", frozen=True):
+    """A rule on calls: of which tools, by whom, with which value of a parameter (D81). The texts are patterns with ``*`` and ``?``."""
+
+    verdict: Verdict = "ask"
+    tool: str = "*"
+    face: str = "*"
+    client: str = "*"
+    agent: str = "*"
+    session: str = "*"
+    parameter: str = ""
+    matches: str = "*"
+    reason: str = ""
+
 
 class Policy(msgspec.Struct, rename="camel", frozen=True):
     """What a manifest's ``securityContext`` may at most be granted. Everything is closed by default."""
@@ -36,7 +60,10 @@ class Policy(msgspec.Struct, rename="camel", frozen=True):
     capabilities: tuple[str, ...] = ()
     require_confirmation: Literal["never", "writes", "always"] = "never"
     approval_timeout_ms: int = 300_000
+    tools: dict[str, Verdict] = {}
+    rules: tuple[PolicyRule, ...] = ()
     calls_per_minute: int = 0
+    tool_calls_per_minute: dict[str, int] = {}
     allow_build: bool = False
 
 
@@ -102,6 +129,53 @@ class AuditSettings(msgspec.Struct, rename="camel", frozen=True):
     keep: int = 5
 
 
+class IdempotencySettings(msgspec.Struct, rename="camel", frozen=True):
+    """How many results by idempotency key are kept, and for how long."""
+
+    keep: int = 10_000
+    keep_seconds: int = 86_400
+
+
+class TaskSettings(msgspec.Struct, rename="camel", frozen=True):
+    """Calls of asynchronous tools: how long they may run, how many that ended are kept and for how long, who is told of their end."""
+
+    wall_ms: int = 3_600_000
+    keep: int = 1_000
+    keep_seconds: int = 604_800
+    callback_url: str = ""
+
+
+class McpServer(msgspec.Struct, rename="camel", frozen=True):
+    """An MCP server that is run in the sandbox; what it asks to read, write and reach is bounded by the policy."""
+
+    script: str = ""
+    language: str = "python"
+    folder: str = "."
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    allow_read: tuple[str, ...] = ()
+    allow_write: tuple[str, ...] = ()
+    allow_hosts: tuple[str, ...] = ()
+    start_ms: int = 15_000
+    idle_ms: int = 300_000
+
+
+class TelemetrySettings(msgspec.Struct, frozen=True):
+    """Where the spans of calls are sent."""
+
+    traces: Literal["off", "otlp"] = "off"
+    endpoint: str = ""
+
+
+class EngineSettings(msgspec.Struct, rename="camel", frozen=True):
+    """What runs workflows, and how much of one at once."""
+
+    type: str = "builtin"
+    url: str = ""
+    wall_ms: int = 300_000
+    max_parallel: int = 4
+
+
 class ProtocolSettings(msgspec.Struct, rename="camel", frozen=True):
     """How calls are read."""
 
@@ -124,15 +198,23 @@ class Settings(msgspec.Struct, rename="camel", frozen=True):
 
     tools: tuple[str, ...] = (".",)
     workflows: tuple[str, ...] = ()
+    builtin: tuple[str, ...] = ()
+    handlers: tuple[str, ...] = ()
     profile: str = ""
     strict_json: bool = False
     on_conflict: Literal["error", "keepFirst", "replace"] = "keepFirst"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
     policy: Policy = Policy()
     sandbox: SandboxSettings = SandboxSettings()
     dependencies: DependencySettings = DependencySettings()
     audit: AuditSettings = AuditSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    idempotency: IdempotencySettings = IdempotencySettings()
+    tasks: TaskSettings = TaskSettings()
+    engine: EngineSettings = EngineSettings()
     resources: dict[str, str] = {}
+    mcp_servers: dict[str, McpServer] = {}
     protocol: ProtocolSettings = ProtocolSettings()
     lint: dict[str, Any] = {}
     diagnostics: DiagnosticsSettings = DiagnosticsSettings()
@@ -184,7 +266,7 @@ def load_settings(root: Path, overlay: Mapping[str, Any] | None = None, whose: s
         }
         problems = [renamed.get(problem, problem) for problem in problems]
         binding = [renamed.get(problem, problem) for problem in binding]
-    closed = f"the configuration cannot be trusted: {binding[0]}" if binding else ""
+    closed = f"the configuration cannot be trusted: {binding[0]}{'' if unreadable else _RULE}" if binding else ""
     return LoadedSettings(root, settings, tuple(problems), closed)
 
 
@@ -247,12 +329,23 @@ def _binds(problem: str) -> bool:
     )
 
 
+def read_bounded(path: Path, limit: int) -> bytes:
+    """The first ``limit`` bytes of a file. Raises ``OSError``, also for a FIFO and a device, where reading could wait for ever."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        with open(descriptor, "rb", closefd=False) as stream:
+            return stream.read(limit)
+    finally:
+        os.close(descriptor)
+
+
 def _read_file(path: Path, problems: list[str]) -> dict[str, Any]:
     import tomllib
 
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_FILE_BYTES + 1)
+        data = read_bounded(path, MAX_FILE_BYTES + 1)
         if len(data) <= MAX_FILE_BYTES:
             return tomllib.loads(data.decode("utf-8-sig"))
         cause = f"is larger than {MAX_FILE_BYTES} bytes"
@@ -272,7 +365,7 @@ def _wanted(kind: Any) -> str:
         return "one of " + ", ".join(f'"{value}"' for value in get_args(kind))
     names = {str: "a text", int: "a whole number", bool: "true or false"}
     if get_origin(kind) is tuple:
-        return "a list of texts"
+        return "a list of texts" if get_args(kind)[0] is str else "a list of tables"
     return names.get(kind, "a table")
 
 
@@ -284,6 +377,17 @@ def _shown(value: object) -> str:
 def _table_of(kind: Any) -> type[msgspec.Struct] | None:
     """What the entries of a table with free names are."""
     entry = get_args(kind)[1] if get_origin(kind) is dict else None
+    return entry if isinstance(entry, type) and issubclass(entry, msgspec.Struct) else None
+
+
+def _is_one(value: object, kind: Any) -> bool:
+    """Whether an entry of a table with free names is of its kind."""
+    return value in get_args(kind) if get_origin(kind) is Literal else type(value) is kind
+
+
+def _list_of(kind: Any) -> type[msgspec.Struct] | None:
+    """What the tables of a list are."""
+    entry = get_args(kind)[0] if get_origin(kind) is tuple else None
     return entry if isinstance(entry, type) and issubclass(entry, msgspec.Struct) else None
 
 
@@ -321,15 +425,29 @@ def _read(kind: type[msgspec.Struct], raw: Mapping[str, Any], prefix: str, probl
             continue
         of: Any = cast("Any", field).type
         item_kind: Any = get_args(of)[1] if get_origin(of) is dict else Any
-        if item_kind in (str, int, bool) and isinstance(value, dict):
+        if (item_kind in (str, int, bool) or get_origin(item_kind) is Literal) and isinstance(value, dict):
             table = cast("dict[str, object]", value)
-            right = {key: item for key, item in table.items() if type(item) is item_kind}
+            right = {key: item for key, item in table.items() if _is_one(item, item_kind)}
             problems.extend(
                 f"{FILE_NAME}: '{prefix}{name}.{key}' must be {_wanted(item_kind)}, not {_shown(item)}"
                 for key, item in table.items()
                 if key not in right
             )
             values[field.name] = right
+            continue
+        listed = _list_of(of)
+        if listed is not None and isinstance(value, list | tuple):
+            items = list(enumerate(cast("list[object]", value), 1))
+            values[field.name] = tuple(
+                _read(listed, cast("dict[str, Any]", item), f"{prefix}{name}.{number}.", problems)
+                for number, item in items
+                if isinstance(item, dict)
+            )
+            problems.extend(
+                f"{FILE_NAME}: '{prefix}{name}.{number}' must be a table"
+                for number, item in items
+                if not isinstance(item, dict)
+            )
             continue
         try:
             converted: object = msgspec.convert(value, cast("Any", field).type)

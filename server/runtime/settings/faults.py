@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from tamis.server.runtime.settings.config import Policy, Settings, settings_of
+from tamis.server.runtime.registry.loader import can_be_path, shown_name
+from tamis.server.runtime.settings.config import Policy, PolicyRule, Settings, settings_of
 
 MAX_PATHS = 100
 
@@ -47,11 +49,30 @@ def policy_faults(policy: Policy) -> list[Fault]:
                 parse(text)
             except ValueError as error:
                 found.append(Fault(("policy", name), f"'{text}' opens nothing: {error}", index))
+    found.extend(
+        Fault(("policy", "rules"), f"rule {index + 1} {fault}", index)
+        for index, rule in enumerate(policy.rules)
+        if (fault := _rule_fault(rule))
+    )
     found.extend(Fault(("policy", "pin"), fault) for fault in pin_faults(policy.pin.items(), policy.allow_cidrs))
     for name, index, root in _roots(policy):
         if not root.startswith("/"):
             found.append(Fault(("policy", name), f"'{root}' is not an absolute path", index))
+        elif not can_be_path(root):
+            text = f"'{shown_name(root)}' opens nothing: no folder can have such a name"
+            found.append(Fault(("policy", name), text, index))
     return found
+
+
+def _rule_fault(rule: PolicyRule) -> str:
+    """What keeps a rule from ever fitting, or from meaning what it says."""
+    if not all((rule.tool, rule.face, rule.client, rule.agent, rule.session)):
+        return "has an empty pattern, which fits only what is empty; leave it out, or write '*'"
+    if rule.matches != "*" and not rule.parameter:
+        return "says what a parameter 'matches', but names no 'parameter'"
+    if rule.parameter.startswith("/") and re.search(r"~(?![01])", rule.parameter):
+        return f"names '{rule.parameter}', which is no JSON Pointer: '~' is written '~0', '/' in a name '~1'"
+    return ""
 
 
 def root_faults(policy: Policy) -> list[Fault]:
@@ -93,6 +114,19 @@ def protocol_faults(settings: Settings) -> list[Fault]:
     return found
 
 
+def engine_faults(settings: Settings) -> list[Fault]:
+    """An engine of workflows that cannot be asked, or that no installed package brings."""
+    if settings.engine.type == "builtin":
+        return []
+    from tamis.server.runtime.workflows.engine import missing_engine, url_fault
+
+    if settings.engine.type == "http":
+        problem = url_fault(settings.engine.url, settings)
+        return [Fault(("engine", "url" if settings.engine.url else "type"), f"engine.url {problem}")] if problem else []
+    problem = missing_engine(settings.engine.type)
+    return [Fault(("engine", "type"), problem)] if problem else []
+
+
 def disk_faults(root: Path, text: str) -> tuple[Fault, ...]:
     """What a ``tamis.toml`` names that is not on this machine: folders, the profile, protocols, roots of the policy. Never raises."""
     try:
@@ -100,7 +134,7 @@ def disk_faults(root: Path, text: str) -> tuple[Fault, ...]:
     except (ValueError, RecursionError):
         return ()
     settings = settings_of(raw)
-    found = [*protocol_faults(settings), *root_faults(settings.policy)]
+    found = [*protocol_faults(settings), *root_faults(settings.policy), *engine_faults(settings)]
     for setting, names in (("tools", settings.tools), ("workflows", settings.workflows)):
         for index, name in enumerate(names[:MAX_PATHS]):
             if "\0" not in name and not os.path.isdir(root / name):

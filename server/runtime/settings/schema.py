@@ -24,11 +24,33 @@ FILE = "tamis.schema.json"
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _HOLE = re.compile(r"\{\w+\}")
 _OTHERS = {
+    "mcpServers.*.script": "The server's script, relative to its folder.",
+    "mcpServers.*.language": "`python`, `nodejs` or `bun`.",
+    "mcpServers.*.folder": "The server's folder, relative to the root; what it declares beside its script is installed.",
+    "mcpServers.*.args": "Words behind the script.",
+    "mcpServers.*.env": "Variables of the server, such as an account's key.",
+    "mcpServers.*.allowRead": "Path patterns that it asks to read, as in a manifest.",
+    "mcpServers.*.allowWrite": "Path patterns that it asks to write, as in a manifest.",
+    "mcpServers.*.allowHosts": "Hosts that it asks to reach, as in a manifest.",
+    "mcpServers.*.startMs": "How long its start may take.",
+    "mcpServers.*.idleMs": "After so long without a call it is ended.",
     "sandbox.runtimes.*.command": "The program and its words: an absolute path first, `{script}` where the script's path goes.",
     "sandbox.runtimes.*.extensions": "The endings of its scripts, each with its dot.",
     "sandbox.runtimes.*.show": "Absolute folders that its scripts need to see, read only.",
     "policy.pin.*": "The address of this name.",
+    "policy.tools.*": "What holds for the calls of this tool: `allow`, `ask` or `deny`.",
+    "policy.rules.*": "A rule: the calls that fit all that it says.",
+    "policy.rules.*.verdict": "`allow`: no question by policy or manifest; `ask`: a person is asked; `deny`: it never runs.",
+    "policy.rules.*.tool": "The tools' ids, as a pattern with `*` and `?`; `id@version` for a version.",
+    "policy.rules.*.face": "Where the call comes from: `rpc`, `lsp`, `cli`.",
+    "policy.rules.*.client": "The host's `clientInfo.name`, as a pattern.",
+    "policy.rules.*.agent": "The `context.agentId` of the call, as a pattern.",
+    "policy.rules.*.session": "The `context.sessionId` of the call, as a pattern.",
+    "policy.rules.*.parameter": "A parameter's name, or a JSON Pointer into the arguments in which `*` is any item.",
+    "policy.rules.*.matches": "A pattern for its values, whole and as text.",
+    "policy.rules.*.reason": "Why; the model and the user read it.",
     "resources.*": "The folder behind `fam://` and this name.",
+    "mcpServers.*": "An MCP server that is run in the sandbox.",
     "sandbox.runtimes.*": "A runtime of your own.",
     "lint.targets": "Providers that tools are to be portable to; *not acted on yet*.",
 }
@@ -95,6 +117,9 @@ def _type(kind: Any, dotted: str) -> dict[str, Any]:
     if origin is Literal:
         return {"enum": list(get_args(kind))}
     if origin is tuple:
+        entry_kind: Any = get_args(kind)[0]
+        if entry_kind is not str:
+            return {"type": "array", "items": _field(entry_kind, f"{dotted}.*")}
         item: dict[str, Any] = {"type": "string"}
         if dotted == "policy.capabilities":
             item["enum"] = sorted(CAPABILITIES)

@@ -23,6 +23,10 @@ TABLES: dict[str, str] = {
     "sandbox": "Limits of one run, and what runs it. A manifest's `execution` and a request's `timeoutMs` can only lower them.",
     "dependencies": "The packages that tools declare.",
     "audit": "What is written down of each call.",
+    "telemetry": "Where traces of calls are sent.",
+    "idempotency": "Results that are kept by idempotency key, so that a call that is sent again is not run again.",
+    "tasks": "Calls of asynchronous tools.",
+    "engine": "What runs [workflows](workflows.md).",
     "protocol": "How calls are read from texts.",
     "diagnostics": "What the language server tells an editor.",
 }
@@ -35,6 +39,19 @@ WORDS: dict[str, Word] = {
         "where `*.tool.json` are searched, with all folders below. What `.gitignore`, `.ignore` and "
         "`.tamisignore` name is left out, links are not followed. Standing there makes a tool callable",
         '`["tools"]`',
+    ),
+    "builtin": Word(
+        "list of patterns",
+        "`[]`",
+        "which of [Tamis's own tools](services.md#tamiss-own-tools) lists and prompts show, by id with `*` and `?`. The others can be "
+        "called by their id all the same; those that the profile's inventory names are shown too",
+        '`["system:*", "File.*"]`',
+    ),
+    "handlers": Word(
+        "list of types",
+        "`[]`",
+        "[handler types of installed packages](handlers.md) that manifests may use. Their code runs in the daemon itself, without a sandbox",
+        '`["http"]`',
     ),
     "profile": Word(
         "path",
@@ -63,11 +80,18 @@ WORDS: dict[str, Word] = {
         "themselves and write such lines only at `debug`",
         '`"warning"`',
     ),
+    "logFormat": Word(
+        '`"text"` or `"json"`',
+        '`"text"`',
+        "how these lines are written: for people, or each as a JSON object with `time`, `level`, `message`, `callId`, `tool`, "
+        "`traceId` and the fields of the event, for a collector of logs",
+        '`"json"`',
+    ),
     "workflows": Word(
         "list of folders",
         "`[]`",
-        "where the files of `workflow:` ids stand, with all folders below; empty: anywhere in the workspace. "
-        "Editors judge ids of profiles by it; *nothing runs workflows yet*",
+        "where the files of [workflows](workflows.md) stand, with all folders below; standing there makes a workflow callable as "
+        "`workflow:` and its file's name. Empty: none can be run, and editors take those anywhere in the workspace for known",
         '`["workflows"]`',
     ),
     "lint": Word(
@@ -133,11 +157,31 @@ WORDS: dict[str, Word] = {
         "how long a question waits; then the call ends `approvalTimeout`",
         "`60000`",
     ),
+    "policy.tools": Word(
+        "table of ids and verdicts",
+        "`{}`",
+        'what holds for single tools: `"allow"`, `"ask"` or `"deny"`, by id or pattern; an id goes before a pattern, a longer pattern '
+        "before a shorter; see [approvals.md](approvals.md#rules)",
+        '`{ "files:*" = "ask", "files:delete" = "deny" }`',
+    ),
+    "policy.rules": Word(
+        "list of tables",
+        "`[]`",
+        "rules by tool, caller and parameter, `{ verdict, tool, face, client, agent, session, parameter, matches, reason }`; the first that "
+        "fits decides, before `policy.tools`; see [approvals.md](approvals.md#rules)",
+        '`[{ tool = "files:*", parameter = "path", matches = "/etc/*", verdict = "deny" }]`',
+    ),
     "policy.callsPerMinute": Word(
         "whole number",
         "`0`, no limit",
         "the most calls in any minute; one more is `RateLimited`",
         "`60`",
+    ),
+    "policy.toolCallsPerMinute": Word(
+        "table of ids and numbers",
+        "`{}`",
+        'the same by tool id; `"*"` stands for each tool that has no bound of its own, `0` for none',
+        '`{ "*" = 30, "mail:send" = 2 }`',
     ),
     "policy.allowBuild": Word(
         "boolean",
@@ -302,6 +346,42 @@ WORDS: dict[str, Word] = {
         "how long one build may take, waiting for another that builds the same included",
         "`300000`",
     ),
+    "idempotency.keep": Word(
+        "count",
+        "`10000`",
+        "how many [results by key](tasks.md#running-a-call-once) are kept at most, of all roots together; the oldest go first. 256 MiB of them are kept at most in any case",
+        "`1000`",
+    ),
+    "idempotency.keepSeconds": Word(
+        "seconds",
+        "`86400`",
+        "how long a result is kept; then its key stands for nothing any more",
+        "`3600`",
+    ),
+    "tasks.wallMs": Word(
+        "milliseconds",
+        "`3600000`",
+        "how long a call of a tool whose `execution.mode` is `\"async\"` may run, in place of `sandbox.wallMs`; a manifest's `timeoutMs` and a request's can only lower it",
+        "`600000`",
+    ),
+    "tasks.keep": Word(
+        "count",
+        "`1000`",
+        "how many tasks that have ended are kept at most, of all roots together; the oldest go first",
+        "`100`",
+    ),
+    "tasks.keepSeconds": Word(
+        "seconds",
+        "`604800`",
+        "how long a task is kept after its end",
+        "`86400`",
+    ),
+    "tasks.callbackUrl": Word(
+        "URL",
+        '`""`, none',
+        "who is told when a [task](tasks.md#a-call-back) has ended: the task is posted there as JSON. The host must be open in `policy.allowHosts`",
+        '`"https://hooks.example.com/tamis"`',
+    ),
     "audit.enabled": Word(
         "boolean",
         "`true`",
@@ -326,6 +406,26 @@ WORDS: dict[str, Word] = {
         "how many files that were moved aside are kept",
         "`20`",
     ),
+    "mcpServers": Word(
+        "table of tables",
+        "`{}`",
+        "MCP servers by name, `{ script, language, folder, args, env, allowRead, allowWrite, allowHosts, startMs, idleMs }`; a "
+        "manifest's handler of type `mcp` names one; see [mcp.md](mcp.md)",
+        '`{ files = { folder = "servers/files", script = "server.py" } }`',
+    ),
+    "telemetry.traces": Word(
+        '`"off"` or `"otlp"`',
+        '`"off"`',
+        "`otlp` sends a span of each call to a collector of OpenTelemetry; needs the extra `otel`. Arguments and results are never part "
+        "of a span",
+        '`"otlp"`',
+    ),
+    "telemetry.endpoint": Word(
+        "URL",
+        '`""`',
+        "the collector's address; empty leaves it to `OTEL_EXPORTER_OTLP_ENDPOINT` and the other variables that OpenTelemetry defines",
+        '`"http://127.0.0.1:4318"`',
+    ),
     "protocol.reasoningCalls": Word(
         '`"ignore"` or `"run"`',
         '`"ignore"`',
@@ -349,6 +449,28 @@ WORDS: dict[str, Word] = {
         "`false`",
         "a script that writes to standard error has failed",
         "`true`",
+    ),
+    "engine.type": Word(
+        "text",
+        '`"builtin"`',
+        "`builtin` runs workflows in this process, `http` sends them to `engine.url`; any other name is that of an engine that an "
+        "installed package brings (entry points `tamis.engines`)",
+        '`"http"`',
+    ),
+    "engine.url": Word(
+        "URL",
+        '`""`',
+        "where the `http` engine posts its payload; a host that is not this machine has to be in `policy.allowHosts`",
+        '`"http://127.0.0.1:3233/api/execute"`',
+    ),
+    "engine.wallMs": Word(
+        "milliseconds",
+        "`300000`",
+        "how long one workflow may take, its nodes and their waiting for approval included; each node has its tool's own limits besides",
+        "`60000`",
+    ),
+    "engine.maxParallel": Word(
+        "number", "`4`", "how many nodes of one workflow run at the same time, the items of its maps included", "`8`"
     ),
     "protocol.default": Word(
         "id of a [protocol](protocols.md)",

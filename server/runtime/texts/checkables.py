@@ -1,6 +1,6 @@
 """Which files ``tamis check`` looks at, and the facts about the disk that checking them needs.
 
-A named file is always checked; a folder is searched for manifests, agent profiles, ``tamis.toml`` and Markdown, TAM, VCP and ACTION texts.
+A named file is always checked; a folder is searched for manifests, node definitions, agent profiles, ``tamis.toml`` and Markdown, TAM, VCP and ACTION texts.
 Ignore files count. Must not know what a finding is.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from tamis.server.runtime.registry.loader import MAX_BYTES, SUFFIX, LoadProblem, walk_files
+from tamis.server.runtime.registry.loader import MAX_BYTES, SUFFIX, LoadProblem, is_definition, walk_files
 
 TEXT_SUFFIXES = (".md", ".markdown", ".tam", ".vcp", ".action")
 MAX_TEXT_BYTES = 64 * 1024 * 1024
@@ -54,6 +54,21 @@ def find_checkables(paths: list[Path]) -> tuple[list[Checkable], list[LoadProble
             else:
                 found[file] = read
     return list(found.values()), problems
+
+
+def find_workflows(paths: list[Path], folders: list[Path]) -> list[str]:
+    """The files below the workflow folders that may be workflows, as far as they stand below the folders that are checked."""
+    from tamis.server.runtime.workflows.source import is_workflow_name
+
+    found: dict[str, None] = {}
+    for folder in map(Path, map(os.path.realpath, folders)):
+        for path in paths:
+            real = Path(os.path.realpath(path))
+            inside = path / folder.relative_to(real) if folder.is_relative_to(real) else None
+            inner = path if real.is_relative_to(folder) else inside
+            if inner is not None and inner.is_dir():
+                found.update(dict.fromkeys(walk_files(inner, is_workflow_name)[0]))
+    return list(found)
 
 
 def files_beside(folder: str) -> tuple[frozenset[str], bool, dict[str, str]]:
@@ -141,7 +156,7 @@ def _no_file(entry: os.DirEntry[str]) -> str:
 
 
 def _wanted(name: str) -> bool:
-    return (name == "tamis.toml" or name.endswith((SUFFIX, "agent_profile.json", *TEXT_SUFFIXES))) and name != SUFFIX
+    return name == "tamis.toml" or is_definition(name) or name.endswith(("agent_profile.json", *TEXT_SUFFIXES))
 
 
 def _read(path: str) -> Checkable | LoadProblem:

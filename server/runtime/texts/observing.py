@@ -56,6 +56,8 @@ class GivenResult(msgspec.Struct, rename="camel", kw_only=True):
     step: int | None = None
     request_id: str | None = None
     tool_call_id: str | None = None
+    approval: dict[str, Any] | None = None
+    """What a person answered: the ``comment`` of a refusal, ``editedArgs`` that it ran with instead."""
 
 
 def format_results(
@@ -96,6 +98,7 @@ def _full(given: GivenResult) -> ExecutionResult:
         permissions=Permissions(requested={}, granted=Granted(), denied=[]),
         attempts=given.attempts,
         task_id=UNSET if given.task_id is None else given.task_id,
+        approval=UNSET if given.approval is None else given.approval,
     )
     if given.error is not None:
         result.error = _error(given.error, str)

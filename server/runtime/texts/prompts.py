@@ -20,8 +20,11 @@ from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols
 from tamis.protocols.prompt.assemble import PromptTooLargeError, PromptWish, build_prompt
 from tamis.protocols.prompt.macro import MACRO, TOOLS_MACRO, fill
 from tamis.protocols.suggest import best, hint
+from tamis.server.runtime.agents.discovery import config_hash, judged
+from tamis.server.runtime.agents.profile import AgentRules
+from tamis.server.runtime.registry.listing import ToolFilter, ranked
 from tamis.server.runtime.registry.registry import Registry, Tool
-from tamis.server.runtime.runtime import Runtime, ToolFilter, fits
+from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.texts.protocols import load_protocol
 from tamis.server.runtime.texts.token_counts import count_tokens
 
@@ -41,6 +44,8 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     instructions: bool = True
     template: str | None = None
     max_tokens: int | None = None
+    agent_id: str = ""
+    """Whose prompt it is, where the host tells agents apart; else the configured profile's."""
 
 
 class PromptError(ValueError):
@@ -61,7 +66,8 @@ class Prompts:
         Raises ``PromptError``, and ``PromptTooLargeError`` when ``max_tokens`` cannot be kept.
         """
         self._refresh(runtime)
-        key = self._hash + msgspec.json.encode(request)
+        own = config_hash(runtime.agent_for(request.agent_id)).encode() if request.agent_id else b""
+        key = self._hash + own + msgspec.json.encode(request)
         kept = self._kept.get(key)
         if kept is None:
             kept = _generate(runtime, request)
@@ -84,10 +90,11 @@ class Prompts:
 
 def shown_tools(runtime: Runtime, request: PromptRequest) -> tuple[CallProtocol, list[PromptTool], list[str]]:
     """The protocol, the tools that a model may be told about, and what was left out. Raises ``PromptError``."""
-    protocol = _protocol(runtime, request.protocol)
+    protocol = _protocol(runtime, request.protocol, runtime.agent_for(request.agent_id))
     notes: list[str] = []
     tools = [
-        prompt_tool(tool, protocol.id, request.shape, runtime.registry) for tool in _tools(runtime, request, notes)
+        prompt_tool(tool, protocol.id, request.shape, runtime.registry)
+        for tool in _tools(runtime, request, protocol.id, notes)
     ]
     return protocol, tools, notes
 
@@ -134,9 +141,9 @@ def _generate(runtime: Runtime, request: PromptRequest) -> PromptResult:
     )
 
 
-def _protocol(runtime: Runtime, name: str | None) -> CallProtocol:
+def _protocol(runtime: Runtime, name: str | None, agent: AgentRules) -> CallProtocol:
     if name is None:
-        profile = runtime.agent.profile
+        profile = agent.profile
         name = (
             profile.config.protocol if profile is not None and profile.has_config else runtime.settings.protocol.default
         )
@@ -147,31 +154,37 @@ def _protocol(runtime: Runtime, name: str | None) -> CallProtocol:
     return found
 
 
-def _tools(runtime: Runtime, request: PromptRequest, notes: list[str]) -> list[Tool]:
+def _tools(runtime: Runtime, request: PromptRequest, protocol: str, notes: list[str]) -> list[Tool]:
     """The tools to show; what is left out although it was asked for, or cannot run, is noted."""
     asked = request.tool_ids
-    found = _newest(runtime.registry) if asked is None else _named(runtime, asked)
+    agent = runtime.agent_for(request.agent_id)
+    discovered = runtime.discovery.find(runtime.registry, agent, protocol, request.agent_id)
+    found = list(runtime.registry.current()) if asked is None else _named(runtime, asked)
     if request.filter is not None:
-        found = [tool for tool in found if fits(tool, request.filter)]
+        wanted = {tool.tool_id for _, tool in ranked(runtime.registry, request.filter, runtime.may_call)}
+        found = [tool for tool in found if tool.tool_id in wanted]
+    off = runtime.loaded.closed or discovered.off
+    kept_out = {one.tool.tool_id: one.reason for one in discovered.left_out}
     shown: list[Tool] = []
     reasons: list[str] = []
     for tool in found:
-        reason = _unfit(tool, runtime)
+        reason = off or _reason(tool, kept_out, agent, runtime.registry) or _unfit(tool, runtime)
         if not reason:
             shown.append(tool)
         elif asked is not None or tool.callable:
-            reasons.append(reason if reason in _switched_off(runtime) else f"{tool.tool_id} is left out: {reason}")
+            reasons.append(reason if reason == off else f"{tool.tool_id} is left out: {reason}")
     notes += dict.fromkeys(reasons)
     if not found:
         notes.append("no registered tool fits")
     return shown
 
 
-def _newest(registry: Registry) -> list[Tool]:
-    found: dict[str, Tool] = {}
-    for tool in registry.tools:
-        found.setdefault(tool.tool_id, tool)
-    return list(found.values())
+def _reason(tool: Tool, kept_out: dict[str, str], agent: AgentRules, registry: Registry) -> str:
+    """Why discovery keeps a tool out; one that was named with a version, or is in no list, is judged by itself."""
+    if tool.listed and tool.tool_id in kept_out:
+        return kept_out[tool.tool_id]
+    found = judged(tool, agent, registry)
+    return "" if found is None else found.reason
 
 
 def _named(runtime: Runtime, names: Sequence[str]) -> list[Tool]:
@@ -185,35 +198,12 @@ def _named(runtime: Runtime, names: Sequence[str]) -> list[Tool]:
     return list(found.values())
 
 
-def _switched_off(runtime: Runtime) -> tuple[str, ...]:
-    """Why no tool at all may be called, if that is so: said once, not for every tool."""
-    agent = runtime.agent
-    config = agent.profile.config if agent.profile is not None else None
-    if runtime.loaded.closed:
-        return (runtime.loaded.closed,)
-    if agent.problem or (agent.profile is not None and not agent.profile.has_config) or (config and not config.enabled):
-        return (agent.refusal(""),)
-    return ()
-
-
 def _unfit(tool: Tool, runtime: Runtime) -> str:
-    """Why a tool is not shown: what would keep a call of it from running, as far as that is known beforehand.
+    """What would keep a call from running beside the agent's rules, as far as that is known beforehand.
 
     A service's method is shown also while no such service is registered here: the host may run it.
     """
-    off = _switched_off(runtime)
-    if off:
-        return off[0]
-    if not tool.callable:
-        return "the manifest says agentCallable: false"
-    if not runtime.agent.lists(tool.tool_id):
-        return "it is not in the agent's inventory"
-    refusal = runtime.agent.refusal(tool.tool_id)
-    if refusal:
-        return refusal
-    if isinstance(tool.manifest.handler, ExternalScript):
-        return runtime.why_not(tool)
-    return ""
+    return runtime.why_not(tool) if isinstance(tool.manifest.handler, ExternalScript) else tool.reason
 
 
 def prompt_tool(tool: Tool, protocol: str, shape: Shape, registry: Registry) -> PromptTool:

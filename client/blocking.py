@@ -1,0 +1,350 @@
+"""The client for threads. Safe to use from several at once; a thread of its own reads what the daemon sends."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import os
+import subprocess
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import IO, Any, cast
+
+import msgspec
+
+from tamis.client import messages
+from tamis.client.errors import DaemonEnded
+from tamis.client.messages import Decide, Frames, Framing, Incoming, Serve
+from tamis.client.methods import Methods
+from tamis.protocols.contract import ApprovalRequest, InitializeResult
+
+MAX_SERVED = 64
+"""So many requests of the daemon are served at once; more are refused."""
+
+
+class Client(Methods):
+    """A running daemon. Use it as a context manager, or call ``close``.
+
+    Every method of the daemon is a method here (``tool_list``, ``tool_execute`` …) that takes the params by name and gives the
+    contract's Struct; ``call`` does the same by the wire's names, ``request`` gives plain data.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str] | None = None,
+        *,
+        command: Sequence[str] | None = None,
+        framing: Framing = "lines",
+        timeout: float | None = 600.0,
+        on_notification: Callable[[str, Any], None] | None = None,
+        on_request: Callable[[str, Any], Any] | None = None,
+        on_approval: Decide | None = None,
+        on_log: Callable[[str], None] | None = None,
+    ) -> None:
+        """Starts the daemon: ``command``, by default this Python's ``tamis rpc``.
+
+        ``timeout`` (seconds) is how long a request is waited for that gives none of its own (None: without end). The daemon bounds
+        what it runs by itself; a person who is asked may take five minutes.
+        ``on_notification(method, params)`` is called in the reader's thread, so that all output of a call has come before its
+        result; it must not wait for an answer. ``on_approval(question)`` decides whether a call may run; the daemon is told that
+        there is someone to ask before the first request. ``on_request(method, params)`` answers every other request. Both run in
+        threads of their own and may use the client. ``on_log(line)`` takes the daemon's standard error, which otherwise goes to this
+        process's own.
+        """
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(messages.words(root, command), bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe)
+        self._framing: Framing = framing
+        self._timeout = timeout
+        self._on_notification = on_notification
+        self._on_request = on_request
+        self._on_approval = on_approval
+        self._on_log = on_log
+        self._services: dict[str, dict[str, Serve]] = {}
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, tuple[Future[Any], str, Any]] = {}
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._beginning = threading.Lock()
+        self._begun = on_approval is None
+        self._ended: DaemonEnded | None = None
+        self._closed = False
+        self._tail: deque[str] = deque(maxlen=messages.TAIL_LINES)
+        self._serving = threading.Semaphore(MAX_SERVED)
+        self._logs = threading.Thread(target=self._read_log, name="tamis-client-log", daemon=True)
+        self._logs.start()
+        self._reader = threading.Thread(target=self._read, name="tamis-client", daemon=True)
+        self._reader.start()
+
+    def initialize(
+        self,
+        *,
+        trusted: bool = True,
+        output: bool = False,
+        settings: Mapping[str, Any] | None = None,
+        position_encodings: Sequence[str] = ("utf-32",),
+        timeout: float | None = None,
+    ) -> InitializeResult:
+        """Begins the session, as the first request; only needed for what it declares: streamed ``output``, trust, settings.
+
+        A client with ``on_approval`` that leaves it out sends it by itself, with these defaults, before its first request.
+        """
+        params = messages.initialize_params(
+            approval=self._on_approval is not None,
+            output=output,
+            trusted=trusted,
+            settings=settings,
+            encodings=position_encodings,
+        )
+        return self.call_with("initialize", params, timeout)
+
+    def request(self, method: str, params: Any = None, *, timeout: float | None = None) -> Any:
+        """Sends a request and gives its result as plain data.
+
+        Raises ``RpcFailure`` for an error reply, ``TimeoutError`` (the request is cancelled then), ``DaemonEnded``.
+        """
+        number, future = self.send(method, params)
+        return self._wait(number, future, timeout)
+
+    def call(self, method: str, /, *, timeout: float | None = None, **params: Any) -> Any:
+        """Sends a request with params by their names on the wire; gives the method's Struct, or plain data for a method that
+        this client does not know. Raises what ``request`` raises, and ``WrongResult``."""
+        return self.call_with(method, params, timeout)
+
+    def call_with(self, method: str, params: dict[str, Any], timeout: float | None) -> Any:
+        """``call`` with the params as one object; those that are None are left out."""
+        number, future = self._send(method, messages.given(params), messages.shape_of(method))
+        return self._wait(number, future, timeout)
+
+    def send(self, method: str, params: Any = None) -> tuple[int, Future[Any]]:
+        """Sends a request; returns its id (for ``cancel``) and the future of its result as plain data."""
+        return self._send(method, params, Any)
+
+    def notify(self, method: str, params: Any = None) -> None:
+        """Sends a notification."""
+        self._write(messages.notification(method, params))
+
+    def cancel(self, number: int) -> None:
+        """Asks the daemon to cancel a request; its reply still comes."""
+        self.notify("$/cancelRequest", {"id": number})
+
+    def serve(self, service: str, methods: Sequence[Mapping[str, Any]], handlers: Mapping[str, Serve]) -> Any:
+        """Registers a service of this host: the metadata of its methods, and by method name the function that runs it.
+
+        A function takes the arguments by name and returns the tool's output; what it raises is the tool's failure. Functions
+        run in threads of their own, several at once.
+        """
+        # First the functions: a call may come before the answer.
+        self._services[service] = dict(handlers)
+        try:
+            return self.call_with("service/register", {"serviceName": service, "methods": [*methods]}, None)
+        except BaseException:
+            self._services.pop(service, None)
+            raise
+
+    def close(self, timeout: float = 1.0) -> int:
+        """Ends the daemon by closing its stdin, and kills it after ``timeout`` seconds; returns its exit code."""
+        self._closed = True
+        stdin = self.process.stdin
+        assert stdin is not None
+        # Who holds the lock writes to a daemon that does not read: only the daemon's end ends that.
+        if not self._shut(stdin, min(0.2, timeout)):
+            self.process.kill()
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        self._shut(stdin, 0.5)
+        for thread, pipe in ((self._reader, self.process.stdout), (self._logs, self.process.stderr)):
+            if thread is not threading.current_thread():
+                thread.join(0.5)
+            # A process that the daemon left behind may hold the pipe open; nobody waits for it.
+            if not thread.is_alive() and pipe is not None:
+                pipe.close()
+        return code
+
+    def _shut(self, stdin: IO[bytes], timeout: float) -> bool:
+        if not self._writing.acquire(timeout=timeout):
+            return False
+        try:
+            stdin.close()
+        finally:
+            self._writing.release()
+        return True
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _begin(self, method: str) -> None:
+        # Under a lock, so that no other thread's request goes ahead of it. Its reply says nothing that the host asked for.
+        with self._beginning:
+            begun, self._begun = self._begun, True
+            if not begun and method != "initialize":
+                self._write(
+                    messages.request(next(self._numbers), "initialize", messages.initialize_params(approval=True))
+                )
+
+    def _send(self, method: str, params: Any, shape: Any) -> tuple[int, Future[Any]]:
+        self._begin(method)
+        number = next(self._numbers)
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        with self._lock:
+            if self._ended is not None:
+                raise self._ended
+            self._waiting[number] = (future, method, shape)
+        try:
+            self._write(messages.request(number, method, params))
+        except BaseException:
+            with self._lock:
+                self._waiting.pop(number, None)
+            raise
+        return number, future
+
+    def _wait(self, number: int, future: Future[Any], timeout: float | None) -> Any:
+        if threading.current_thread() is self._reader:
+            raise RuntimeError("on_notification must not wait for an answer: the thread that would read it is this one")
+        limit = self._timeout if timeout is None else timeout
+        try:
+            return future.result(limit)
+        except TimeoutError:
+            if future.done():
+                raise
+            with contextlib.suppress(ConnectionError):
+                self.cancel(number)
+            raise TimeoutError(f"no answer within {limit} s; the request was cancelled") from None
+
+    def _write(self, message: dict[str, Any]) -> None:
+        data = memoryview(messages.encode(message, self._framing))
+        stdin = self.process.stdin
+        assert stdin is not None
+        with self._writing:
+            try:
+                while data:
+                    data = data[stdin.write(data) or 0 :]
+                return
+            except (OSError, ValueError):
+                pass
+        raise self._end()
+
+    def _read(self) -> None:
+        stdout = self.process.stdout
+        assert stdout is not None
+        frames = Frames(self._framing)
+        wrong = ""
+        try:
+            while data := stdout.read(1 << 16):
+                for message in frames.feed(data):
+                    self._received(message)
+        except msgspec.DecodeError as error:
+            wrong = f"the daemon wrote what is no message ({error})"
+            self.process.kill()
+        except (OSError, ValueError):
+            pass
+        ended = self._end(wrong)
+        with self._lock:
+            left = [*self._waiting.values()]
+            self._waiting.clear()
+        for future, _, _ in left:
+            future.set_exception(ended)
+
+    def _end(self, wrong: str = "") -> DaemonEnded:
+        """Why nothing comes any more: found out once."""
+        code = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self.process.wait(1.0)
+        if threading.current_thread() is not self._logs:
+            self._logs.join(0.2)
+        what = wrong or ("the client was closed" if self._closed else "the daemon ended before it answered")
+        with self._lock:
+            if self._ended is None:
+                self._ended = DaemonEnded(what, code, () if self._closed else tuple(self._tail))
+            return self._ended
+
+    def _read_log(self) -> None:
+        stderr = self.process.stderr
+        assert stderr is not None
+        # A text stream wants a buffer below it, and closes what it stands on.
+        raw = cast("io.RawIOBase", stderr)
+        with (
+            contextlib.suppress(OSError, ValueError),
+            io.TextIOWrapper(io.BufferedReader(raw), "utf-8", "backslashreplace") as lines,
+        ):
+            for line in lines:
+                self._tail.append(line.rstrip("\n")[:1000])
+                self._say(line)
+
+    def _say(self, line: str) -> None:
+        if self._on_log is None:
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                sys.stderr.write(line)
+                sys.stderr.flush()
+            return
+        try:
+            self._on_log(line.rstrip("\n"))
+        except Exception:  # a host's fault must not stop the log
+            traceback.print_exc()
+
+    def _received(self, message: Incoming) -> None:
+        if message.method is None:
+            with self._lock:
+                found = self._waiting.pop(message.id, None) if isinstance(message.id, int) else None
+            if found is not None:
+                future, method, shape = found
+                try:
+                    future.set_result(messages.result_of(message, method, shape))
+                except Exception as error:  # an error reply, or a result of another shape
+                    future.set_exception(error)
+        elif message.id is None:
+            if self._on_notification is not None:
+                try:
+                    self._on_notification(message.method, msgspec.json.decode(message.params))
+                except Exception:  # a host's fault must not stop the reading
+                    traceback.print_exc()
+        elif self._serving.acquire(blocking=False):
+            threading.Thread(target=self._answer, args=(message,), name="tamis-client-serve", daemon=True).start()
+        else:
+            self._reply(messages.error_reply(message.id, messages.BUSY, f"{MAX_SERVED} requests are served already"))
+
+    def _answer(self, message: Incoming) -> None:
+        try:
+            result = self._serve(message)
+            reply = {"jsonrpc": "2.0", "id": message.id, "result": result}
+        except messages.NotServed as error:
+            reply = messages.error_reply(message.id, messages.METHOD_NOT_FOUND, str(error))
+        except Exception as error:  # the daemon must hear of it, whatever it was
+            reply = messages.error_reply(message.id, messages.INTERNAL_ERROR, messages.words_of(error))
+        finally:
+            self._serving.release()
+        self._reply(reply)
+
+    def _serve(self, message: Incoming) -> Any:
+        method = message.method or ""
+        if method == messages.APPROVAL and self._on_approval is not None:
+            question = msgspec.json.decode(message.params, type=ApprovalRequest)
+            return messages.approval_reply(self._on_approval(question))
+        params = msgspec.json.decode(message.params)
+        if method == messages.INVOKE and self._services:
+            run, args = messages.served(self._services, params)
+            return run(args)
+        if self._on_request is None:
+            raise messages.NotServed(f"this host does not answer {method}")
+        return self._on_request(method, params)
+
+    def _reply(self, reply: dict[str, Any]) -> None:
+        with contextlib.suppress(ConnectionError):
+            try:
+                self._write(reply)
+            except TypeError as error:
+                self._write(messages.error_reply(reply["id"], messages.INTERNAL_ERROR, f"no JSON: {error}"))

@@ -1,0 +1,1809 @@
+"""The daemon's methods as methods of the clients. Written by tools/published_contract.py from what the daemon declares."""
+
+# fmt: off
+# ruff: noqa: A002
+# pyright: reportUnusedImport=false
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Literal, cast
+
+import msgspec
+
+from tamis.protocols import contract, measured
+
+RESULTS: dict[str, type[msgspec.Struct] | tuple[type[msgspec.Struct], ...]] = {
+    "agent/end": contract.EndedSession,
+    "agent/session": contract.SessionView,
+    "agent/step": contract.StepResult,
+    "approval/list": contract.ApprovalList,
+    "approval/revoke": contract.RevokedApprovals,
+    "initialize": contract.InitializeResult,
+    "observation/format": contract.ObservationText,
+    "parse/close": contract.ParseResult,
+    "parse/feed": contract.FedText,
+    "parse/open": contract.OpenedStream,
+    "prompt/generate": contract.PromptResult,
+    "prompt/grammar": contract.GrammarText,
+    "registry/reload": contract.RegistryChanges,
+    "registry/status": contract.RegistryChanges,
+    "rpc.discover": contract.OpenRpcDocument,
+    "server/health": contract.Health,
+    "server/metrics": (measured.MetricsReport, measured.MetricsText),
+    "service/list": contract.ServiceList,
+    "service/register": contract.ServiceRegistration,
+    "service/unregister": contract.ServiceRemoval,
+    "state/get": contract.StateValue,
+    "state/set": contract.StateWritten,
+    "stream/read": contract.StreamItems,
+    "task/cancel": contract.Task,
+    "task/get": contract.Task,
+    "task/list": contract.TaskList,
+    "task/result": contract.ExecutionResult,
+    "tool/cancel": contract.CancelResult,
+    "tool/convert": contract.ConvertResult,
+    "tool/describe": contract.Description,
+    "tool/execute": contract.ExecutionResult,
+    "tool/executeText": contract.ExecuteTextResult,
+    "tool/explain": contract.ExplainResult,
+    "tool/list": contract.ToolList,
+    "tool/parse": contract.ParseResult,
+    "tool/repair": contract.RepairResult,
+    "tool/validate": contract.ValidateResult,
+    "workflow/describe": contract.WorkflowDescription,
+    "workflow/graph": contract.WorkflowGraph,
+    "workflow/list": contract.WorkflowList,
+    "workflow/run": contract.WorkflowRunResult,
+}
+"""The Struct that each method's result is decoded into, of several the first that fits; one that is not here gives plain data."""
+
+
+class Methods:
+    """One method for each method of the daemon; params that are left out are not sent."""
+
+    @abstractmethod
+    def call_with(self, method: str, params: dict[str, Any], timeout: float | None) -> Any:
+        """Sends a request and gives its result as the method's Struct."""
+
+    def agent_end(
+        self,
+        *,
+        session_id: str,
+        timeout: float | None = None,
+    ) -> contract.EndedSession:
+        """Forgets an agent's session, and cancels what still runs for it.
+
+        session_id: The agent's session.
+        """
+        given: dict[str, Any] = {
+            "sessionId": session_id,
+        }
+        return cast("contract.EndedSession", self.call_with("agent/end", given, timeout))
+
+    def agent_session(
+        self,
+        *,
+        session_id: str,
+        cursor: str | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> contract.SessionView:
+        """What is kept of an agent's session: its messages, whether it runs, and how many rounds it had.
+
+        session_id: The agent's session.
+        cursor: `nextCursor` of an earlier answer.
+        limit: How many to give at most.
+        """
+        given: dict[str, Any] = {
+            "sessionId": session_id,
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return cast("contract.SessionView", self.call_with("agent/session", given, timeout))
+
+    def agent_step(
+        self,
+        *,
+        text: str,
+        session_id: str,
+        config: dict[str, Any] | None = None,
+        new_turn: bool | None = None,
+        complete: bool | None = None,
+        options: dict[str, Any] | None = None,
+        approval: dict[str, Any] | None = None,
+        output: Literal["buffer", "stream"] | None = None,
+        context: dict[str, Any] | None = None,
+        work_done_token: str | int | None = None,
+        timeout: float | None = None,
+    ) -> contract.StepResult:
+        """One round of an agent's loop: reads a model's answer, runs its calls, and writes what the model reads next.
+
+        text: The text.
+        session_id: The agent's session.
+        config: What the agent may do in this step; laid over the profile.
+        new_turn: Somebody spoke to the model since its last answer.
+        complete: `false`: the text was cut off.
+        options: How to read; what is given goes over the settings.
+        approval: The answer to a question that a result of this same answer held.
+        output: Whether `tool/output` is sent; what `initialize` said when it is not given.
+        context: Whose call it is.
+        work_done_token: Send `$/progress` with it while the request is worked on.
+        """
+        given: dict[str, Any] = {
+            "text": text,
+            "sessionId": session_id,
+            "config": config,
+            "newTurn": new_turn,
+            "complete": complete,
+            "options": options,
+            "approval": approval,
+            "output": output,
+            "context": context,
+            "workDoneToken": work_done_token,
+        }
+        return cast("contract.StepResult", self.call_with("agent/step", given, timeout))
+
+    def approval_list(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> contract.ApprovalList:
+        """The answers of persons that hold for later calls in this folder, and the questions that are open."""
+        given: dict[str, Any] = {}
+        return cast("contract.ApprovalList", self.call_with("approval/list", given, timeout))
+
+    def approval_revoke(
+        self,
+        *,
+        id: str | None = None,
+        tool_id: str | None = None,
+        all: bool | None = None,
+        timeout: float | None = None,
+    ) -> contract.RevokedApprovals:
+        """Forgets answers that hold; the next call is asked about again.
+
+        id: Which one, as a list gave it.
+        tool_id: The tool's id or an alias.
+        all: `true`: all of them.
+        """
+        given: dict[str, Any] = {
+            "id": id,
+            "toolId": tool_id,
+            "all": all,
+        }
+        return cast("contract.RevokedApprovals", self.call_with("approval/revoke", given, timeout))
+
+    def observation_format(
+        self,
+        *,
+        results: list[dict[str, Any]],
+        protocol: str,
+        shape: Literal["inputs", "tag"] | None = None,
+        max_chars: int | None = None,
+        timeout: float | None = None,
+    ) -> contract.ObservationText:
+        """Writes results as the text that a model reads next.
+
+        results: `ExecutionResult`s, or as much of them as an observation needs.
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        shape: The shape of ACTION: by tag, or with `tool_id` and `inputs`.
+        max_chars: The most characters of the whole text.
+        """
+        given: dict[str, Any] = {
+            "results": results,
+            "protocol": protocol,
+            "shape": shape,
+            "maxChars": max_chars,
+        }
+        return cast("contract.ObservationText", self.call_with("observation/format", given, timeout))
+
+    def parse_close(
+        self,
+        *,
+        stream_id: str,
+        complete: bool | None = None,
+        timeout: float | None = None,
+    ) -> contract.ParseResult:
+        """Ends a text that came in pieces; gives what `tool/parse` gives of the whole text.
+
+        stream_id: The text that `parse/open` began.
+        complete: `false`: the text was cut off.
+        """
+        given: dict[str, Any] = {
+            "streamId": stream_id,
+            "complete": complete,
+        }
+        return cast("contract.ParseResult", self.call_with("parse/close", given, timeout))
+
+    def parse_feed(
+        self,
+        *,
+        stream_id: str,
+        chunk: str,
+        timeout: float | None = None,
+    ) -> contract.FedText:
+        """Takes the next piece of a text; gives what is certain with it: text to show, and calls.
+
+        stream_id: The text that `parse/open` began.
+        chunk: The next piece of the text.
+        """
+        given: dict[str, Any] = {
+            "streamId": stream_id,
+            "chunk": chunk,
+        }
+        return cast("contract.FedText", self.call_with("parse/feed", given, timeout))
+
+    def parse_open(
+        self,
+        *,
+        protocol: str | None = None,
+        tools: list[dict[str, Any]] | None = None,
+        options: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.OpenedStream:
+        """Begins a text that comes in pieces.
+
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        tools: Tools of this request only, to read and check with.
+        options: How to read; what is given goes over the settings.
+        """
+        given: dict[str, Any] = {
+            "protocol": protocol,
+            "tools": tools,
+            "options": options,
+        }
+        return cast("contract.OpenedStream", self.call_with("parse/open", given, timeout))
+
+    def prompt_generate(
+        self,
+        *,
+        protocol: str | None = None,
+        shape: Literal["inputs", "tag"] | None = None,
+        tool_ids: list[str] | None = None,
+        filter: dict[str, Any] | None = None,
+        style: Literal["compact", "full"] | None = None,
+        few_shot: int | None = None,
+        instructions: bool | None = None,
+        template: str | None = None,
+        max_tokens: int | None = None,
+        context: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.PromptResult:
+        """Writes what a model is told about the tools.
+
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        shape: The shape of ACTION: by tag, or with `tool_id` and `inputs`.
+        tool_ids: Which tools, by id or alias; without it every tool that may be called.
+        filter: Which tools are wanted.
+        style: How much is said of each tool.
+        few_shot: How many worked calls to show.
+        instructions: `false`: leave out how to call.
+        template: A text with `{{tools}}` where the definitions go.
+        max_tokens: The most tokens of the whole text.
+        context: Whose prompt it is: the profile of `agentId` decides which tools are in it.
+        """
+        given: dict[str, Any] = {
+            "protocol": protocol,
+            "shape": shape,
+            "toolIds": tool_ids,
+            "filter": filter,
+            "style": style,
+            "fewShot": few_shot,
+            "instructions": instructions,
+            "template": template,
+            "maxTokens": max_tokens,
+            "context": context,
+        }
+        return cast("contract.PromptResult", self.call_with("prompt/generate", given, timeout))
+
+    def prompt_grammar(
+        self,
+        *,
+        format: Literal["gbnf", "jsonSchema"],
+        protocol: str | None = None,
+        shape: Literal["inputs", "tag"] | None = None,
+        tool_ids: list[str] | None = None,
+        filter: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.GrammarText:
+        """Writes a grammar under which a model can only write calls that read back whole.
+
+        format: The form that is wanted.
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        shape: The shape of ACTION: by tag, or with `tool_id` and `inputs`.
+        tool_ids: Which tools, by id or alias; without it every tool that may be called.
+        filter: Which tools are wanted.
+        """
+        given: dict[str, Any] = {
+            "format": format,
+            "protocol": protocol,
+            "shape": shape,
+            "toolIds": tool_ids,
+            "filter": filter,
+        }
+        return cast("contract.GrammarText", self.call_with("prompt/grammar", given, timeout))
+
+    def registry_reload(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> contract.RegistryChanges:
+        """Reads settings, tools, workflows and the agent profile again, and says what changed since the last reload."""
+        given: dict[str, Any] = {}
+        return cast("contract.RegistryChanges", self.call_with("registry/reload", given, timeout))
+
+    def registry_status(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> contract.RegistryChanges:
+        """Says what is wrong with definitions, and what changed since the last reload; reads nothing."""
+        given: dict[str, Any] = {}
+        return cast("contract.RegistryChanges", self.call_with("registry/status", given, timeout))
+
+    def rpc_discover(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> contract.OpenRpcDocument:
+        """Gives the OpenRPC document of this daemon; needs neither trust nor tools."""
+        given: dict[str, Any] = {}
+        return cast("contract.OpenRpcDocument", self.call_with("rpc.discover", given, timeout))
+
+    def server_health(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> contract.Health:
+        """Says how the daemon is: versions, the sandbox, what runs, what is wrong."""
+        given: dict[str, Any] = {}
+        return cast("contract.Health", self.call_with("server/health", given, timeout))
+
+    def server_metrics(
+        self,
+        *,
+        format: Literal["json", "prometheus"] | None = None,
+        timeout: float | None = None,
+    ) -> measured.MetricsReport | measured.MetricsText:
+        """What was counted since the daemon started: calls, outcomes, times, requests, approvals, its own process.
+
+        format: `prometheus`: the text that a scraper reads.
+        """
+        given: dict[str, Any] = {
+            "format": format,
+        }
+        return cast("measured.MetricsReport | measured.MetricsText", self.call_with("server/metrics", given, timeout))
+
+    def service_list(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> contract.ServiceList:
+        """Lists the registered services."""
+        given: dict[str, Any] = {}
+        return cast("contract.ServiceList", self.call_with("service/list", given, timeout))
+
+    def service_register(
+        self,
+        *,
+        service_name: str,
+        methods: list[Any],
+        timeout: float | None = None,
+    ) -> contract.ServiceRegistration:
+        """Registers a service of the host: the daemon calls its methods with `service/invoke`. A service that is there is replaced.
+
+        service_name: The service's name; it stands in front of the ids of its tools.
+        methods: The methods (`MethodMetadata`): `name`, `description`, `parameters`, `agentCallable` and the rest of the page on services.
+        """
+        given: dict[str, Any] = {
+            "serviceName": service_name,
+            "methods": methods,
+        }
+        return cast("contract.ServiceRegistration", self.call_with("service/register", given, timeout))
+
+    def service_unregister(
+        self,
+        *,
+        service_name: str,
+        methods: list[str] | None = None,
+        timeout: float | None = None,
+    ) -> contract.ServiceRemoval:
+        """Takes a service of the host away, or some of its methods. Calls that run are not disturbed.
+
+        service_name: The service.
+        methods: Only these of its methods; all of them without it.
+        """
+        given: dict[str, Any] = {
+            "serviceName": service_name,
+            "methods": methods,
+        }
+        return cast("contract.ServiceRemoval", self.call_with("service/unregister", given, timeout))
+
+    def state_get(
+        self,
+        *,
+        scope: Literal["private", "world"] | None = None,
+        agent_id: str | None = None,
+        path: str | None = None,
+        timeout: float | None = None,
+    ) -> contract.StateValue:
+        """Reads the world's state or an agent's private one.
+
+        scope: The state of the world, or that of one agent.
+        agent_id: Whose private state; empty: that of calls without `context.agentId`.
+        path: Where to look, with dots between names; empty: the whole.
+        """
+        given: dict[str, Any] = {
+            "scope": scope,
+            "agentId": agent_id,
+            "path": path,
+        }
+        return cast("contract.StateValue", self.call_with("state/get", given, timeout))
+
+    def state_set(
+        self,
+        *,
+        scope: Literal["private", "world"] | None = None,
+        agent_id: str | None = None,
+        values: dict[str, Any] | None = None,
+        remove: list[str] | None = None,
+        timeout: float | None = None,
+    ) -> contract.StateWritten:
+        """Changes the world's state, which `ReadWorldStateTool` reads, or an agent's private one. All of it is changed or nothing.
+
+        scope: The state of the world, or that of one agent.
+        agent_id: Whose private state; empty: that of calls without `context.agentId`.
+        values: What to put at which path; objects on the way are made. The path `""` replaces the whole, by an object.
+        remove: Paths at which nothing stands afterwards; they are removed first.
+        """
+        given: dict[str, Any] = {
+            "scope": scope,
+            "agentId": agent_id,
+            "values": values,
+            "remove": remove,
+        }
+        return cast("contract.StateWritten", self.call_with("state/set", given, timeout))
+
+    def stream_read(
+        self,
+        *,
+        handle: str,
+        wait_ms: int | None = None,
+        timeout: float | None = None,
+    ) -> contract.StreamItems:
+        """Gives what has come in a streamed output since the last reading, waiting for it as long as asked.
+
+        handle: The handle that a result gave for its stream.
+        wait_ms: Milliseconds to wait for the first new item.
+        """
+        given: dict[str, Any] = {
+            "handle": handle,
+            "waitMs": wait_ms,
+        }
+        return cast("contract.StreamItems", self.call_with("stream/read", given, timeout))
+
+    def task_cancel(
+        self,
+        *,
+        task_id: str,
+        timeout: float | None = None,
+    ) -> contract.Task:
+        """Cancels a task, also one of another daemon, and gives how it is then; one that has ended stays as it is.
+
+        task_id: The task.
+        """
+        given: dict[str, Any] = {
+            "taskId": task_id,
+        }
+        return cast("contract.Task", self.call_with("task/cancel", given, timeout))
+
+    def task_get(
+        self,
+        *,
+        task_id: str,
+        timeout: float | None = None,
+    ) -> contract.Task:
+        """How a task is.
+
+        task_id: The task.
+        """
+        given: dict[str, Any] = {
+            "taskId": task_id,
+        }
+        return cast("contract.Task", self.call_with("task/get", given, timeout))
+
+    def task_list(
+        self,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> contract.TaskList:
+        """Lists the tasks of the root, the newest first, also those of other daemons.
+
+        cursor: `nextCursor` of the page before.
+        limit: Tasks on a page, at most 100.
+        """
+        given: dict[str, Any] = {
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return cast("contract.TaskList", self.call_with("task/list", given, timeout))
+
+    def task_result(
+        self,
+        *,
+        task_id: str,
+        wait_ms: int | None = None,
+        timeout: float | None = None,
+    ) -> contract.ExecutionResult:
+        """The result of a task's call, waiting for it as long as asked; `accepted` while there is none.
+
+        task_id: The task.
+        wait_ms: Milliseconds to wait for the end of the task, at most an hour.
+        """
+        given: dict[str, Any] = {
+            "taskId": task_id,
+            "waitMs": wait_ms,
+        }
+        return cast("contract.ExecutionResult", self.call_with("task/result", given, timeout))
+
+    def tool_cancel(
+        self,
+        *,
+        call_id: str | None = None,
+        task_id: str | None = None,
+        session_id: str | None = None,
+        timeout: float | None = None,
+    ) -> contract.CancelResult:
+        """Cancels a call, a task, or all that runs for a session; they end soon, with their own results.
+
+        call_id: The call's id in this session.
+        task_id: The task.
+        session_id: The agent's session.
+        """
+        given: dict[str, Any] = {
+            "callId": call_id,
+            "taskId": task_id,
+            "sessionId": session_id,
+        }
+        return cast("contract.CancelResult", self.call_with("tool/cancel", given, timeout))
+
+    def tool_convert(
+        self,
+        *,
+        to: str,
+        text: str | None = None,
+        calls: list[dict[str, Any]] | dict[str, Any] | None = None,
+        protocol: str | None = None,
+        shape: Literal["inputs", "tag"] | None = None,
+        tools: list[dict[str, Any]] | None = None,
+        options: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.ConvertResult:
+        """Writes calls in another protocol or a vendor's form; every loss is named.
+
+        to: The form that is wanted: a protocol, or `openai`, `anthropic`, `mcp`.
+        text: The text.
+        calls: Calls as `tool/parse` gave them.
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        shape: The shape of ACTION: by tag, or with `tool_id` and `inputs`.
+        tools: Tools of this request only, to read and check with.
+        options: How to read; what is given goes over the settings.
+        """
+        given: dict[str, Any] = {
+            "to": to,
+            "text": text,
+            "calls": calls,
+            "protocol": protocol,
+            "shape": shape,
+            "tools": tools,
+            "options": options,
+        }
+        return cast("contract.ConvertResult", self.call_with("tool/convert", given, timeout))
+
+    def tool_describe(
+        self,
+        *,
+        tool_id: str,
+        version: str | None = None,
+        as_: Literal["anthropic", "gemini", "mcp", "native", "openai", "openaiStrict", "vcp"] | None = None,
+        timeout: float | None = None,
+    ) -> contract.Description:
+        """Gives the definition of one tool, as it is or in the form of another project.
+
+        tool_id: The tool's id or an alias.
+        version: The version, or a SemVer range where one is chosen.
+        as_: The form that is wanted.
+        """
+        given: dict[str, Any] = {
+            "toolId": tool_id,
+            "version": version,
+            "as": as_,
+        }
+        return cast("contract.Description", self.call_with("tool/describe", given, timeout))
+
+    def tool_execute(
+        self,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool | None = None,
+        approval: dict[str, Any] | None = None,
+        output: Literal["buffer", "stream"] | None = None,
+        context: dict[str, Any] | None = None,
+        work_done_token: str | int | None = None,
+        tool_id: str | None = None,
+        version: str | None = None,
+        args: dict[str, Any] | None = None,
+        call: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.ExecutionResult:
+        """Runs one tool in its sandbox; what happened to it is the result's `status`, never an error of the request.
+
+        timeout_ms: Wall time of one call in milliseconds; only lowers the limit.
+        idempotency_key: A key that was used before gives the stored result.
+        dry_run: `true`: check everything, run nothing.
+        approval: The `token` of a result that asks, and the option that the person chose.
+        output: Whether `tool/output` is sent; what `initialize` said when it is not given.
+        context: Whose call it is.
+        work_done_token: Send `$/progress` with it while the request is worked on.
+        tool_id: The tool's id or an alias.
+        version: The version, or a SemVer range where one is chosen.
+        args: The arguments by name.
+        call: A call as `tool/parse` gave it, instead of `toolId` and `args`.
+        """
+        given: dict[str, Any] = {
+            "timeoutMs": timeout_ms,
+            "idempotencyKey": idempotency_key,
+            "dryRun": dry_run,
+            "approval": approval,
+            "output": output,
+            "context": context,
+            "workDoneToken": work_done_token,
+            "toolId": tool_id,
+            "version": version,
+            "args": args,
+            "call": call,
+        }
+        return cast("contract.ExecutionResult", self.call_with("tool/execute", given, timeout))
+
+    def tool_execute_text(
+        self,
+        *,
+        text: str,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool | None = None,
+        approval: dict[str, Any] | None = None,
+        output: Literal["buffer", "stream"] | None = None,
+        context: dict[str, Any] | None = None,
+        work_done_token: str | int | None = None,
+        protocol: str | None = None,
+        complete: bool | None = None,
+        mode: Literal["parallel", "sequential"] | None = None,
+        on_error: Literal["continue", "stop"] | None = None,
+        options: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.ExecuteTextResult:
+        """Finds the calls of a model's text, runs them in order and writes one observation for the model.
+
+        text: The text.
+        timeout_ms: Wall time of one call in milliseconds; only lowers the limit.
+        idempotency_key: A key that was used before gives the stored result.
+        dry_run: `true`: check everything, run nothing.
+        approval: The `token` of a result that asks, and the option that the person chose.
+        output: Whether `tool/output` is sent; what `initialize` said when it is not given.
+        context: Whose call it is.
+        work_done_token: Send `$/progress` with it while the request is worked on.
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        complete: `false`: the text was cut off.
+        mode: One after the other, or at once (ACTION and VCP only).
+        on_error: Whether a failed call stops the rest.
+        options: How to read; what is given goes over the settings.
+        """
+        given: dict[str, Any] = {
+            "text": text,
+            "timeoutMs": timeout_ms,
+            "idempotencyKey": idempotency_key,
+            "dryRun": dry_run,
+            "approval": approval,
+            "output": output,
+            "context": context,
+            "workDoneToken": work_done_token,
+            "protocol": protocol,
+            "complete": complete,
+            "mode": mode,
+            "onError": on_error,
+            "options": options,
+        }
+        return cast("contract.ExecuteTextResult", self.call_with("tool/executeText", given, timeout))
+
+    def tool_explain(
+        self,
+        *,
+        text: str,
+        protocol: str | None = None,
+        complete: bool | None = None,
+        tools: list[dict[str, Any]] | None = None,
+        options: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.ExplainResult:
+        """Says what the reader assumed, and the readings that it did not take.
+
+        text: The text.
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        complete: `false`: the text was cut off.
+        tools: Tools of this request only, to read and check with.
+        options: How to read; what is given goes over the settings.
+        """
+        given: dict[str, Any] = {
+            "text": text,
+            "protocol": protocol,
+            "complete": complete,
+            "tools": tools,
+            "options": options,
+        }
+        return cast("contract.ExplainResult", self.call_with("tool/explain", given, timeout))
+
+    def tool_list(
+        self,
+        *,
+        filter: dict[str, Any] | None = None,
+        view: Literal["full", "summary"] | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> contract.ToolList:
+        """Lists the registered tools, filtered, in a stable order, in pages.
+
+        filter: Which tools are wanted.
+        view: `full` adds each tool's definition.
+        cursor: `nextCursor` of an earlier answer.
+        limit: How many to give at most.
+        """
+        given: dict[str, Any] = {
+            "filter": filter,
+            "view": view,
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return cast("contract.ToolList", self.call_with("tool/list", given, timeout))
+
+    def tool_parse(
+        self,
+        *,
+        text: str,
+        protocol: str | None = None,
+        complete: bool | None = None,
+        tools: list[dict[str, Any]] | None = None,
+        options: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.ParseResult:
+        """Finds the calls of a model's text, with the place of every part; runs nothing.
+
+        text: The text.
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        complete: `false`: the text was cut off.
+        tools: Tools of this request only, to read and check with.
+        options: How to read; what is given goes over the settings.
+        """
+        given: dict[str, Any] = {
+            "text": text,
+            "protocol": protocol,
+            "complete": complete,
+            "tools": tools,
+            "options": options,
+        }
+        return cast("contract.ParseResult", self.call_with("tool/parse", given, timeout))
+
+    def tool_repair(
+        self,
+        *,
+        text: str,
+        protocol: str | None = None,
+        complete: bool | None = None,
+        tools: list[dict[str, Any]] | None = None,
+        options: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.RepairResult:
+        """Gives the safe edits that make a text canonical, and its calls; they are the same before and after.
+
+        text: The text.
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        complete: `false`: the text was cut off.
+        tools: Tools of this request only, to read and check with.
+        options: How to read; what is given goes over the settings.
+        """
+        given: dict[str, Any] = {
+            "text": text,
+            "protocol": protocol,
+            "complete": complete,
+            "tools": tools,
+            "options": options,
+        }
+        return cast("contract.RepairResult", self.call_with("tool/repair", given, timeout))
+
+    def tool_validate(
+        self,
+        *,
+        tool_id: str | None = None,
+        args: dict[str, Any] | None = None,
+        calls: list[dict[str, Any]] | None = None,
+        manifest: dict[str, Any] | str | None = None,
+        tools: list[dict[str, Any]] | None = None,
+        timeout: float | None = None,
+    ) -> contract.ValidateResult:
+        """Checks arguments, calls or a manifest, and coerces what passes; an unknown tool is a problem, not an error.
+
+        tool_id: The tool's id or an alias.
+        args: The arguments by name.
+        calls: Calls as `tool/parse` gave them.
+        manifest: A manifest as an object, or as its text: then problems have ranges.
+        tools: Tools of this request only, to read and check with.
+        """
+        given: dict[str, Any] = {
+            "toolId": tool_id,
+            "args": args,
+            "calls": calls,
+            "manifest": manifest,
+            "tools": tools,
+        }
+        return cast("contract.ValidateResult", self.call_with("tool/validate", given, timeout))
+
+    def workflow_describe(
+        self,
+        *,
+        workflow_id: str,
+        timeout: float | None = None,
+    ) -> contract.WorkflowDescription:
+        """The tool that a workflow is to agents, its file as it stands, and what keeps its graph from being run.
+
+        workflow_id: The file's name without extension; with `workflow:` before it, the file's own `id` and its path are taken too.
+        """
+        given: dict[str, Any] = {
+            "workflowId": workflow_id,
+        }
+        return cast("contract.WorkflowDescription", self.call_with("workflow/describe", given, timeout))
+
+    def workflow_graph(
+        self,
+        *,
+        workflow_id: str,
+        format: Literal["mermaid", "svg"] | None = None,
+        timeout: float | None = None,
+    ) -> contract.WorkflowGraph:
+        """Draws a workflow, with what its last run took where it ran.
+
+        workflow_id: The workflow's id.
+        format: The form that is wanted.
+        """
+        given: dict[str, Any] = {
+            "workflowId": workflow_id,
+            "format": format,
+        }
+        return cast("contract.WorkflowGraph", self.call_with("workflow/graph", given, timeout))
+
+    def workflow_list(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> contract.WorkflowList:
+        """Lists the workflows with what they take and give."""
+        given: dict[str, Any] = {}
+        return cast("contract.WorkflowList", self.call_with("workflow/list", given, timeout))
+
+    def workflow_run(
+        self,
+        *,
+        workflow_id: str,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool | None = None,
+        approval: dict[str, Any] | None = None,
+        output: Literal["buffer", "stream"] | None = None,
+        context: dict[str, Any] | None = None,
+        work_done_token: str | int | None = None,
+        inputs: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.WorkflowRunResult:
+        """Runs a workflow as a call of its tool; every node is in `steps`, also those that were not reached.
+
+        workflow_id: The workflow's id.
+        timeout_ms: Wall time of one call in milliseconds; only lowers the limit.
+        idempotency_key: A key that was used before gives the stored result.
+        dry_run: `true`: check everything, run nothing.
+        approval: The `token` of a result that asks, and the option that the person chose.
+        output: Whether `tool/output` is sent; what `initialize` said when it is not given.
+        context: Whose call it is.
+        work_done_token: Send `$/progress` with it while the request is worked on.
+        inputs: The values of the interface's inputs; those with a default may be missing.
+        """
+        given: dict[str, Any] = {
+            "workflowId": workflow_id,
+            "timeoutMs": timeout_ms,
+            "idempotencyKey": idempotency_key,
+            "dryRun": dry_run,
+            "approval": approval,
+            "output": output,
+            "context": context,
+            "workDoneToken": work_done_token,
+            "inputs": inputs,
+        }
+        return cast("contract.WorkflowRunResult", self.call_with("workflow/run", given, timeout))
+
+
+class AsyncMethods:
+    """One method for each method of the daemon; params that are left out are not sent."""
+
+    @abstractmethod
+    async def call_with(self, method: str, params: dict[str, Any], timeout: float | None) -> Any:
+        """Sends a request and gives its result as the method's Struct."""
+
+    async def agent_end(
+        self,
+        *,
+        session_id: str,
+        timeout: float | None = None,
+    ) -> contract.EndedSession:
+        """Forgets an agent's session, and cancels what still runs for it.
+
+        session_id: The agent's session.
+        """
+        given: dict[str, Any] = {
+            "sessionId": session_id,
+        }
+        return cast("contract.EndedSession", await self.call_with("agent/end", given, timeout))
+
+    async def agent_session(
+        self,
+        *,
+        session_id: str,
+        cursor: str | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> contract.SessionView:
+        """What is kept of an agent's session: its messages, whether it runs, and how many rounds it had.
+
+        session_id: The agent's session.
+        cursor: `nextCursor` of an earlier answer.
+        limit: How many to give at most.
+        """
+        given: dict[str, Any] = {
+            "sessionId": session_id,
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return cast("contract.SessionView", await self.call_with("agent/session", given, timeout))
+
+    async def agent_step(
+        self,
+        *,
+        text: str,
+        session_id: str,
+        config: dict[str, Any] | None = None,
+        new_turn: bool | None = None,
+        complete: bool | None = None,
+        options: dict[str, Any] | None = None,
+        approval: dict[str, Any] | None = None,
+        output: Literal["buffer", "stream"] | None = None,
+        context: dict[str, Any] | None = None,
+        work_done_token: str | int | None = None,
+        timeout: float | None = None,
+    ) -> contract.StepResult:
+        """One round of an agent's loop: reads a model's answer, runs its calls, and writes what the model reads next.
+
+        text: The text.
+        session_id: The agent's session.
+        config: What the agent may do in this step; laid over the profile.
+        new_turn: Somebody spoke to the model since its last answer.
+        complete: `false`: the text was cut off.
+        options: How to read; what is given goes over the settings.
+        approval: The answer to a question that a result of this same answer held.
+        output: Whether `tool/output` is sent; what `initialize` said when it is not given.
+        context: Whose call it is.
+        work_done_token: Send `$/progress` with it while the request is worked on.
+        """
+        given: dict[str, Any] = {
+            "text": text,
+            "sessionId": session_id,
+            "config": config,
+            "newTurn": new_turn,
+            "complete": complete,
+            "options": options,
+            "approval": approval,
+            "output": output,
+            "context": context,
+            "workDoneToken": work_done_token,
+        }
+        return cast("contract.StepResult", await self.call_with("agent/step", given, timeout))
+
+    async def approval_list(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> contract.ApprovalList:
+        """The answers of persons that hold for later calls in this folder, and the questions that are open."""
+        given: dict[str, Any] = {}
+        return cast("contract.ApprovalList", await self.call_with("approval/list", given, timeout))
+
+    async def approval_revoke(
+        self,
+        *,
+        id: str | None = None,
+        tool_id: str | None = None,
+        all: bool | None = None,
+        timeout: float | None = None,
+    ) -> contract.RevokedApprovals:
+        """Forgets answers that hold; the next call is asked about again.
+
+        id: Which one, as a list gave it.
+        tool_id: The tool's id or an alias.
+        all: `true`: all of them.
+        """
+        given: dict[str, Any] = {
+            "id": id,
+            "toolId": tool_id,
+            "all": all,
+        }
+        return cast("contract.RevokedApprovals", await self.call_with("approval/revoke", given, timeout))
+
+    async def observation_format(
+        self,
+        *,
+        results: list[dict[str, Any]],
+        protocol: str,
+        shape: Literal["inputs", "tag"] | None = None,
+        max_chars: int | None = None,
+        timeout: float | None = None,
+    ) -> contract.ObservationText:
+        """Writes results as the text that a model reads next.
+
+        results: `ExecutionResult`s, or as much of them as an observation needs.
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        shape: The shape of ACTION: by tag, or with `tool_id` and `inputs`.
+        max_chars: The most characters of the whole text.
+        """
+        given: dict[str, Any] = {
+            "results": results,
+            "protocol": protocol,
+            "shape": shape,
+            "maxChars": max_chars,
+        }
+        return cast("contract.ObservationText", await self.call_with("observation/format", given, timeout))
+
+    async def parse_close(
+        self,
+        *,
+        stream_id: str,
+        complete: bool | None = None,
+        timeout: float | None = None,
+    ) -> contract.ParseResult:
+        """Ends a text that came in pieces; gives what `tool/parse` gives of the whole text.
+
+        stream_id: The text that `parse/open` began.
+        complete: `false`: the text was cut off.
+        """
+        given: dict[str, Any] = {
+            "streamId": stream_id,
+            "complete": complete,
+        }
+        return cast("contract.ParseResult", await self.call_with("parse/close", given, timeout))
+
+    async def parse_feed(
+        self,
+        *,
+        stream_id: str,
+        chunk: str,
+        timeout: float | None = None,
+    ) -> contract.FedText:
+        """Takes the next piece of a text; gives what is certain with it: text to show, and calls.
+
+        stream_id: The text that `parse/open` began.
+        chunk: The next piece of the text.
+        """
+        given: dict[str, Any] = {
+            "streamId": stream_id,
+            "chunk": chunk,
+        }
+        return cast("contract.FedText", await self.call_with("parse/feed", given, timeout))
+
+    async def parse_open(
+        self,
+        *,
+        protocol: str | None = None,
+        tools: list[dict[str, Any]] | None = None,
+        options: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.OpenedStream:
+        """Begins a text that comes in pieces.
+
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        tools: Tools of this request only, to read and check with.
+        options: How to read; what is given goes over the settings.
+        """
+        given: dict[str, Any] = {
+            "protocol": protocol,
+            "tools": tools,
+            "options": options,
+        }
+        return cast("contract.OpenedStream", await self.call_with("parse/open", given, timeout))
+
+    async def prompt_generate(
+        self,
+        *,
+        protocol: str | None = None,
+        shape: Literal["inputs", "tag"] | None = None,
+        tool_ids: list[str] | None = None,
+        filter: dict[str, Any] | None = None,
+        style: Literal["compact", "full"] | None = None,
+        few_shot: int | None = None,
+        instructions: bool | None = None,
+        template: str | None = None,
+        max_tokens: int | None = None,
+        context: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.PromptResult:
+        """Writes what a model is told about the tools.
+
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        shape: The shape of ACTION: by tag, or with `tool_id` and `inputs`.
+        tool_ids: Which tools, by id or alias; without it every tool that may be called.
+        filter: Which tools are wanted.
+        style: How much is said of each tool.
+        few_shot: How many worked calls to show.
+        instructions: `false`: leave out how to call.
+        template: A text with `{{tools}}` where the definitions go.
+        max_tokens: The most tokens of the whole text.
+        context: Whose prompt it is: the profile of `agentId` decides which tools are in it.
+        """
+        given: dict[str, Any] = {
+            "protocol": protocol,
+            "shape": shape,
+            "toolIds": tool_ids,
+            "filter": filter,
+            "style": style,
+            "fewShot": few_shot,
+            "instructions": instructions,
+            "template": template,
+            "maxTokens": max_tokens,
+            "context": context,
+        }
+        return cast("contract.PromptResult", await self.call_with("prompt/generate", given, timeout))
+
+    async def prompt_grammar(
+        self,
+        *,
+        format: Literal["gbnf", "jsonSchema"],
+        protocol: str | None = None,
+        shape: Literal["inputs", "tag"] | None = None,
+        tool_ids: list[str] | None = None,
+        filter: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.GrammarText:
+        """Writes a grammar under which a model can only write calls that read back whole.
+
+        format: The form that is wanted.
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        shape: The shape of ACTION: by tag, or with `tool_id` and `inputs`.
+        tool_ids: Which tools, by id or alias; without it every tool that may be called.
+        filter: Which tools are wanted.
+        """
+        given: dict[str, Any] = {
+            "format": format,
+            "protocol": protocol,
+            "shape": shape,
+            "toolIds": tool_ids,
+            "filter": filter,
+        }
+        return cast("contract.GrammarText", await self.call_with("prompt/grammar", given, timeout))
+
+    async def registry_reload(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> contract.RegistryChanges:
+        """Reads settings, tools, workflows and the agent profile again, and says what changed since the last reload."""
+        given: dict[str, Any] = {}
+        return cast("contract.RegistryChanges", await self.call_with("registry/reload", given, timeout))
+
+    async def registry_status(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> contract.RegistryChanges:
+        """Says what is wrong with definitions, and what changed since the last reload; reads nothing."""
+        given: dict[str, Any] = {}
+        return cast("contract.RegistryChanges", await self.call_with("registry/status", given, timeout))
+
+    async def rpc_discover(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> contract.OpenRpcDocument:
+        """Gives the OpenRPC document of this daemon; needs neither trust nor tools."""
+        given: dict[str, Any] = {}
+        return cast("contract.OpenRpcDocument", await self.call_with("rpc.discover", given, timeout))
+
+    async def server_health(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> contract.Health:
+        """Says how the daemon is: versions, the sandbox, what runs, what is wrong."""
+        given: dict[str, Any] = {}
+        return cast("contract.Health", await self.call_with("server/health", given, timeout))
+
+    async def server_metrics(
+        self,
+        *,
+        format: Literal["json", "prometheus"] | None = None,
+        timeout: float | None = None,
+    ) -> measured.MetricsReport | measured.MetricsText:
+        """What was counted since the daemon started: calls, outcomes, times, requests, approvals, its own process.
+
+        format: `prometheus`: the text that a scraper reads.
+        """
+        given: dict[str, Any] = {
+            "format": format,
+        }
+        return cast("measured.MetricsReport | measured.MetricsText", await self.call_with("server/metrics", given, timeout))
+
+    async def service_list(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> contract.ServiceList:
+        """Lists the registered services."""
+        given: dict[str, Any] = {}
+        return cast("contract.ServiceList", await self.call_with("service/list", given, timeout))
+
+    async def service_register(
+        self,
+        *,
+        service_name: str,
+        methods: list[Any],
+        timeout: float | None = None,
+    ) -> contract.ServiceRegistration:
+        """Registers a service of the host: the daemon calls its methods with `service/invoke`. A service that is there is replaced.
+
+        service_name: The service's name; it stands in front of the ids of its tools.
+        methods: The methods (`MethodMetadata`): `name`, `description`, `parameters`, `agentCallable` and the rest of the page on services.
+        """
+        given: dict[str, Any] = {
+            "serviceName": service_name,
+            "methods": methods,
+        }
+        return cast("contract.ServiceRegistration", await self.call_with("service/register", given, timeout))
+
+    async def service_unregister(
+        self,
+        *,
+        service_name: str,
+        methods: list[str] | None = None,
+        timeout: float | None = None,
+    ) -> contract.ServiceRemoval:
+        """Takes a service of the host away, or some of its methods. Calls that run are not disturbed.
+
+        service_name: The service.
+        methods: Only these of its methods; all of them without it.
+        """
+        given: dict[str, Any] = {
+            "serviceName": service_name,
+            "methods": methods,
+        }
+        return cast("contract.ServiceRemoval", await self.call_with("service/unregister", given, timeout))
+
+    async def state_get(
+        self,
+        *,
+        scope: Literal["private", "world"] | None = None,
+        agent_id: str | None = None,
+        path: str | None = None,
+        timeout: float | None = None,
+    ) -> contract.StateValue:
+        """Reads the world's state or an agent's private one.
+
+        scope: The state of the world, or that of one agent.
+        agent_id: Whose private state; empty: that of calls without `context.agentId`.
+        path: Where to look, with dots between names; empty: the whole.
+        """
+        given: dict[str, Any] = {
+            "scope": scope,
+            "agentId": agent_id,
+            "path": path,
+        }
+        return cast("contract.StateValue", await self.call_with("state/get", given, timeout))
+
+    async def state_set(
+        self,
+        *,
+        scope: Literal["private", "world"] | None = None,
+        agent_id: str | None = None,
+        values: dict[str, Any] | None = None,
+        remove: list[str] | None = None,
+        timeout: float | None = None,
+    ) -> contract.StateWritten:
+        """Changes the world's state, which `ReadWorldStateTool` reads, or an agent's private one. All of it is changed or nothing.
+
+        scope: The state of the world, or that of one agent.
+        agent_id: Whose private state; empty: that of calls without `context.agentId`.
+        values: What to put at which path; objects on the way are made. The path `""` replaces the whole, by an object.
+        remove: Paths at which nothing stands afterwards; they are removed first.
+        """
+        given: dict[str, Any] = {
+            "scope": scope,
+            "agentId": agent_id,
+            "values": values,
+            "remove": remove,
+        }
+        return cast("contract.StateWritten", await self.call_with("state/set", given, timeout))
+
+    async def stream_read(
+        self,
+        *,
+        handle: str,
+        wait_ms: int | None = None,
+        timeout: float | None = None,
+    ) -> contract.StreamItems:
+        """Gives what has come in a streamed output since the last reading, waiting for it as long as asked.
+
+        handle: The handle that a result gave for its stream.
+        wait_ms: Milliseconds to wait for the first new item.
+        """
+        given: dict[str, Any] = {
+            "handle": handle,
+            "waitMs": wait_ms,
+        }
+        return cast("contract.StreamItems", await self.call_with("stream/read", given, timeout))
+
+    async def task_cancel(
+        self,
+        *,
+        task_id: str,
+        timeout: float | None = None,
+    ) -> contract.Task:
+        """Cancels a task, also one of another daemon, and gives how it is then; one that has ended stays as it is.
+
+        task_id: The task.
+        """
+        given: dict[str, Any] = {
+            "taskId": task_id,
+        }
+        return cast("contract.Task", await self.call_with("task/cancel", given, timeout))
+
+    async def task_get(
+        self,
+        *,
+        task_id: str,
+        timeout: float | None = None,
+    ) -> contract.Task:
+        """How a task is.
+
+        task_id: The task.
+        """
+        given: dict[str, Any] = {
+            "taskId": task_id,
+        }
+        return cast("contract.Task", await self.call_with("task/get", given, timeout))
+
+    async def task_list(
+        self,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> contract.TaskList:
+        """Lists the tasks of the root, the newest first, also those of other daemons.
+
+        cursor: `nextCursor` of the page before.
+        limit: Tasks on a page, at most 100.
+        """
+        given: dict[str, Any] = {
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return cast("contract.TaskList", await self.call_with("task/list", given, timeout))
+
+    async def task_result(
+        self,
+        *,
+        task_id: str,
+        wait_ms: int | None = None,
+        timeout: float | None = None,
+    ) -> contract.ExecutionResult:
+        """The result of a task's call, waiting for it as long as asked; `accepted` while there is none.
+
+        task_id: The task.
+        wait_ms: Milliseconds to wait for the end of the task, at most an hour.
+        """
+        given: dict[str, Any] = {
+            "taskId": task_id,
+            "waitMs": wait_ms,
+        }
+        return cast("contract.ExecutionResult", await self.call_with("task/result", given, timeout))
+
+    async def tool_cancel(
+        self,
+        *,
+        call_id: str | None = None,
+        task_id: str | None = None,
+        session_id: str | None = None,
+        timeout: float | None = None,
+    ) -> contract.CancelResult:
+        """Cancels a call, a task, or all that runs for a session; they end soon, with their own results.
+
+        call_id: The call's id in this session.
+        task_id: The task.
+        session_id: The agent's session.
+        """
+        given: dict[str, Any] = {
+            "callId": call_id,
+            "taskId": task_id,
+            "sessionId": session_id,
+        }
+        return cast("contract.CancelResult", await self.call_with("tool/cancel", given, timeout))
+
+    async def tool_convert(
+        self,
+        *,
+        to: str,
+        text: str | None = None,
+        calls: list[dict[str, Any]] | dict[str, Any] | None = None,
+        protocol: str | None = None,
+        shape: Literal["inputs", "tag"] | None = None,
+        tools: list[dict[str, Any]] | None = None,
+        options: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.ConvertResult:
+        """Writes calls in another protocol or a vendor's form; every loss is named.
+
+        to: The form that is wanted: a protocol, or `openai`, `anthropic`, `mcp`.
+        text: The text.
+        calls: Calls as `tool/parse` gave them.
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        shape: The shape of ACTION: by tag, or with `tool_id` and `inputs`.
+        tools: Tools of this request only, to read and check with.
+        options: How to read; what is given goes over the settings.
+        """
+        given: dict[str, Any] = {
+            "to": to,
+            "text": text,
+            "calls": calls,
+            "protocol": protocol,
+            "shape": shape,
+            "tools": tools,
+            "options": options,
+        }
+        return cast("contract.ConvertResult", await self.call_with("tool/convert", given, timeout))
+
+    async def tool_describe(
+        self,
+        *,
+        tool_id: str,
+        version: str | None = None,
+        as_: Literal["anthropic", "gemini", "mcp", "native", "openai", "openaiStrict", "vcp"] | None = None,
+        timeout: float | None = None,
+    ) -> contract.Description:
+        """Gives the definition of one tool, as it is or in the form of another project.
+
+        tool_id: The tool's id or an alias.
+        version: The version, or a SemVer range where one is chosen.
+        as_: The form that is wanted.
+        """
+        given: dict[str, Any] = {
+            "toolId": tool_id,
+            "version": version,
+            "as": as_,
+        }
+        return cast("contract.Description", await self.call_with("tool/describe", given, timeout))
+
+    async def tool_execute(
+        self,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool | None = None,
+        approval: dict[str, Any] | None = None,
+        output: Literal["buffer", "stream"] | None = None,
+        context: dict[str, Any] | None = None,
+        work_done_token: str | int | None = None,
+        tool_id: str | None = None,
+        version: str | None = None,
+        args: dict[str, Any] | None = None,
+        call: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.ExecutionResult:
+        """Runs one tool in its sandbox; what happened to it is the result's `status`, never an error of the request.
+
+        timeout_ms: Wall time of one call in milliseconds; only lowers the limit.
+        idempotency_key: A key that was used before gives the stored result.
+        dry_run: `true`: check everything, run nothing.
+        approval: The `token` of a result that asks, and the option that the person chose.
+        output: Whether `tool/output` is sent; what `initialize` said when it is not given.
+        context: Whose call it is.
+        work_done_token: Send `$/progress` with it while the request is worked on.
+        tool_id: The tool's id or an alias.
+        version: The version, or a SemVer range where one is chosen.
+        args: The arguments by name.
+        call: A call as `tool/parse` gave it, instead of `toolId` and `args`.
+        """
+        given: dict[str, Any] = {
+            "timeoutMs": timeout_ms,
+            "idempotencyKey": idempotency_key,
+            "dryRun": dry_run,
+            "approval": approval,
+            "output": output,
+            "context": context,
+            "workDoneToken": work_done_token,
+            "toolId": tool_id,
+            "version": version,
+            "args": args,
+            "call": call,
+        }
+        return cast("contract.ExecutionResult", await self.call_with("tool/execute", given, timeout))
+
+    async def tool_execute_text(
+        self,
+        *,
+        text: str,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool | None = None,
+        approval: dict[str, Any] | None = None,
+        output: Literal["buffer", "stream"] | None = None,
+        context: dict[str, Any] | None = None,
+        work_done_token: str | int | None = None,
+        protocol: str | None = None,
+        complete: bool | None = None,
+        mode: Literal["parallel", "sequential"] | None = None,
+        on_error: Literal["continue", "stop"] | None = None,
+        options: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.ExecuteTextResult:
+        """Finds the calls of a model's text, runs them in order and writes one observation for the model.
+
+        text: The text.
+        timeout_ms: Wall time of one call in milliseconds; only lowers the limit.
+        idempotency_key: A key that was used before gives the stored result.
+        dry_run: `true`: check everything, run nothing.
+        approval: The `token` of a result that asks, and the option that the person chose.
+        output: Whether `tool/output` is sent; what `initialize` said when it is not given.
+        context: Whose call it is.
+        work_done_token: Send `$/progress` with it while the request is worked on.
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        complete: `false`: the text was cut off.
+        mode: One after the other, or at once (ACTION and VCP only).
+        on_error: Whether a failed call stops the rest.
+        options: How to read; what is given goes over the settings.
+        """
+        given: dict[str, Any] = {
+            "text": text,
+            "timeoutMs": timeout_ms,
+            "idempotencyKey": idempotency_key,
+            "dryRun": dry_run,
+            "approval": approval,
+            "output": output,
+            "context": context,
+            "workDoneToken": work_done_token,
+            "protocol": protocol,
+            "complete": complete,
+            "mode": mode,
+            "onError": on_error,
+            "options": options,
+        }
+        return cast("contract.ExecuteTextResult", await self.call_with("tool/executeText", given, timeout))
+
+    async def tool_explain(
+        self,
+        *,
+        text: str,
+        protocol: str | None = None,
+        complete: bool | None = None,
+        tools: list[dict[str, Any]] | None = None,
+        options: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.ExplainResult:
+        """Says what the reader assumed, and the readings that it did not take.
+
+        text: The text.
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        complete: `false`: the text was cut off.
+        tools: Tools of this request only, to read and check with.
+        options: How to read; what is given goes over the settings.
+        """
+        given: dict[str, Any] = {
+            "text": text,
+            "protocol": protocol,
+            "complete": complete,
+            "tools": tools,
+            "options": options,
+        }
+        return cast("contract.ExplainResult", await self.call_with("tool/explain", given, timeout))
+
+    async def tool_list(
+        self,
+        *,
+        filter: dict[str, Any] | None = None,
+        view: Literal["full", "summary"] | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> contract.ToolList:
+        """Lists the registered tools, filtered, in a stable order, in pages.
+
+        filter: Which tools are wanted.
+        view: `full` adds each tool's definition.
+        cursor: `nextCursor` of an earlier answer.
+        limit: How many to give at most.
+        """
+        given: dict[str, Any] = {
+            "filter": filter,
+            "view": view,
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return cast("contract.ToolList", await self.call_with("tool/list", given, timeout))
+
+    async def tool_parse(
+        self,
+        *,
+        text: str,
+        protocol: str | None = None,
+        complete: bool | None = None,
+        tools: list[dict[str, Any]] | None = None,
+        options: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.ParseResult:
+        """Finds the calls of a model's text, with the place of every part; runs nothing.
+
+        text: The text.
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        complete: `false`: the text was cut off.
+        tools: Tools of this request only, to read and check with.
+        options: How to read; what is given goes over the settings.
+        """
+        given: dict[str, Any] = {
+            "text": text,
+            "protocol": protocol,
+            "complete": complete,
+            "tools": tools,
+            "options": options,
+        }
+        return cast("contract.ParseResult", await self.call_with("tool/parse", given, timeout))
+
+    async def tool_repair(
+        self,
+        *,
+        text: str,
+        protocol: str | None = None,
+        complete: bool | None = None,
+        tools: list[dict[str, Any]] | None = None,
+        options: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.RepairResult:
+        """Gives the safe edits that make a text canonical, and its calls; they are the same before and after.
+
+        text: The text.
+        protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
+        complete: `false`: the text was cut off.
+        tools: Tools of this request only, to read and check with.
+        options: How to read; what is given goes over the settings.
+        """
+        given: dict[str, Any] = {
+            "text": text,
+            "protocol": protocol,
+            "complete": complete,
+            "tools": tools,
+            "options": options,
+        }
+        return cast("contract.RepairResult", await self.call_with("tool/repair", given, timeout))
+
+    async def tool_validate(
+        self,
+        *,
+        tool_id: str | None = None,
+        args: dict[str, Any] | None = None,
+        calls: list[dict[str, Any]] | None = None,
+        manifest: dict[str, Any] | str | None = None,
+        tools: list[dict[str, Any]] | None = None,
+        timeout: float | None = None,
+    ) -> contract.ValidateResult:
+        """Checks arguments, calls or a manifest, and coerces what passes; an unknown tool is a problem, not an error.
+
+        tool_id: The tool's id or an alias.
+        args: The arguments by name.
+        calls: Calls as `tool/parse` gave them.
+        manifest: A manifest as an object, or as its text: then problems have ranges.
+        tools: Tools of this request only, to read and check with.
+        """
+        given: dict[str, Any] = {
+            "toolId": tool_id,
+            "args": args,
+            "calls": calls,
+            "manifest": manifest,
+            "tools": tools,
+        }
+        return cast("contract.ValidateResult", await self.call_with("tool/validate", given, timeout))
+
+    async def workflow_describe(
+        self,
+        *,
+        workflow_id: str,
+        timeout: float | None = None,
+    ) -> contract.WorkflowDescription:
+        """The tool that a workflow is to agents, its file as it stands, and what keeps its graph from being run.
+
+        workflow_id: The file's name without extension; with `workflow:` before it, the file's own `id` and its path are taken too.
+        """
+        given: dict[str, Any] = {
+            "workflowId": workflow_id,
+        }
+        return cast("contract.WorkflowDescription", await self.call_with("workflow/describe", given, timeout))
+
+    async def workflow_graph(
+        self,
+        *,
+        workflow_id: str,
+        format: Literal["mermaid", "svg"] | None = None,
+        timeout: float | None = None,
+    ) -> contract.WorkflowGraph:
+        """Draws a workflow, with what its last run took where it ran.
+
+        workflow_id: The workflow's id.
+        format: The form that is wanted.
+        """
+        given: dict[str, Any] = {
+            "workflowId": workflow_id,
+            "format": format,
+        }
+        return cast("contract.WorkflowGraph", await self.call_with("workflow/graph", given, timeout))
+
+    async def workflow_list(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> contract.WorkflowList:
+        """Lists the workflows with what they take and give."""
+        given: dict[str, Any] = {}
+        return cast("contract.WorkflowList", await self.call_with("workflow/list", given, timeout))
+
+    async def workflow_run(
+        self,
+        *,
+        workflow_id: str,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool | None = None,
+        approval: dict[str, Any] | None = None,
+        output: Literal["buffer", "stream"] | None = None,
+        context: dict[str, Any] | None = None,
+        work_done_token: str | int | None = None,
+        inputs: dict[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> contract.WorkflowRunResult:
+        """Runs a workflow as a call of its tool; every node is in `steps`, also those that were not reached.
+
+        workflow_id: The workflow's id.
+        timeout_ms: Wall time of one call in milliseconds; only lowers the limit.
+        idempotency_key: A key that was used before gives the stored result.
+        dry_run: `true`: check everything, run nothing.
+        approval: The `token` of a result that asks, and the option that the person chose.
+        output: Whether `tool/output` is sent; what `initialize` said when it is not given.
+        context: Whose call it is.
+        work_done_token: Send `$/progress` with it while the request is worked on.
+        inputs: The values of the interface's inputs; those with a default may be missing.
+        """
+        given: dict[str, Any] = {
+            "workflowId": workflow_id,
+            "timeoutMs": timeout_ms,
+            "idempotencyKey": idempotency_key,
+            "dryRun": dry_run,
+            "approval": approval,
+            "output": output,
+            "context": context,
+            "workDoneToken": work_done_token,
+            "inputs": inputs,
+        }
+        return cast("contract.WorkflowRunResult", await self.call_with("workflow/run", given, timeout))

@@ -1,0 +1,94 @@
+"""Where schemas stand inside a schema, and what the keywords are about. Must not know targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from tamis.protocols.model import Json
+from tamis.protocols.schema.words import is_list, is_object
+
+MAX_DEPTH = 64
+"""Schemas that nest deeper are left open, and said to be."""
+ONE = frozenset(
+    (
+        *("additionalProperties", "propertyNames", "contains", "not", "if", "then", "else", "items"),
+        *("unevaluatedItems", "unevaluatedProperties", "contentSchema", "additionalItems"),
+    )
+)
+MANY = frozenset(("allOf", "anyOf", "oneOf", "prefixItems", "items"))
+NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"))
+
+ANNOTATIONS = frozenset(
+    ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
+)
+"""Keywords that refuse no value."""
+SILENT = frozenset(
+    ("$schema", "$id", "$comment", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions", "id")
+)
+"""Keywords that say nothing of values by themselves: what refers to them is resolved before they go."""
+ABOUT: dict[str, frozenset[str]] = {
+    "string": frozenset(
+        ("minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType", "contentSchema")
+    ),
+    "number": frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format")),
+    "array": frozenset(
+        (
+            *("items", "prefixItems", "additionalItems", "contains", "minItems", "maxItems", "uniqueItems"),
+            *("unevaluatedItems", "minContains", "maxContains"),
+        )
+    ),
+    "object": frozenset(
+        (
+            *("properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties"),
+            *("maxProperties", "dependencies", "dependentRequired", "dependentSchemas", "unevaluatedProperties"),
+        )
+    ),
+}
+"""Which keywords say something of the values of a type."""
+ABOUT["integer"] = ABOUT["number"]
+OF_ONE_TYPE = frozenset[str]().union(*ABOUT.values())
+TypeName = Literal["string", "integer", "number", "boolean", "null", "array", "object"]
+TYPES: tuple[TypeName, ...] = ("string", "integer", "number", "boolean", "null", "array", "object")
+
+
+def map_parts(node: dict[str, Json], change: Callable[[Json, tuple[str | int, ...]], Json]) -> dict[str, Json]:
+    """The schema with each schema directly below it as ``change(schema, names)`` gives it; ``names`` lead to it."""
+    made: dict[str, Json] = {}
+    for key, value in node.items():
+        if key in NAMED and is_object(value):
+            made[key] = {name: change(part, (key, name)) for name, part in value.items()}
+        elif key in MANY and is_list(value):
+            made[key] = [change(part, (key, i)) for i, part in enumerate(value)]
+        elif key in ONE and (is_object(value) or isinstance(value, bool)):
+            made[key] = change(value, (key,))
+        else:
+            made[key] = value
+    return made
+
+
+def is_constraint(key: str) -> bool:
+    """Whether a keyword may refuse a value."""
+    return key not in ANNOTATIONS and key not in SILENT and not key.startswith("x-")
+
+
+def types_of(node: dict[str, Json]) -> tuple[str, ...]:
+    """The types that a schema names, of JSON's; empty where it names none."""
+    given = node.get("type")
+    named = given if is_list(given) else [given]
+    return tuple(dict.fromkeys(name for name in named if isinstance(name, str) and name in TYPES))
+
+
+def type_name(value: Json) -> str:
+    """The JSON type of a value; a whole number is ``integer``."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return "integer"
+    if isinstance(value, float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if is_list(value) else "object"

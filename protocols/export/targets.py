@@ -1,0 +1,242 @@
+"""A manifest as MCP, OpenAI, Anthropic and Gemini take tool definitions (interop §2.2 and §2.3).
+
+What people, the sandbox and the registry need (display name, version, handler, rights, tags, aliases) stays with Tamis, which runs the
+call, and is no loss; what a model would have been told and is not is one. Must not know where manifests stand.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tamis.protocols.contract import Loss
+from tamis.protocols.export.losses import Losses, below
+from tamis.protocols.export.names import Target
+from tamis.protocols.export.refs import Inliner
+from tamis.protocols.export.roots import CHOICES, flat_root, object_root
+from tamis.protocols.export.shape import is_constraint, map_parts
+from tamis.protocols.export.subset import Rules, Subset
+from tamis.protocols.manifest.reading import ExternalScript, Manifest
+from tamis.protocols.model import Json
+from tamis.protocols.prompt.unsaid import without_secret_values
+from tamis.protocols.schema.secrets import mask
+from tamis.protocols.schema.words import is_list, is_object
+
+META = "dev.tamis/"
+"""Prefix of our keys in MCP's ``_meta``."""
+_PARAMETERS = "/parameters"
+_OPENAI_ROOT = (*CHOICES, "enum", "const", "not")
+_BOUNDS = ("minimum", "maximum", "minItems", "maxItems", "pattern")
+STRICT = Rules(
+    "OpenAI's strict manner",
+    frozenset((*_BOUNDS, "exclusiveMinimum", "exclusiveMaximum", "multipleOf")),
+    frozenset(("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")),
+    strict=True,
+)
+GEMINI = Rules(
+    "Gemini's 'parameters'",
+    frozenset((*_BOUNDS, "minLength", "maxLength", "minProperties", "maxProperties", "default")),
+    frozenset(("date-time",)),
+    strict=False,
+)
+MAX_STRICT_PROPERTIES = 5_000
+MAX_STRICT_DEPTH = 10
+MAX_STRICT_VALUES = 1_000
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """A definition in another form, and what it does not hold."""
+
+    definition: dict[str, Any]
+    losses: list[Loss]
+
+
+def export_tool(manifest: Manifest, target: Target, name: str) -> Exported:
+    """A tool under ``name`` (of ``portable_names``) as ``target`` takes it. Never raises."""
+    losses = Losses()
+    made = _EXPORTS[target](manifest, name, losses)
+    return Exported(made, losses.found)
+
+
+# The forms
+
+
+def _mcp(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
+    schema = object_root(shown_parameters(manifest, losses), losses, _PARAMETERS)
+    made: dict[str, Any] = {
+        "name": name,
+        "title": manifest.display_name,
+        "description": manifest.description,
+        "inputSchema": schema,
+    }
+    output = manifest.output
+    if is_object(output) and output.get("type") == "object":
+        made["outputSchema"] = output
+    elif output is not None:
+        what = "an output schema must be of type object at its root: clients refuse the tool otherwise"
+        losses.add("output-dropped", "/output", what)
+    made["annotations"] = {"title": manifest.display_name, **_hints(manifest)}
+    meta: dict[str, Any] = {f"{META}toolId": manifest.tool_id, f"{META}version": manifest.version}
+    if manifest.tags:
+        meta[f"{META}tags"] = list(manifest.tags)
+    if manifest.examples:
+        meta[f"{META}examples"] = worked_calls(manifest)
+    made["_meta"] = meta
+    return made
+
+
+def worked_calls(manifest: Manifest) -> list[dict[str, Json]]:
+    """The examples as the manifest has them, the values of secrets hidden."""
+    made: list[dict[str, Json]] = []
+    for one in manifest.examples:
+        shown: dict[str, Json] = {"description": one.description} if one.description else {}
+        shown["input"] = mask(one.input, manifest.parameters or {})
+        if one.expected_output is not msgspec.UNSET:
+            shown["expectedOutput"] = one.expected_output
+        made.append(shown)
+    return made
+
+
+def _hints(manifest: Manifest) -> dict[str, bool]:
+    """What a tool may do. Only of a script is known, by its sandbox, that it writes nowhere."""
+    made: dict[str, bool] = {}
+    asked = manifest.security_context
+    if asked.file_access.allow_write:
+        made["readOnlyHint"] = False
+        made["destructiveHint"] = manifest.raw.get("x-additive") is not True
+    elif isinstance(manifest.handler, ExternalScript):
+        made["readOnlyHint"] = True
+    if manifest.execution.idempotent:
+        made["idempotentHint"] = True
+    if asked.network.allow_hosts:
+        made["openWorldHint"] = True
+    elif isinstance(manifest.handler, ExternalScript):
+        made["openWorldHint"] = False
+    return made
+
+
+def _openai(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
+    _told_less(manifest, name, losses)
+    schema = flat_root(shown_parameters(manifest, losses), losses, _PARAMETERS, _OPENAI_ROOT)
+    schema = _with_items(object_root(schema, losses, _PARAMETERS))
+    schema.setdefault("properties", {})
+    return {
+        "type": "function",
+        "function": {"name": name, "description": manifest.description, "parameters": schema},
+    }
+
+
+def _strict(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
+    _told_less(manifest, name, losses)
+    root, inliner = _inlined(manifest, losses, keep_recursive=True)
+    subset = Subset(STRICT, losses)
+    schema = subset.schema(root, _PARAMETERS)
+    if inliner.defs:
+        schema["$defs"] = {
+            key: subset.schema(part, below(_PARAMETERS, "$defs", key), 1) for key, part in inliner.defs.items()
+        }
+    _strict_limits(schema, losses)
+    function = {"name": name, "description": manifest.description, "strict": True, "parameters": schema}
+    return {"type": "function", "function": function}
+
+
+def _anthropic(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
+    _told_less(manifest, name, losses)
+    schema = flat_root(shown_parameters(manifest, losses), losses, _PARAMETERS, CHOICES)
+    schema = object_root(schema, losses, _PARAMETERS)
+    properties = schema.get("properties")
+    for key in properties if is_object(properties) else ():
+        if len(key) > 64 or not all(char.isascii() and (char.isalnum() or char in "_.-") for char in key):
+            what = f"the interface refuses a tool with the property '{key[:64]}': letters, digits, '_', '.', '-', at most 64"
+            losses.add("property-name", below(_PARAMETERS, "properties", key), what)
+    return {"name": name, "description": manifest.description, "input_schema": schema}
+
+
+def _gemini(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
+    _told_less(manifest, name, losses)
+    root, _ = _inlined(manifest, losses, keep_recursive=False)
+    made: dict[str, Any] = {"name": name, "description": manifest.description}
+    if not is_object(properties := root.get("properties")) or not (properties or root.get("required")):
+        if root.get("additionalProperties") is not False:
+            what = "no parameters are declared, and an object with any names cannot be said: no arguments can be given"
+            losses.add("free-object", _PARAMETERS, what)
+        for key in root:
+            if is_constraint(key) and key not in ("type", "properties", "required", "additionalProperties"):
+                losses.add("keyword-dropped", below(_PARAMETERS, key), "a tool without parameters has no schema there")
+        return made
+    before = len(losses)
+    made["parameters"] = Subset(GEMINI, losses).schema(root, _PARAMETERS)
+    if len(losses) > before:
+        what = "the field 'parametersJsonSchema' takes the schema as it is, instead of 'parameters' (`inputSchema` of the form 'mcp')"
+        losses.add("use-json-schema", "", what)
+    return made
+
+
+_EXPORTS = {"mcp": _mcp, "openai": _openai, "openaiStrict": _strict, "anthropic": _anthropic, "gemini": _gemini}
+
+
+# What they share
+
+
+def shown_parameters(manifest: Manifest, losses: Losses) -> dict[str, Json]:
+    """The parameters as a model may see them."""
+    schema = manifest.parameters or {}
+    shown = without_secret_values(schema)
+    if shown != schema:
+        what = "values that the schema gives for a secret (default, enum, examples) are not told"
+        losses.add("secret-values", _PARAMETERS, what)
+    return shown
+
+
+def _told_less(manifest: Manifest, name: str, losses: Losses) -> None:
+    if name != manifest.tool_id:
+        losses.add("name-changed", "/toolId", f"models call it '{name}': calls by that name mean '{manifest.tool_id}'")
+    if manifest.output is not None:
+        losses.add("output-dropped", "/output", "there is no place for what a tool gives back")
+    if manifest.examples:
+        losses.add("examples-dropped", "/examples", "there is no place for worked calls")
+
+
+def _inlined(manifest: Manifest, losses: Losses, *, keep_recursive: bool) -> tuple[dict[str, Json], Inliner]:
+    inliner = Inliner(shown_parameters(manifest, losses), losses, _PARAMETERS, keep_recursive=keep_recursive)
+    flat = flat_root(inliner.schema(), losses, _PARAMETERS, _OPENAI_ROOT)
+    return object_root(flat, losses, _PARAMETERS), inliner
+
+
+def _with_items(node: Json, depth: int = 0) -> Any:
+    """The schema with ``items`` in every list that has none, without which OpenAI refuses it; it takes any items as before."""
+    if not is_object(node) or depth > 64:
+        return node
+    made = map_parts(node, lambda part, _names: _with_items(part, depth + 1))
+    kinds = made.get("type")
+    if "array" in (kinds if is_list(kinds) else [kinds]) and "items" not in made:
+        made["items"] = {}
+    return made
+
+
+def _strict_limits(schema: dict[str, Json], losses: Losses) -> None:
+    properties = values = deepest = 0
+    stack: list[tuple[Json, int]] = [(schema, 1)]
+    while stack:
+        node, depth = stack.pop()
+        if not is_object(node):
+            continue
+        found, listed = node.get("properties"), node.get("enum")
+        properties += len(found) if is_object(found) else 0
+        values += len(listed) if is_list(listed) else 0
+        deepest = max(deepest, depth if "properties" in node else 0)
+        below_it: list[Json] = []
+        map_parts(node, lambda part, _names, into=below_it: into.append(part))
+        stack += [(part, depth + ("properties" in node or "items" in node)) for part in below_it]
+    over = [
+        f"{count} {what} of at most {most}"
+        for count, most, what in (
+            (properties, MAX_STRICT_PROPERTIES, "properties"),
+            (values, MAX_STRICT_VALUES, "listed values"),
+            (deepest, MAX_STRICT_DEPTH, "levels of objects"),
+        )
+        if count > most
+    ]
+    if over:
+        losses.add("over-limit", _PARAMETERS, f"OpenAI refuses the schema: it has {', '.join(over)}")

@@ -1,0 +1,387 @@
+"""The operations of an OpenAPI 3.0 or 3.1 document as manifests with one script that calls them (D88).
+
+Each operation becomes a tool whose handler is a function of the generated script, whose parameters are those of the operation
+(``x-in`` says where each goes, ``body`` is the request's), and which asks for the server's host. Must not know files.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from tamis.protocols.manifest.imports import (
+    Imported,
+    ImportedTool,
+    Note,
+    Say,
+    fit_name,
+    fit_version,
+    spaced,
+    start,
+    teller,
+)
+from tamis.protocols.manifest.openapi_schema import SchemaReader, resolved
+from tamis.protocols.manifest.openapi_script import script_text
+from tamis.protocols.manifest.openapi_wire import host_of, is_json, without_parameters
+from tamis.protocols.manifest.security import host_pattern_fault
+from tamis.protocols.model import Json, escape_pointer
+from tamis.protocols.schema.words import is_list, is_object
+
+MAX_OPERATIONS = 500
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+_SAFE_TO_REPEAT = frozenset(("get", "put", "delete", "options", "head"))
+_FORM = "application/x-www-form-urlencoded"
+_HERE = frozenset(("localhost", "127.0.0.1", "::1", "0.0.0.0"))
+_PLACES = ("path", "query", "header", "cookie")
+
+
+def import_openapi(data: Json, name: str, base_url: str = "") -> Imported:
+    """The operations as tools. ``name`` is what the script is called, ``base_url`` goes over the document's servers. Never raises."""
+    if not is_object(data):
+        return Imported(why_not="it is no object")
+    version = data.get("openapi")
+    if not isinstance(version, str) or not re.match(r"3\.[01](\.|$)", version):
+        found = (
+            f"OpenAPI {version}"
+            if version
+            else f"Swagger {data['swagger']}"
+            if "swagger" in data
+            else "no OpenAPI document"
+        )
+        return Imported(why_not=f"it is {found}: versions 3.0 and 3.1 are read (converters from 2.0 exist)")
+    paths = data.get("paths")
+    if not is_object(paths) or not paths:
+        return Imported(why_not="it has no paths")
+    return _Document(data, name, base_url).read(paths)
+
+
+class _Document:
+    def __init__(self, data: dict[str, Json], name: str, base_url: str) -> None:
+        self._data = data
+        self._base_url = base_url.rstrip("/")
+        bare = re.sub(r"[^A-Za-z0-9_]+", "_", fit_name(name)).strip("_").lower() or "api"
+        self._script = f"{bare}_http.py"
+        self._credentials = f"{bare}_credentials.json"
+        info = data.get("info")
+        self._info: dict[str, Json] = info if is_object(info) else {}
+        self._notes: list[Note] = []
+        self._tools: list[ImportedTool] = []
+        self._operations: dict[str, dict[str, Any]] = {}
+        self._schemes: dict[str, tuple[str, str]] = {}
+        self._names: set[str] = set()
+        version = self._info.get("version")
+        told = teller(self._notes, "/info")
+        self._version = fit_version(version.strip(), told) if isinstance(version, str) and version.strip() else ""
+
+    def read(self, paths: dict[str, Json]) -> Imported:
+        say = teller(self._notes)
+        left = 0
+        for path, given in paths.items():
+            where = f"/paths/{escape_pointer(path)}"
+            item = resolved(self._data, given)
+            if item is None:
+                say(where, "the reference leads nowhere: its operations are left out", "tool-dropped")
+                continue
+            for method in METHODS:
+                operation = item.get(method)
+                if not is_object(operation):
+                    continue
+                if len(self._tools) >= MAX_OPERATIONS:
+                    left += 1
+                    continue
+                notes: list[Note] = []
+                why = self._operation(path, method, item, operation, f"{where}/{method}", notes)
+                if why:
+                    self._notes += notes
+                    say(f"{where}/{method}", f"left out: {why}", "tool-dropped")
+        if left:
+            say("/paths", f"only the first {MAX_OPERATIONS} operations were converted, {left} were not", "tool-dropped")
+        for key in ("webhooks",):
+            if self._data.get(key):
+                say(key, f"'{key}' are calls that the service makes: they are left out", "field-dropped")
+        if self._schemes:
+            what = f"credentials come from {self._credentials} beside the script, never from a model"
+            say("/components/securitySchemes", what, "credentials")
+        why_not = "" if self._tools else "none of its operations can be called"
+        title = self._info.get("title")
+        shown = title if isinstance(title, str) and title.strip() else self._script
+        text = script_text(shown, self._credentials, self._schemes, self._operations)
+        return Imported(tuple(self._tools), tuple(self._notes), why_not, {self._script: text} if self._tools else {})
+
+    def _operation(
+        self,
+        path: str,
+        method: str,
+        item: dict[str, Json],
+        operation: dict[str, Json],
+        where: str,
+        notes: list[Note],
+    ) -> str:
+        """One operation as a tool; why it can be none."""
+        say = teller(notes, where)
+        server = self._server(item, operation, say)
+        if not server:
+            return "no server is named with a whole address: give --base-url"
+        named = operation.get("operationId")
+        wanted = named if isinstance(named, str) and named.strip() else f"{method} {path}"
+        bare = self._distinct(fit_name(re.sub(r"[{}]", "", wanted)))
+        if bare != wanted:
+            say("operationId", f"'{wanted}' became '{bare}'", "name-changed")
+        request = SchemaReader(self._data, "request", say)
+        properties, required, wire = self._parameters(item, operation, request, say, where)
+        body = self._body(operation, request, properties, required, say, where)
+        if re.search(r"[{}]", without_parameters(path, wire)):
+            return "a part of its path is no declared parameter"
+        function = self._function(bare)
+        self._operations[function] = {
+            "method": method.upper(),
+            "server": server,
+            "path": path,
+            "parameters": wire,
+            "body": body,
+            "security": self._security(operation, say),
+        }
+        manifest = self._manifest(bare, method, operation, say)
+        manifest["handler"] = {
+            "type": "external-script",
+            "scriptPath": self._script,
+            "language": "python",
+            "entryPoint": function,
+        }
+        manifest["parameters"] = _closed(properties, required, request)
+        output = self._output(operation, say, where)
+        if output is not None:
+            manifest["output"] = output
+        host = host_of(server)
+        manifest["securityContext"] = {"networkAccess": {"allowHosts": [host]}}
+        if urlsplit(server).hostname in _HERE:
+            what = f"inside the sandbox {host} is the sandbox itself: name the service otherwise (policy.pin), then change SERVER"
+            say("/servers", what, "server-unreachable")
+        execution: dict[str, Json] = {}
+        if method in _SAFE_TO_REPEAT:
+            execution["idempotent"] = True
+        if method == "delete":
+            execution["requireConfirmation"] = True
+        if execution:
+            manifest["execution"] = execution
+        self._tools.append(ImportedTool(bare, manifest, tuple(notes)))
+        return ""
+
+    # Names and words
+
+    def _distinct(self, bare: str) -> str:
+        name, number = bare, 2
+        while name.lower() in self._names:
+            name, number = f"{bare}-{number}", number + 1
+        self._names.add(name.lower())
+        return name
+
+    def _function(self, bare: str) -> str:
+        base = re.sub(r"[^A-Za-z0-9_]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", bare)).strip("_").lower()
+        if not base or base[0].isdigit() or keyword.iskeyword(base) or base in _TAKEN:
+            base = f"do_{base}".rstrip("_")
+        name, number = base, 2
+        while name in self._operations:
+            name, number = f"{base}_{number}", number + 1
+        return name
+
+    def _manifest(self, bare: str, method: str, operation: dict[str, Json], say: Say) -> dict[str, Json]:
+        summary, about = (operation.get(key) for key in ("summary", "description"))
+        parts = [text.strip() for text in (summary, about) if isinstance(text, str) and text.strip()]
+        text = ". ".join(dict.fromkeys(part.rstrip(".") for part in parts))
+        title = parts[0] if parts and isinstance(summary, str) and len(parts[0]) <= 80 else spaced(bare)
+        manifest = start(bare, title, f"{text}." if text else None, say)
+        if self._version:
+            manifest["version"] = self._version
+        tags = operation.get("tags")
+        if is_list(tags) and (texts := [tag for tag in tags if isinstance(tag, str) and tag.strip()]):
+            manifest["tags"] = list[Json](dict.fromkeys(texts))
+        if operation.get("deprecated") is True:
+            manifest["x-deprecated"] = True
+        if operation.get("callbacks"):
+            say("callbacks", "calls that the service makes are left out", "field-dropped")
+        return manifest
+
+    # What goes in
+
+    def _server(self, item: dict[str, Json], operation: dict[str, Json], say: Say) -> str:
+        if self._base_url:
+            return self._base_url
+        for holder in (operation, item, self._data):
+            listed = holder.get("servers")
+            servers = [one for one in listed if is_object(one)] if is_list(listed) else []
+            if not servers:
+                continue
+            if len(servers) > 1:
+                say("/servers", "the first of several servers is called: --base-url takes another", "assumed")
+            url = str(servers[0].get("url", ""))
+            variables = servers[0].get("variables")
+            for name, variable in variables.items() if is_object(variables) else ():
+                default = variable.get("default") if is_object(variable) else ""
+                url = url.replace(f"{{{name}}}", str(default))
+            if (
+                re.match(r"https?://[^/{}\s]+", url)
+                and not re.search(r"[{}\s]", url)
+                and host_pattern_fault(host_of(url)) is None
+            ):
+                return url.rstrip("/")
+        return ""
+
+    def _parameters(
+        self, item: dict[str, Json], operation: dict[str, Json], reader: SchemaReader, say: Say, where: str
+    ) -> tuple[dict[str, Json], list[str], dict[str, Any]]:
+        """The properties, those that are required, and how each goes over the wire."""
+        declared: dict[tuple[str, str], tuple[dict[str, Json], str]] = {}
+        for holder, base in ((item, where.rpartition("/")[0]), (operation, where)):
+            listed = holder.get("parameters")
+            for i, given in enumerate(listed if is_list(listed) else []):
+                place = f"{base}/parameters/{i}"
+                found = resolved(self._data, given)
+                name, kind = (found.get("name"), found.get("in")) if found is not None else (None, None)
+                if found is None or not isinstance(name, str) or not name or kind not in _PLACES:
+                    say(
+                        place,
+                        "the parameter has no name or place, or its reference leads nowhere",
+                        "parameters-dropped",
+                    )
+                elif kind == "header" and name.lower() in ("accept", "content-type", "authorization"):
+                    say(place, f"the header '{name}' is made by the script itself", "parameters-dropped")
+                else:
+                    declared[str(kind), name] = (found, place)
+        properties: dict[str, Json] = {}
+        required: list[str] = []
+        wire: dict[str, Any] = {}
+        for (kind, name), (found, place) in declared.items():
+            key = name if name not in properties and name != "body" else f"{kind}_{name}"
+            style = str(found.get("style", "form" if kind in ("query", "cookie") else "simple"))
+            if style not in ("form", "simple", "deepObject", "spaceDelimited", "pipeDelimited"):
+                say(f"{place}/style", f"the style '{style}' is not known: the value is sent plainly", "changed")
+            explode = found.get("explode")
+            properties[key] = self._property(found, kind, reader, say, place)
+            if kind == "path" or found.get("required") is True:
+                required.append(key)
+            wire[key] = [name, kind, style, explode if isinstance(explode, bool) else style == "form"]
+        return properties, required, wire
+
+    def _property(self, found: dict[str, Json], kind: str, reader: SchemaReader, say: Say, place: str) -> Json:
+        schema = found.get("schema")
+        content = found.get("content")
+        if schema is None and is_object(content):
+            media = next((one for one in content.values() if is_object(one)), None)
+            schema = media.get("schema") if media is not None else None
+            say(f"{place}/content", "the value is sent as JSON text", "changed")
+        made = reader.schema({} if schema is None else schema, f"{place}/schema")
+        property_: dict[str, Json] = dict(made) if is_object(made) else {}
+        about = found.get("description")
+        if isinstance(about, str) and about.strip():
+            property_["description"] = about.strip()
+        if "example" in found and "examples" not in property_:
+            property_["examples"] = [found["example"]]
+        if found.get("deprecated") is True:
+            property_["deprecated"] = True
+        property_["x-in"] = kind
+        return property_
+
+    def _body(
+        self,
+        operation: dict[str, Json],
+        reader: SchemaReader,
+        properties: dict[str, Json],
+        required: list[str],
+        say: Say,
+        where: str,
+    ) -> str:
+        """The media type of the request's body, which becomes the parameter ``body``; empty without one."""
+        body = resolved(self._data, operation.get("requestBody"))
+        if body is None:
+            return ""
+        place = f"{where}/requestBody"
+        content = body.get("content")
+        media_types = [*content] if is_object(content) else []
+        chosen = next((one for one in media_types if is_json(one)), None)
+        chosen = chosen or next((one for one in media_types if one.startswith((_FORM, "text/"))), None)
+        if chosen is None or not is_object(content):
+            say(
+                place,
+                f"a body of {', '.join(media_types) or 'no type'} cannot be sent: only JSON, forms and text can",
+                "parameters-dropped",
+            )
+            return ""
+        if len(media_types) > 1:
+            say(f"{place}/content", f"of {', '.join(media_types)} the body is sent as {chosen}", "assumed")
+        media = content[chosen]
+        schema = reader.schema(
+            (media.get("schema") if is_object(media) else None) or {},
+            f"{place}/content/{escape_pointer(chosen)}/schema",
+        )
+        made: dict[str, Json] = dict(schema) if is_object(schema) else {}
+        if not is_json(chosen) and chosen != _FORM and "$ref" not in made:
+            made.setdefault("type", "string")
+        about = body.get("description")
+        if "description" not in made or "$ref" in made:
+            made["description"] = about if isinstance(about, str) and about.strip() else "What is sent."
+        made["x-in"] = "body"
+        properties["body"] = made
+        if body.get("required") is True:
+            required.append("body")
+        return chosen
+
+    # What comes out, and who may ask
+
+    def _output(self, operation: dict[str, Json], say: Say, where: str) -> Json:
+        responses = operation.get("responses")
+        if not is_object(responses):
+            return None
+        code = next((one for one in ("200", "201", "202", "203", "2XX", "2xx", "default") if one in responses), None)
+        answer = resolved(self._data, responses[code]) if code is not None else None
+        content = answer.get("content") if answer is not None else None
+        if not is_object(content) or len(content) == 0:
+            return None
+        media = next((one for one in content if is_json(one)), None)
+        given = content[media] if media is not None else None
+        if media is None or not is_object(given) or "schema" not in given:
+            return None
+        reader = SchemaReader(self._data, "response", say)
+        place = f"{where}/responses/{code}/content/{escape_pointer(media)}/schema"
+        made = reader.schema(given["schema"], place)
+        if not is_object(made):
+            return made
+        return {**made, "$defs": reader.defs} if reader.defs else made
+
+    def _security(self, operation: dict[str, Json], say: Say) -> list[list[str]]:
+        wanted = operation.get("security", self._data.get("security"))
+        alternatives: list[list[str]] = []
+        for one in wanted if is_list(wanted) else []:
+            names = [name for name in one if self._scheme(name, say)] if is_object(one) else []
+            if is_object(one) and len(names) == len(one):
+                alternatives.append(names)
+        return alternatives
+
+    def _scheme(self, name: str, say: Say) -> bool:
+        components = self._data.get("components")
+        schemes = components.get("securitySchemes") if is_object(components) else None
+        found = resolved(self._data, schemes.get(name)) if is_object(schemes) else None
+        kind, place, wire = (found.get(key) for key in ("type", "in", "name")) if found is not None else (None,) * 3
+        if kind == "apiKey" and place in ("header", "query", "cookie") and isinstance(wire, str):
+            self._schemes[name] = (str(place), wire)
+        elif kind == "http" and found is not None and str(found.get("scheme", "")).lower() == "basic":
+            self._schemes[name] = ("basic", "")
+        elif kind in ("http", "oauth2", "openIdConnect"):
+            self._schemes[name] = ("bearer", "")
+        else:
+            say("security", f"the scheme '{name}' is not known to the script", "credentials")
+            return False
+        return True
+
+
+_TAKEN = frozenset(
+    ("call", "text_of", "joined", "pairs", "authorize", "encoded", "decoded", "base64", "json", "sys", "urllib")
+)
+
+
+def _closed(properties: dict[str, Json], required: list[str], reader: SchemaReader) -> dict[str, Json]:
+    made: dict[str, Json] = {"type": "object", "properties": properties, "required": list[Json](required)}
+    made["additionalProperties"] = False
+    return {**made, "$defs": reader.defs} if reader.defs else made

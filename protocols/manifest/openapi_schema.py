@@ -1,0 +1,162 @@
+"""Schemas of OpenAPI 3.0 and 3.1 as JSON Schema 2020-12 that stands alone: what it refers to in the document goes into ``$defs``.
+
+Only references into the document itself are followed. Bounded in size. Must not know operations.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+from urllib.parse import unquote
+
+from tamis.protocols.manifest.imports import Say
+from tamis.protocols.model import Json
+from tamis.protocols.schema.words import is_list, is_object
+
+Use = Literal["request", "response"]
+MAX_NODES = 20_000
+MAX_DEPTH = 64
+_HOPS = 16
+_DROPPED = frozenset(("xml", "externalDocs", "discriminator", "nullable", "example"))
+_ONE = frozenset(
+    ("additionalProperties", "items", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedProperties")
+)
+_MANY = frozenset(("allOf", "anyOf", "oneOf", "prefixItems"))
+_NAMED = frozenset(("properties", "patternProperties", "dependentSchemas", "$defs", "definitions"))
+
+
+def look_up(document: dict[str, Json], ref: str) -> Json:
+    """What a reference into the document names; None where it names nothing there."""
+    if not ref.startswith("#/"):
+        return None
+    here: Json = document
+    for part in unquote(ref[2:]).split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        if is_list(here) and name.isdecimal() and int(name[:6]) < len(here):
+            here = here[int(name[:6])]
+        elif is_object(here):
+            here = here.get(name)
+        else:
+            return None
+    return here
+
+
+def resolved(document: dict[str, Json], node: Json) -> dict[str, Json] | None:
+    """An object of the document behind its references; None where these lead nowhere, in a circle or out of the document."""
+    for _ in range(_HOPS):
+        if not is_object(node):
+            return None
+        ref = node.get("$ref")
+        if not isinstance(ref, str):
+            return node
+        node = look_up(document, ref)
+    return None
+
+
+class SchemaReader:
+    """Reads the schemas of one tool; ``defs`` holds what they refer to."""
+
+    def __init__(self, document: dict[str, Json], use: Use, say: Say) -> None:
+        self._document = document
+        self._use: Use = use
+        self._say = say
+        self._old = str(document.get("openapi", "")).startswith("3.0")
+        self._left = MAX_NODES
+        self._names: dict[str, str] = {}
+        self.defs: dict[str, Json] = {}
+
+    def schema(self, node: Json, path: str, depth: int = 0) -> Json:
+        """One schema."""
+        self._left -= 1
+        if isinstance(node, bool):
+            return node
+        if not is_object(node):
+            return {}
+        if self._left < 0 or depth > MAX_DEPTH:
+            self._say(path, "the schema is too large to be taken over: any value is allowed here", "too-large")
+            return {}
+        ref = node.get("$ref")
+        if isinstance(ref, str):
+            made: dict[str, Json] = {"$ref": self._named(ref, path)}
+            if made["$ref"] == "":
+                return {}
+            # before 3.1 nothing beside a reference counted
+            beside = {} if self._old else {key: value for key, value in node.items() if key != "$ref"}
+            inner = self._parts(beside, path, depth)
+            return made | inner
+        return self._parts(self._today(node) if self._old else node, path, depth)
+
+    def _named(self, ref: str, path: str) -> str:
+        """The reference to what a reference of the document names, which is taken over; empty where there is nothing."""
+        if ref not in self._names:
+            target = look_up(self._document, ref)
+            if not is_object(target) and not isinstance(target, bool):
+                why = "leads out of the document" if not ref.startswith("#") else "leads nowhere"
+                self._say(path, f"the reference '{ref[:100]}' {why}: any value is allowed here", "ref-unresolved")
+                return ""
+            bare = unquote(ref.rpartition("/")[2]).replace("~1", "_").replace("~0", "_").replace("%", "_") or "schema"
+            name, number = bare, 2
+            while name in self.defs:
+                name, number = f"{bare}_{number}", number + 1
+            self._names[ref] = name
+            self.defs[name] = {}
+            self.defs[name] = self.schema(target, ref.removeprefix("#"), 1)
+        escaped = self._names[ref].replace("~", "~0").replace("/", "~1")
+        return f"#/$defs/{escaped}"
+
+    def _parts(self, node: dict[str, Json], path: str, depth: int) -> dict[str, Json]:
+        made: dict[str, Json] = {}
+        for key, value in node.items():
+            where = f"{path}/{key}"
+            if key in _NAMED and is_object(value):
+                made[key] = {name: self.schema(part, f"{where}/{name}", depth + 1) for name, part in value.items()}
+            elif key in _MANY and is_list(value):
+                made[key] = [self.schema(part, f"{where}/{i}", depth + 1) for i, part in enumerate(value)]
+            elif key in _ONE and (is_object(value) or isinstance(value, bool)):
+                made[key] = self.schema(value, where, depth + 1)
+            elif key == "discriminator":
+                self._say(
+                    where,
+                    "'discriminator' has no word in JSON Schema: branches are told apart by their schemas",
+                    "field-dropped",
+                )
+            elif key not in _DROPPED:
+                made[key] = value
+        if "example" in node and "examples" not in made:
+            made["examples"] = [node["example"]]
+        return self._one_way(made)
+
+    def _one_way(self, made: dict[str, Json]) -> dict[str, Json]:
+        """An object without the properties that only go the other way."""
+        properties = made.get("properties")
+        word = "readOnly" if self._use == "request" else "writeOnly"
+        away = (
+            {name for name, part in properties.items() if is_object(part) and part.get(word) is True}
+            if is_object(properties)
+            else set[str]()
+        )
+        if not away or not is_object(properties):
+            return made
+        made["properties"] = {name: part for name, part in properties.items() if name not in away}
+        required = made.get("required")
+        if is_list(required):
+            made["required"] = [name for name in required if name not in away]
+        return made
+
+    @staticmethod
+    def _today(node: dict[str, Json]) -> dict[str, Json]:
+        """A schema of OpenAPI 3.0 in today's words."""
+        made = dict(node)
+        for key, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+            if isinstance(made.get(key), bool):
+                exclusive = made.pop(key)
+                if exclusive and bound in made:
+                    made[key] = made.pop(bound)
+        if made.pop("nullable", None) is not True:
+            return made
+        kind, values = made.get("type"), made.get("enum")
+        if isinstance(kind, str):
+            made["type"] = [kind, "null"]
+            if is_list(values) and None not in values:
+                made["enum"] = [*values, None]
+            return made
+        return {"anyOf": [made, {"type": "null"}]}

@@ -1,0 +1,197 @@
+"""The script of tools that were made of an OpenAPI document: it calls the operations over HTTP with the standard library alone.
+
+The text of the script is the product; nothing here runs it.
+"""
+
+from __future__ import annotations
+
+import json
+import pprint
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_HEAD = '''"""Calls the operations of {title} over HTTP. Made by `tamis import openapi`; change it as you like.
+
+Credentials are read from {credentials} beside this file, an object of the names below and their values, so that no model
+ever sees them:{schemes}
+"""
+
+import base64
+import http.client
+import json
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+CREDENTIALS = Path(__file__).with_name({credentials!r})
+TIMEOUT_SECONDS = 25
+MAX_BYTES = 8 * 1024 * 1024
+SCHEMES = {scheme_table}
+OPERATIONS = {operations}
+'''
+_BODY = '''
+
+def call(name, arguments):
+    """Sends the request of an operation; gives what it answers, JSON as values and other text as text."""
+    operation = OPERATIONS[name]
+    path, query, headers, cookies = operation["path"], [], {"Accept": "application/json, text/*;q=0.9, */*;q=0.5"}, []
+    for key, (wire, place, style, explode) in operation["parameters"].items():
+        value = arguments.get(key)
+        if value is None:
+            continue
+        if place == "path":
+            part = urllib.parse.quote(joined(value, ","), safe="")
+            path = path.replace("{" + wire + "}", part.replace(".", "%2E") if part in (".", "..") else part)
+        elif place == "query":
+            query += pairs(wire, value, style, explode)
+        elif place == "header":
+            headers[wire] = joined(value, ",")
+        else:
+            cookies.append(f"{wire}={urllib.parse.quote(joined(value, ','))}")
+    authorize(operation["security"], headers, query, cookies)
+    if cookies:
+        headers["Cookie"] = "; ".join(cookies)
+    data = None
+    if operation["body"] and arguments.get("body") is not None:
+        data = encoded(arguments["body"], operation["body"])
+        headers["Content-Type"] = operation["body"]
+    for wire, value in headers.items():
+        if not value.isprintable():
+            sys.exit(f"the header {wire} cannot be sent: its value has a line break or another control character")
+        headers[wire] = value.encode().decode("latin-1")  # the library sends Latin-1; services read UTF-8
+    url = operation["server"] + urllib.parse.quote(path, safe="/%:?#[]@!$&'()*+,;=")
+    if query:
+        url += "?" + urllib.parse.urlencode(query)
+    request = urllib.request.Request(url, data, headers, method=operation["method"])
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+            return decoded(answer)
+    except urllib.error.HTTPError as error:
+        said = error.read(2000).decode("utf-8", "replace").strip()
+        if said.startswith(("Not reached: ", "Refused by the sandbox: ")) and said.endswith(str(error.reason)):
+            sys.exit(f"{operation['method']} {path} was not answered: {said}")
+        reason = f"{error.code} {error.reason}".strip()
+        sys.exit(f"{operation['method']} {path} was answered with {reason}{': ' if said else ''}{said}")
+    except urllib.error.URLError as error:
+        sys.exit(f"{operation['method']} {path} was not answered: {error.reason}")
+    except (OSError, http.client.HTTPException) as error:
+        sys.exit(f"{operation['method']} {path} was not answered whole: {error or type(error).__name__}")
+
+
+def text_of(value):
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def joined(value, separator):
+    if isinstance(value, dict):
+        value = [part for item in value.items() for part in item]
+    return separator.join(map(text_of, value)) if isinstance(value, list) else text_of(value)
+
+
+def pairs(wire, value, style, explode):
+    if isinstance(value, dict) and style == "deepObject":
+        return [(f"{wire}[{key}]", text_of(part)) for key, part in value.items()]
+    if isinstance(value, dict) and explode:
+        return [(key, text_of(part)) for key, part in value.items()]
+    if isinstance(value, list) and explode:
+        return [(wire, text_of(part)) for part in value]
+    return [(wire, joined(value, {"spaceDelimited": " ", "pipeDelimited": "|"}.get(style, ",")))]
+
+
+def authorize(alternatives, headers, query, cookies):
+    if not alternatives:
+        return
+    try:
+        known = json.loads(CREDENTIALS.read_text("utf-8"))
+    except FileNotFoundError:
+        known = {}
+    except ValueError as error:
+        sys.exit(f"{CREDENTIALS.name} is no JSON: {error}")
+    chosen = next((names for names in alternatives if names and all(name in known for name in names)), None)
+    if chosen is None:
+        if [] in alternatives:
+            return
+        wanted = " or ".join(" and ".join(names) for names in alternatives)
+        sys.exit(f"credentials are needed: put {wanted} into {CREDENTIALS.name} beside the script")
+    for name in chosen:
+        kind, wire = SCHEMES[name]
+        value = str(known[name])
+        if kind == "header":
+            headers[wire] = value
+        elif kind == "query":
+            query.append((wire, value))
+        elif kind == "cookie":
+            cookies.append(f"{wire}={urllib.parse.quote(value)}")
+        elif kind == "basic":
+            headers["Authorization"] = "Basic " + base64.b64encode(value.encode()).decode()
+        else:
+            headers["Authorization"] = "Bearer " + value
+
+
+def encoded(body, media):
+    if media == "application/x-www-form-urlencoded":
+        parts = [pair for key, value in body.items() if value is not None for pair in pairs(key, value, "form", True)]
+        return urllib.parse.urlencode(parts).encode()
+    if "json" in media:
+        return json.dumps(body, ensure_ascii=False).encode()
+    return text_of(body).encode()
+
+
+def decoded(answer):
+    data = answer.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        sys.exit(f"the answer is larger than {MAX_BYTES} bytes")
+    media = answer.headers.get_content_type()
+    if not data:
+        return None
+    if media.endswith(("/json", "+json")):
+        return json.loads(data)
+    if media.startswith("text/") or media.endswith(("/xml", "+xml")):
+        return data.decode(answer.headers.get_content_charset() or "utf-8", "replace")
+    return {"contentType": media, "base64": base64.b64encode(data).decode()}
+'''
+_FUNCTION = """
+
+def {name}(**arguments):
+    return call({key!r}, arguments)
+"""
+
+
+def script_text(
+    title: str, credentials: str, schemes: Mapping[str, tuple[str, str]], operations: Mapping[str, dict[str, Any]]
+) -> str:
+    """The script; ``operations`` are by the name of their function, ``schemes`` give kind and place of each credential."""
+    told = "".join(f"\n- {name}: {_about(*kind)}" for name, kind in schemes.items()) or " none are needed."
+    head = _HEAD.format(
+        title=_harmless(title),
+        credentials=credentials,
+        schemes=_harmless(told),
+        scheme_table=_literal({name: list(kind) for name, kind in schemes.items()}),
+        operations=_literal(operations),
+    )
+    return head + _BODY + "".join(_FUNCTION.format(name=name, key=name) for name in operations)
+
+
+def _literal(value: object) -> str:
+    return pprint.pformat(value, width=110, sort_dicts=False)
+
+
+def _about(kind: str, wire: str) -> str:
+    return {
+        "header": f"a key, sent in the header {wire}",
+        "query": f"a key, sent as {wire} in the address",
+        "cookie": f"a key, sent as the cookie {wire}",
+        "basic": "user:password",
+    }.get(kind, "a token")
+
+
+def _harmless(text: str) -> str:
+    """A text that ends no docstring."""
+    lines: Sequence[str] = text.splitlines(keepends=True)
+    return "".join(
+        json.dumps(line, ensure_ascii=False)[1:-1].replace("\\n", "\n").replace('\\"', "'") for line in lines
+    )

@@ -1,0 +1,240 @@
+"""The examples of manifests as tests: which there are, running each on the path of every call, and what came of it (D42, D44).
+
+Must not know how results are printed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.expected import Match, shortfall
+from tamis.protocols.manifest.worked import Example
+from tamis.protocols.schema.words import is_list, is_object
+from tamis.server.cli.answering import REFUSED
+from tamis.server.cli.inputs import UsageError
+from tamis.server.runtime.agents.profile import AgentRules
+from tamis.server.runtime.calls.model import Answer, Ask, CallRequest, Question, Reply, Surroundings
+from tamis.server.runtime.records.trail import Caller
+from tamis.server.runtime.registry.loader import SUFFIX, LoadProblem, read_manifest_file, scan
+from tamis.server.runtime.registry.reading import read_tool
+from tamis.server.runtime.registry.registry import Registry, RegistryError, Tool
+from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.scripts.examples import MATCH_KEY, match_of
+from tamis.server.runtime.settings.config import find_root
+
+Outcome = Literal["passed", "failed", "skipped"]
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One example of one tool; ``number`` is 0 for a manifest that has none to run, with the reason in ``fault``."""
+
+    path: str
+    tool_id: str
+    version: str
+    number: int
+    example: Example | None = None
+    match: Match = "equal"
+    fault: str = ""
+    runtime: Runtime | None = None
+    tool: Tool | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        about = " ".join(self.example.description.split()) if self.example is not None else ""
+        return about or (f"example {self.number}" if self.number else "manifest")
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What came of a case; ``reason`` says why it did not pass."""
+
+    case: Case
+    outcome: Outcome
+    reason: str = ""
+    details: tuple[str, ...] = ()
+    """Where the output differs, or the last lines of what the script printed."""
+    result: ExecutionResult | None = None
+
+    @property
+    def duration_ms(self) -> float:
+        """How long the run took; 0 when there was none."""
+        return self.result.duration_ms if self.result is not None else 0.0
+
+
+def find_cases(root: Path, paths: Sequence[Path], *, fixed: bool, say: Callable[[str], None]) -> list[Case]:
+    """The examples below the paths (none: of every tool of ``root``), by file. Raises ``UsageError`` for a path that is no manifest.
+
+    ``fixed``: ``root`` was named, so that no nearer ``tamis.toml`` counts.
+    """
+    runtimes: dict[Path, Runtime] = {}
+
+    def runtime_of(folder: Path) -> Runtime:
+        own = root if fixed else find_root(folder)
+        if own not in runtimes:
+            runtimes[own] = Runtime(own)
+            for problem in runtimes[own].problems:
+                say(problem)
+        return runtimes[own]
+
+    if not paths:
+        runtime = runtime_of(root)
+        cases = [case for tool in runtime.registry.tools if tool.origin == "manifest" for case in _cases(tool, runtime)]
+        broken = [
+            Case(error.path, error.tool_id or _stem(error.path), "", 0, fault=_told(error, runtime))
+            for error in runtime.registry.errors
+        ]
+        return _sorted([*cases, *broken])
+    found: dict[str, Case] = {}
+    for path in paths:
+        for one in _of_path(path, runtime_of):
+            found.setdefault(f"{one.path}#{one.number}", one)
+    return _sorted(found.values())
+
+
+def _sorted(cases: Any) -> list[Case]:
+    return sorted(cases, key=lambda case: (case.tool_id, case.version, case.path, case.number))
+
+
+def _of_path(path: Path, runtime_of: Callable[[Path], Runtime]) -> list[Case]:
+    if path.is_dir():
+        looked = scan(path, (".",))
+        files, problems = looked.files, looked.problems
+    elif path.name.endswith(SUFFIX):
+        read = read_manifest_file(str(path))
+        files, problems = ((), (read,)) if isinstance(read, LoadProblem) else ((read,), ())
+    else:
+        raise UsageError(f"'{path}' is no manifest: its name does not end with {SUFFIX}")
+    cases = [
+        Case(problem.path, _stem(problem.path), "", 0, fault=f"not registered: {problem.message}")
+        for problem in problems
+    ]
+    for file in files:
+        runtime = runtime_of(Path(file.path).parent)
+        real = os.path.realpath(file.path)
+        tool = next((tool for tool in runtime.registry.tools if os.path.realpath(tool.path) == real), None)
+        # a manifest outside the tool folders, or one that another one of its id keeps out, is tested all the same
+        made = tool or read_tool(file, runtime.settings)
+        if isinstance(made, Tool):
+            cases += _cases(made, runtime)
+        else:
+            cases.append(
+                Case(
+                    made.path,
+                    made.tool_id or _stem(made.path),
+                    "",
+                    0,
+                    fault=f"not registered: {_placed(made.message, made.line, made.column)}",
+                )
+            )
+    return cases
+
+
+def _told(error: RegistryError, runtime: Runtime) -> str:
+    """What is wrong with a definition; one that is registered all the same cannot be called."""
+    tool = runtime.registry.get(error.tool_id) if error.tool_id else None
+    there = tool is not None and tool.path == error.path
+    return f"not {'available' if there else 'registered'}: {error.message}"
+
+
+def _placed(message: str, line: int, column: int) -> str:
+    return f"{message} (line {line}, column {column})" if line else message
+
+
+def _stem(path: str) -> str:
+    return os.path.basename(path).removesuffix(SUFFIX)
+
+
+def _cases(tool: Tool, runtime: Runtime) -> list[Case]:
+    raw = tool.manifest.raw.get("examples")
+    entries = raw if is_list(raw) else []
+    made: list[Case] = []
+    for i, example in enumerate(tool.manifest.examples):
+        entry = entries[i] if i < len(entries) else None
+        match = match_of(tool.manifest, entry.get(MATCH_KEY) if is_object(entry) else None)
+        made.append(
+            Case(tool.path, tool.tool_id, tool.manifest.version, i + 1, example, match, runtime=runtime, tool=tool)
+        )
+    return made
+
+
+def fits(case: Case, wanted: str) -> bool:
+    """Whether a case is among those that ``--filter`` wants: a part or a pattern of ``TOOL_ID DESCRIPTION``."""
+    text, wanted = f"{case.tool_id} {case.name}".casefold(), wanted.casefold()
+    return wanted in text or fnmatch.fnmatchcase(case.tool_id.casefold(), wanted) or fnmatch.fnmatchcase(text, wanted)
+
+
+async def run_cases(
+    cases: Sequence[Case], *, ask: Ask | None, jobs: int, timeout_ms: int | None, cancelled: asyncio.Event
+) -> AsyncIterator[Verdict]:
+    """Runs the cases, up to ``jobs`` at a time; gives the verdicts in the order of the cases."""
+    turns, asking = asyncio.Semaphore(jobs), asyncio.Lock()
+
+    async def one_at_a_time(question: Question) -> Answer | Reply:
+        async with asking:
+            assert ask is not None
+            return await ask(question)
+
+    async def run(case: Case) -> Verdict:
+        async with turns:
+            if case.fault or case.runtime is None or case.tool is None:
+                return Verdict(case, "failed", case.fault)
+            if cancelled.is_set():
+                return Verdict(case, "skipped", "the tests were interrupted")
+            around = case.runtime.surroundings(
+                ask=None if ask is None else one_at_a_time, cancelled=cancelled, caller=Caller("cli")
+            )
+            return await _run(case, case.tool, around, timeout_ms)
+
+    tasks = [asyncio.get_running_loop().create_task(run(case)) for case in cases]
+    try:
+        for task in tasks:
+            yield await task
+    finally:
+        for task in tasks:
+            task.cancel()
+        for runtime in {id(case.runtime): case.runtime for case in cases if case.runtime is not None}.values():
+            await runtime.close()
+
+
+async def _run(case: Case, tool: Tool, around: Surroundings, timeout_ms: int | None) -> Verdict:
+    from tamis.server.runtime.calls.execute import execute
+
+    assert case.example is not None
+    assert case.runtime is not None
+    reason = case.runtime.why_not(tool)
+    if reason:
+        return Verdict(case, "skipped", f"not available: {reason}")
+    if around.registry.get(tool.tool_id, tool.manifest.version) is not tool:
+        around = msgspec.structs.replace(around, registry=Registry([tool]))
+    request = CallRequest(
+        call_id=f"test-{case.number}",
+        name=tool.tool_id,
+        version=tool.manifest.version,
+        args=dict(case.example.input),
+        timeout_ms=timeout_ms,
+    )
+    # what agents may call, and how often, is no matter of tests
+    return judged(case, await execute(request, msgspec.structs.replace(around, rate=None, agent=AgentRules())))
+
+
+def judged(case: Case, result: ExecutionResult) -> Verdict:
+    """Whether a result is what the example says."""
+    assert case.example is not None
+    error = None if result.error is UNSET else result.error
+    said = "" if error is None else f"{error.type}: {error.message}"
+    if result.status in REFUSED:
+        needs = {"approvalUnavailable": "it needs approval: --yes gives it", "denied": "it was refused"}
+        return Verdict(case, "skipped", needs.get(result.status, said or result.status), result=result)
+    if result.status == "cancelled":
+        return Verdict(case, "skipped", "the tests were interrupted", result=result)
+    short = shortfall(case.example.expected_output, case.match, result)
+    return Verdict(case, "passed", result=result) if short is None else Verdict(case, "failed", *short, result)

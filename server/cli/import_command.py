@@ -1,0 +1,230 @@
+"""Manifests from the tool definitions of other projects; what is assumed, changed or lost is said on standard error."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tamis.server.cli.inputs import UsageError, print_json, read_text, root_of, warn
+
+if TYPE_CHECKING:
+    from tamis.protocols.manifest.imports import Imported, ImportedTool, Note
+
+KINDS = {
+    "vcp": "a plugin-manifest.json",
+    "mcp": "the tools/list result of an MCP server",
+    "openai": "functions as the Chat Completions or Responses interface takes them",
+    "openapi": "an OpenAPI 3.0 or 3.1 document, as JSON",
+    "python": "a Python file, which is read and not run",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``tamis import``."""
+    kinds = "; ".join(f"{kind}: {what}" for kind, what in KINDS.items())
+    parser.add_argument("kind", choices=list(KINDS), metavar="KIND", help=kinds)
+    parser.add_argument("file", metavar="FILE", help="- is stdin")
+    parser.add_argument("--out", metavar="DIR", help="write a file for each tool there; none is overwritten")
+    parser.add_argument("--force", action="store_true", help="overwrite files in --out")
+    parser.add_argument("--json", action="store_true", help="print the manifests with their losses")
+    parser.add_argument("--namespace", metavar="NS", default="", help="the first half of the ids (default: custom)")
+    parser.add_argument(
+        "--server", metavar="NAME", default="", help="mcp: what the settings call the server (default: FILE's name)"
+    )
+    parser.add_argument(
+        "--base-url", metavar="URL", default="", help="openapi: the address to call, instead of the document's"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints or writes the manifests; exit code 1 when there are none, or when one cannot be written."""
+    try:
+        root = root_of(arguments.root)
+        if arguments.force and not arguments.out:
+            raise UsageError("--force goes with --out")
+        text = read_text(arguments.file)
+    except UsageError as error:
+        warn(str(error))
+        return 2
+    stem = "stdin" if arguments.file == "-" else Path(arguments.file).name.split(".")[0] or "tools"
+    made = _imported(arguments, text, stem)
+    tools, refused = _sound(_in_namespace(made.tools, arguments.namespace))
+    notes = [*made.notes, *refused]
+    if arguments.file != "-" and arguments.out:
+        notes += _elsewhere(tools, made, Path(arguments.file).absolute().parent, Path(arguments.out).absolute())
+    shown = "<stdin>" if arguments.file == "-" else arguments.file
+    if arguments.kind == "mcp" and tools:
+        notes += _unset_server(root, arguments.server or stem)
+    for note in notes:
+        _say(shown, "", note)
+    for tool in tools:
+        for note in tool.notes:
+            _say(shown, str(tool.manifest["toolId"]), note)
+    if made.why_not or not tools:
+        warn(f"{shown}: {made.why_not or 'none of its tools can be a manifest'}")
+    files = _files(tools)
+    written = True
+    if arguments.out and tools:
+        from tamis.server.cli.outputs import json_text, write_files
+
+        texts = {name: json_text(tool.manifest) for name, tool in files.items()}
+        written = write_files(Path(arguments.out), texts | made.scripts, force=arguments.force)
+    if arguments.json:
+        print_json(_report(files, notes, made))
+    elif not arguments.out and tools:
+        print_json(tools[0].manifest if len(tools) == 1 else [tool.manifest for tool in tools])
+        if made.scripts:
+            warn(f"the script {', '.join(made.scripts)} that they run is written with --out (or shown with --json)")
+    return 0 if tools and written and not refused else 1
+
+
+def _imported(arguments: argparse.Namespace, text: str, stem: str) -> Imported:
+    from tamis.protocols.manifest.imports import Imported
+
+    if arguments.kind == "python":
+        from tamis.protocols.manifest.from_python import import_functions
+
+        name = f"{stem}.py" if arguments.file == "-" else Path(arguments.file).name
+        return import_functions(text, name)
+    data, why_not = _json(text.removeprefix("\ufeff"), arguments.file)
+    if why_not:
+        return Imported(why_not=why_not)
+    if arguments.kind == "mcp":
+        from tamis.protocols.manifest.from_mcp import import_mcp
+
+        return import_mcp(data, arguments.server or stem)
+    if arguments.kind == "openapi":
+        from tamis.protocols.manifest.from_openapi import import_openapi
+
+        return import_openapi(data, stem, arguments.base_url)
+    from tamis.protocols.manifest.foreign import SHAPES
+    from tamis.protocols.manifest.imports import import_tools, shape_of
+
+    if arguments.kind == "vcp":
+        return import_tools("vcp", data)
+    shape = shape_of(data)
+    if shape not in ("openai", "anthropic", "list"):
+        what = f"it is {SHAPES[shape]}" if shape is not None else "it is no function definition"
+        return Imported(why_not=f"{what}: a function has name and parameters, alone, in a list, or under 'function'")
+    return import_tools(shape, data)
+
+
+def _json(text: str, name: str) -> tuple[Any, str]:
+    """The value of a JSON text, which may have comments, or why there is none."""
+    import msgspec
+
+    try:
+        return msgspec.json.decode(text.encode("utf-8", "surrogatepass")), ""
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        pass
+    from tamis.protocols.catalogue import message, severity
+    from tamis.protocols.jsontext.parse import parse_json
+
+    tree = parse_json(text)
+    broken = next((diag for diag in tree.diagnostics if severity(diag) == "error"), None)
+    if tree.root is None or broken is not None:
+        if name.endswith((".yaml", ".yml")) or text.lstrip().startswith(("openapi:", "swagger:")):
+            return (
+                None,
+                "it is YAML, which is not read: convert it to JSON first (`yq -o json`, or any other converter)",
+            )
+        return None, f"it is no sound JSON: {message(broken)}" if broken is not None else "it is empty"
+    return tree.root.to_python(), ""
+
+
+def _in_namespace(tools: tuple[ImportedTool, ...], namespace: str) -> list[ImportedTool]:
+    import msgspec
+
+    if not namespace:
+        return list(tools)
+    made: list[ImportedTool] = []
+    for tool in tools:
+        tail = str(tool.manifest["toolId"]).partition(":")[2] or tool.name
+        made.append(msgspec.structs.replace(tool, manifest={**tool.manifest, "toolId": f"{namespace}:{tail}"}))
+    return made
+
+
+def _sound(tools: list[ImportedTool]) -> tuple[list[ImportedTool], list[Note]]:
+    """The tools whose manifests read without errors, and a note for each other one."""
+    from tamis.protocols.catalogue import message, severity
+    from tamis.protocols.manifest.imports import Note
+    from tamis.protocols.manifest.reading import read_manifest
+    from tamis.server.cli.outputs import json_text
+
+    kept: list[ImportedTool] = []
+    refused: list[Note] = []
+    for tool in tools:
+        reading = read_manifest(json_text(tool.manifest))
+        faults = [message(diag) for diag in reading.diagnostics if severity(diag) == "error"]
+        if faults:
+            refused.append(Note("", f"'{tool.name}' is left out: {faults[0]}", "tool-dropped"))
+        else:
+            kept.append(tool)
+    return kept, refused
+
+
+def _elsewhere(tools: list[ImportedTool], made: Imported, source: Path, out: Path) -> list[Note]:
+    """Says where a script stands that a manifest in another folder would need beside it."""
+    from tamis.protocols.manifest.imports import Note
+
+    if os.path.realpath(source) == os.path.realpath(out):
+        return []
+    notes: dict[str, Note] = {}
+    for tool in tools:
+        handler = tool.manifest.get("handler")
+        path = handler.get("scriptPath") if isinstance(handler, dict) else None
+        if isinstance(path, str) and path not in made.scripts and (source / path).is_file():
+            text = f"the script '{path}' stands in {source}: put it and what it needs beside the manifest, or --out {source}"
+            notes[path] = Note("", text, "script-elsewhere")
+    return list(notes.values())
+
+
+def _unset_server(root: Path, server: str) -> list[Note]:
+    """Says that the settings do not know the server yet, without which none of its tools can be called."""
+    from tamis.protocols.manifest.imports import Note
+    from tamis.server.runtime.settings.config import load_settings
+
+    if server in load_settings(root).settings.mcp_servers:
+        return []
+    text = f"no server '{server}' is known: say how it is started under [mcpServers.{server}] in tamis.toml, or give --server"
+    return [Note("", text, "server-unset")]
+
+
+def _say(file: str, tool_id: str, note: Note) -> None:
+    place = " ".join(part for part in (tool_id, note.path) if part)
+    sys.stderr.write(f"{file}: {place}{': ' if place else ''}{note.message} [{note.code}]\n")
+
+
+def _files(tools: list[ImportedTool]) -> dict[str, ImportedTool]:
+    from tamis.protocols.manifest.template import file_name
+
+    files: dict[str, ImportedTool] = {}
+    for tool in tools:
+        try:
+            bare = file_name(tool.name)
+        except ValueError:
+            bare = "tool"
+        name, number = f"{bare}.tool.json", 2
+        while name.lower() in {key.lower() for key in files}:
+            name, number = f"{bare}-{number}.tool.json", number + 1
+        files[name] = tool
+    return files
+
+
+def _report(files: dict[str, ImportedTool], notes: list[Note], made: Imported) -> dict[str, Any]:
+    return {
+        "tools": [
+            {"file": name, "toolId": tool.manifest["toolId"], "manifest": tool.manifest, "losses": _losses(tool.notes)}
+            for name, tool in files.items()
+        ],
+        "losses": _losses(notes),
+        "scripts": made.scripts,
+        **({"whyNot": made.why_not} if made.why_not else {}),
+    }
+
+
+def _losses(notes: Any) -> list[dict[str, str]]:
+    return [{"code": note.code, "path": note.path, "message": note.message} for note in notes]

@@ -1,0 +1,167 @@
+"""Run the examples of manifests as tests, each in the sandbox, and hold the output against expectedOutput."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tamis.server.cli.answering import positive
+from tamis.server.cli.inputs import Paint, UsageError, print_json, root_of, warn
+
+if TYPE_CHECKING:
+    from tamis.server.cli.example_runs import Case, Verdict
+
+MAX_JOBS = 4
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``tamis test``."""
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="manifests, or folders with some (default: every tool of the root)"
+    )
+    parser.add_argument(
+        "--filter",
+        metavar="TEXT",
+        help="only examples whose tool id or description holds it; * and ? stand for any text",
+    )
+    parser.add_argument("--yes", "-y", action="store_true", help="run without asking, within the policy")
+    parser.add_argument("--junit", metavar="FILE", help="write the results there as JUnit XML too")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.add_argument(
+        "--timeout-ms", type=positive, metavar="MS", help="wall clock of each run; lowers the operator's"
+    )
+    parser.add_argument(
+        "--jobs", type=positive, metavar="N", help="how many run at once (default: processors, at most 4)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the examples; exit code 1 when one failed. What could not be run is skipped, said and counted."""
+    from tamis.server.cli.example_runs import find_cases, fits
+
+    try:
+        root = root_of(arguments.root)
+        paths = [Path(os.path.abspath(path)) for path in arguments.paths]
+        for path, given in zip(paths, arguments.paths, strict=True):
+            if not path.exists():
+                raise UsageError(f"'{given}' does not exist")
+        if arguments.junit and not Path(arguments.junit).absolute().parent.is_dir():
+            raise UsageError(f"--junit: there is no folder for '{arguments.junit}'")
+        cases = find_cases(root, paths, fixed=arguments.root is not None, say=warn)
+        if arguments.filter is not None and cases:
+            cases = [case for case in cases if fits(case, arguments.filter)]
+            if not cases:
+                raise UsageError(f"--filter: no example fits '{arguments.filter}'")
+    except UsageError as error:
+        warn(str(error))
+        return 2
+    if not cases:
+        where = ", ".join(arguments.paths) or str(root)
+        warn(f"no examples in the manifests of {where}; `examples` in a manifest are its tests")
+    import asyncio
+
+    verdicts = asyncio.run(_run(arguments, cases))
+    if arguments.json:
+        print_json(_report(verdicts))
+    if arguments.junit:
+        from tamis.server.cli.junit import junit_xml
+
+        try:
+            Path(arguments.junit).write_text(junit_xml(verdicts), encoding="utf-8", errors="replace")
+        except OSError as error:
+            warn(f"cannot write '{arguments.junit}': {error.strerror}")
+            return 2
+    return 1 if any(one.outcome == "failed" for one in verdicts) else 0
+
+
+async def _run(arguments: argparse.Namespace, cases: list[Case]) -> list[Verdict]:
+    from tamis.server.cli.answering import always, terminal_ask
+    from tamis.server.cli.example_runs import run_cases
+    from tamis.server.cli.interrupts import cancel_on_interrupt
+
+    jobs = arguments.jobs or min(MAX_JOBS, os.cpu_count() or 1)
+    verdicts: list[Verdict] = []
+    paint = Paint(sys.stdout)
+    ask = always if arguments.yes else terminal_ask()
+    cancelled = cancel_on_interrupt()
+    async for verdict in run_cases(cases, ask=ask, jobs=jobs, timeout_ms=arguments.timeout_ms, cancelled=cancelled):
+        verdicts.append(verdict)
+        if not arguments.json:
+            _show(verdict, paint)
+    if not arguments.json:
+        _summary(verdicts, paint)
+    return verdicts
+
+
+_WORDS = {"passed": ("32", "pass"), "failed": ("31", "FAIL"), "skipped": ("33", "skip")}
+
+
+def _show(verdict: Verdict, paint: Paint) -> None:
+    colour, word = _WORDS[verdict.outcome]
+    case = verdict.case
+    tool = f"{case.tool_id}@{case.version}" if case.version else case.tool_id
+    number = f" {case.number}" if case.number else ""
+    name = case.name if len(case.name) <= 90 else case.name[:89] + "…"
+    time = f" ({verdict.duration_ms:.0f} ms)" if verdict.result is not None else ""
+    why = f" - {_plain(verdict.reason)}" if verdict.reason else ""
+    print(f"{paint(colour, word)}  {paint('1', _plain(tool))}{number}  {_plain(name)}{time}{why}", flush=True)
+    if verdict.outcome == "failed":
+        place = os.path.relpath(case.path) if case.path.startswith(os.getcwd() + os.sep) else case.path
+        print(f"        in {_plain(place)}{f', /examples/{case.number - 1}' if case.number else ''}")
+        for line in verdict.details:
+            print(f"        {_plain(line)}")
+
+
+def _summary(verdicts: list[Verdict], paint: Paint) -> None:
+    outcomes = [one.outcome for one in verdicts]
+    tools = len({(one.case.tool_id, one.case.version) for one in verdicts})
+    parts = [f"{outcomes.count(one)} {one}" for one in ("passed", "failed", "skipped") if outcomes.count(one)]
+    text = f"{len(outcomes)} example{'' if len(outcomes) == 1 else 's'} of {tools} tool{'' if tools == 1 else 's'}"
+    colour = "31" if "failed" in outcomes else "33" if "skipped" in outcomes else "32"
+    print(paint(colour, f"{text}: {', '.join(parts) or 'nothing to run'}"))
+
+
+def _plain(text: str) -> str:
+    from tamis.protocols.observation import plain
+
+    return plain(text)
+
+
+def _report(verdicts: list[Verdict]) -> dict[str, Any]:
+    from msgspec import UNSET
+
+    outcomes = [one.outcome for one in verdicts]
+    tests: list[dict[str, Any]] = []
+    for one in verdicts:
+        case, result = one.case, one.result
+        test: dict[str, Any] = {
+            "toolId": case.tool_id,
+            "version": case.version,
+            "path": case.path,
+            "example": case.number - 1 if case.number else None,
+            "description": case.name,
+            "outcome": one.outcome,
+            "durationMs": one.duration_ms,
+        }
+        if one.reason:
+            test["reason"] = one.reason
+        if one.details:
+            test["details"] = list(one.details)
+        if case.example is not None and case.example.expected_output is not UNSET:
+            test["expectedOutput"] = case.example.expected_output
+        if result is not None:
+            test["status"] = result.status
+            if result.output is not UNSET:
+                test["output"] = result.output
+            if result.error is not UNSET:
+                test["error"] = result.error
+        tests.append(test)
+    return {
+        "tests": tests,
+        "passed": outcomes.count("passed"),
+        "failed": outcomes.count("failed"),
+        "skipped": outcomes.count("skipped"),
+    }

@@ -1,0 +1,128 @@
+"""The tool methods of ``tamis rpc`` in an editor's session (interface: ``tamis rpc`` has the same methods without the editor's features).
+
+They are served by the groups of ``server/rpc``, on the framework lane's loop, with the tools as the editor has them: an open manifest counts
+as it stands there. The folder is the first that is open. Must not hold rules of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, cast
+
+from tamis.protocols.positions import PositionEncoding
+from tamis.server.lsp.running.runner import REQUEST_FAILED, Runner
+from tamis.server.rpc.hosting import SessionHost
+from tamis.server.rpc.methods import FINISHES, GROUPS
+from tamis.server.rpc.params import Group, read_params
+from tamis.server.rpc.running import Runs
+from tamis.server.rpc.session import Request
+from tamis.server.rpc.session import Session as RpcSession
+from tamis.server.runtime.runtime import Runtime
+from tamis.server.wire.jsonrpc import METHOD_NOT_FOUND, REQUEST_CANCELLED, RpcError
+
+if TYPE_CHECKING:
+    from tamis.server.lsp.client import Client
+    from tamis.server.lsp.session import Session
+
+
+class _Wire:
+    """The editor's session as the groups use theirs: asking and telling the client."""
+
+    def __init__(self, session: Session, client: Client) -> None:
+        self._session = session
+        self._client = client
+
+    def notify(self, method: str, params: object, *, droppable: bool = False) -> bool:
+        """Sends a notification."""
+        del droppable  # the editor's own queue decides
+        self._session.notify(method, params)
+        return True
+
+    async def ask(self, method: str, params: object) -> Any:
+        """Sends a request to the client and waits for its result; raises ``RpcError`` for an error reply."""
+        return await self._client.ask(method, params)
+
+
+class ToolMethods:
+    """What the groups of methods see of an editor's session (``server/rpc/params.py``, ``Host``)."""
+
+    def __init__(self, session: Session, client: Client, runner: Runner) -> None:
+        self._lsp = session
+        self._runner = runner
+        self.session = cast("RpcSession", _Wire(session, client))
+        self.runs = Runs(self)
+        self.declared: Group = {name: entry for group in GROUPS for name, entry in group.methods(self).items()}
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime of the first open folder. Raises ``RpcError`` where none is open, or it is still being read."""
+        roots = self._lsp.workspace.roots
+        if not roots:
+            raise RpcError(
+                REQUEST_FAILED, "No folder is open, so there are no tools; open the folder with the manifests"
+            )
+        runtime = self._runner.runtime(roots[0])
+        if runtime.parts.host is None:
+            runtime.parts.host = SessionHost(self.session)
+            runtime.parts.stays = True
+        return runtime
+
+    @property
+    def encoding(self) -> PositionEncoding | None:
+        """The negotiated position encoding."""
+        return self._lsp.encoding
+
+    @property
+    def trusted(self) -> bool:
+        """Whether anything may be run."""
+        return self._lsp.workspace.client.trusted
+
+    @property
+    def approval(self) -> str:
+        """How the client can be asked."""
+        return str(self._lsp.capability("experimental.tamis.approval") or "none")
+
+    @property
+    def shows_messages(self) -> bool:
+        """Whether the client answers ``window/showMessageRequest``."""
+        return self._lsp.can("window.showMessage")
+
+    @property
+    def streams(self) -> bool:
+        """Whether the client takes output while calls run."""
+        return self._lsp.capability("experimental.tamis.output") is True
+
+    @property
+    def client(self) -> str:
+        """The client's own name."""
+        told = self._lsp.initialize
+        info = None if told is None else told.client_info
+        return "" if info is None else str(info.name)[:200]
+
+    async def answer(self, identity: object, method: str, params: Any) -> Any:
+        """The result of a request. Raises ``RpcError``.
+
+        The task is cancelled for most methods; those that finish give their normal result, with what did not end as ``cancelled``.
+        """
+        found = self.declared.get(method)
+        if found is None:
+            raise RpcError(METHOD_NOT_FOUND, f"No method '{method}'")
+        kind, handler = found
+        request = Request(self.session, identity, lambda _reply: None)
+        finishes = method in FINISHES and isinstance(identity, int | str)
+        if finishes:
+            loop = asyncio.get_running_loop()
+
+            def finish() -> None:
+                loop.call_soon_threadsafe(request.cancelled.set)
+
+            self._lsp.finishing[cast("int | str", identity)] = finish
+        try:
+            result: Any = handler(request, read_params(kind, params))
+            return await cast("Awaitable[Any]", result) if isinstance(result, Awaitable) else result
+        except asyncio.CancelledError:
+            raise RpcError(REQUEST_CANCELLED, "Cancelled") from None
+        finally:
+            if finishes:
+                self._lsp.finishing.pop(cast("int | str", identity), None)

@@ -1,0 +1,135 @@
+"""How this client's user is asked before a call, and the answers that hold (``approval/list``, ``approval/revoke``).
+
+The ladder, first that the client can do (interface, Reverse request): ``tool/requestApproval``, ``window/showMessageRequest``, a token in
+the result, else there is no one to ask. Must not decide whether a person has to be asked, nor what an answer lets run.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from tamis.protocols.contract import ApprovalList, ApprovalResolved, RevokedApprovals
+from tamis.server.rpc.errors import named_error
+from tamis.server.rpc.params import Empty, Group, Host, Params
+from tamis.server.rpc.session import Request
+from tamis.server.runtime.approvals.questions import ApprovalUnknown, as_request
+from tamis.server.runtime.approvals.replies import CANCELLED, chosen, read_reply
+from tamis.server.runtime.approvals.shown import MAX_SENTENCE_CHARS, sentence
+from tamis.server.runtime.calls.model import Ask, Question, Reply, Surroundings, TokenAnswer
+from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
+
+_WARNING = 2
+
+
+class GivenApproval(Params, kw_only=True):
+    """A person's answer to the question that an earlier result of this call held."""
+
+    token: str
+    option_id: str
+    edited_args: dict[str, Any] | None = None
+    """Arguments to run with instead; a value that is left ``***`` stays what it was."""
+    comment: str | None = None
+    """Words for the model, with a refusal."""
+
+
+class Revoke(Params, kw_only=True):
+    """Params of ``approval/revoke``: an answer by its ``id``, all of a tool, or all."""
+
+    id: str | None = None
+    tool_id: str | None = None
+    all: bool = False
+
+
+def with_ladder(host: Host, around: Surroundings) -> Surroundings:
+    """What a call runs under, with how this client's user is asked."""
+
+    def resolved(settled: ApprovalResolved) -> None:
+        host.session.notify("tool/approvalResolved", settled)
+
+    ask: Ask | None = None
+    if host.approval == "request":
+        ask = _by_request(host)
+    elif host.shows_messages:
+        ask = _by_message(host)
+    return replace(
+        around,
+        ask=ask,
+        asks_together=host.approval == "request",
+        polls=ask is None and host.approval == "poll",
+        on_resolved=resolved,
+    )
+
+
+def token_answer(given: GivenApproval | None, *, lenient: bool = False) -> TokenAnswer | None:
+    """The answer that came with a call."""
+    if given is None:
+        return None
+    return TokenAnswer(
+        token=given.token,
+        option_id=given.option_id,
+        edited_args=given.edited_args,
+        comment=given.comment or "",
+        lenient=lenient,
+    )
+
+
+def unknown(error: ApprovalUnknown | str) -> RpcError:
+    """Error 1401 for a token that answers nothing."""
+    return named_error("approvalUnknown", str(error), "run the call without 'approval' to be asked again")
+
+
+def check_token(host: Host, given: GivenApproval | None) -> None:
+    """Refuses a token that can answer nothing (1401) before anything is run."""
+    if given is not None and not host.runtime.parts.approvals.knows(given.token):
+        raise unknown("the token was never given, is used, or has expired")
+
+
+def _by_request(host: Host) -> Ask:
+    async def ask(question: Question) -> Reply:
+        try:
+            raw: object = await host.session.ask("tool/requestApproval", as_request(question))
+        except RpcError:
+            return Reply(answer="unavailable")
+        return read_reply(raw, question.options)
+
+    return ask
+
+
+def _by_message(host: Host) -> Ask:
+    async def ask(question: Question) -> Reply:
+        text = sentence(
+            question.tool_id, question.display_name, question.preview, question.permissions, MAX_SENTENCE_CHARS
+        )
+        actions = [{"title": option.label} for option in question.options]
+        params = {"type": _WARNING, "message": text, "actions": actions}
+        try:
+            raw: object = await host.session.ask("window/showMessageRequest", params)
+        except RpcError:
+            return Reply(answer="unavailable")
+        title = cast("dict[str, Any]", raw).get("title") if isinstance(raw, dict) else None
+        option = next((one for one in question.options if one.label == title), None)
+        return CANCELLED if option is None else chosen(option.option_id, question.options)
+
+    return ask
+
+
+def methods(host: Host) -> Group:
+    """The methods of this group."""
+
+    async def listed(_request: Request, _params: Empty) -> ApprovalList:
+        """The answers of persons that hold for later calls in this folder, and the questions that are open."""
+        approvals = host.runtime.parts.approvals
+        return ApprovalList(approvals=await approvals.standing.listed(), open=approvals.open)
+
+    async def revoke(_request: Request, params: Revoke) -> RevokedApprovals:
+        """Forgets answers that hold; the next call is asked about again."""
+        if (params.id is not None) + (params.tool_id is not None) + params.all != 1:
+            raise RpcError(INVALID_PARAMS, "give id, toolId or all: true")
+        gone = await host.runtime.parts.approvals.standing.revoke(
+            lambda entry: params.all or entry.id == params.id or entry.tool_id == params.tool_id
+        )
+        return RevokedApprovals(revoked=gone)
+
+    return {"approval/list": (Empty, listed), "approval/revoke": (Revoke, revoke)}

@@ -1,0 +1,124 @@
+"""The OpenRPC document (``rpc.discover``, ``schemas/openrpc.json``). Must not know how requests are answered."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from tamis import __version__
+from tamis.protocols.contract import OpenRpcDocument
+from tamis.protocols.messages import NOTIFICATIONS, REQUESTS
+from tamis.server.rpc.described.examples import EXAMPLES
+from tamis.server.rpc.described.methods import Described, described
+from tamis.server.rpc.described.schemas import PREFIX, Schema, Schemas, refer, schemas
+from tamis.server.rpc.errors import MEANINGS, STANDARD, numbers
+from tamis.server.rpc.params import Group
+
+OPENRPC = "1.3.2"
+_PARTS = "#/components/schemas/"
+
+
+def document(declared: Group) -> OpenRpcDocument:
+    """The document of everything that the groups declare."""
+    methods = described(declared)
+    made = schemas(methods)
+    return OpenRpcDocument(
+        openrpc=OPENRPC,
+        info={
+            "title": "Tamis",
+            "description": "Reads, checks and safely runs the tool calls that language models write. JSON-RPC 2.0 on the standard streams of `tamis rpc`.",
+            "version": __version__,
+            "license": {"name": "Apache-2.0"},
+        },
+        methods=[_method(one, made) for one in methods],
+        components={"schemas": _schema(made.parts), "errors": _errors()},
+        notifications=[_sent(name, made) for name in NOTIFICATIONS],
+        requests=[_sent(name, made) for name in REQUESTS],
+    )
+
+
+def _method(one: Described, made: Schemas) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "name": one.name,
+        "tags": [{"name": one.name.replace(".", "/").partition("/")[0]}],
+        "summary": one.summary,
+    }
+    if one.description:
+        content["description"] = one.description
+    content |= {
+        "paramStructure": "by-name",
+        "params": _params(made, one.name),
+        "result": _result(made, one.name),
+        "errors": [{"$ref": f"#/components/errors/{name}"} for name in one.errors],
+    }
+    examples = [_example(example) for example in EXAMPLES if example.method == one.name]
+    if examples:
+        content["examples"] = examples
+    content["x-stability"] = one.stability
+    content["x-onCancel"] = "result" if one.finishes else "error"
+    return content
+
+
+def _schema(schema: Any) -> Any:
+    """A schema as OpenRPC has it: draft-07, where a tuple is spelt otherwise."""
+    return _tuples(refer(schema, _PARTS))
+
+
+def _tuples(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_tuples(one) for one in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    given = {name: _tuples(one) for name, one in cast("Schema", schema).items()}
+    if isinstance(given.get("prefixItems"), list):
+        given |= {"items": given.pop("prefixItems"), "additionalItems": False}
+    return given
+
+
+def _params(made: Schemas, name: str) -> list[dict[str, Any]]:
+    reference = made.params.get(name)
+    if reference is None:
+        return []
+    part: Schema = made.parts[str(reference["$ref"]).removeprefix(PREFIX)]
+    required = part.get("required", ())
+    found: list[dict[str, Any]] = []
+    for field, schema in part["properties"].items():
+        param: dict[str, Any] = {"name": field}
+        if "description" in schema:
+            param["description"] = schema["description"]
+        rest = {key: value for key, value in schema.items() if key != "description"}
+        found.append(param | {"required": field in required, "schema": _schema(rest)})
+    return found
+
+
+def _result(made: Schemas, name: str) -> dict[str, Any]:
+    schema = made.results[name]
+    title = str(schema.get("$ref", "")).removeprefix(PREFIX) or "result"
+    return {"name": title, "schema": _schema(schema)}
+
+
+def _sent(name: str, made: Schemas) -> dict[str, Any]:
+    part = made.parts[str(made.params[name]["$ref"]).removeprefix(PREFIX)]
+    content: dict[str, Any] = {
+        "name": name,
+        "summary": part.get("description", ""),
+        "paramStructure": "by-name",
+        "params": _params(made, name),
+    }
+    return content | ({"result": _result(made, name)} if name in made.results else {})
+
+
+def _errors() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, number in numbers().items():
+        found[name] = {"code": number, "message": MEANINGS.get(name, name)}
+        if name not in STANDARD:
+            found[name]["data"] = {"code": name, "retryable": name == "overloaded", "hint": "what to do about it"}
+    return found
+
+
+def _example(example: Any) -> dict[str, Any]:
+    return {
+        "name": example.name,
+        "params": [{"name": name, "value": value} for name, value in example.params.items()],
+        "result": {"name": "result", "value": example.result},
+    }

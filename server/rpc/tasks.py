@@ -1,0 +1,117 @@
+"""Tasks (``task/list``, ``task/get``, ``task/result``, ``task/cancel``) and cancelling what runs (``tool/cancel``). Holds no rules of its own."""
+
+from __future__ import annotations
+
+from tamis.protocols.contract import CancelResult, ExecutionResult, Task, TaskList
+from tamis.server.rpc.errors import named_error
+from tamis.server.rpc.params import Group, Host, Params, check_page
+from tamis.server.rpc.session import Request
+from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
+
+
+class ListTasks(Params, kw_only=True):
+    """Params of ``task/list``."""
+
+    cursor: str | None = None
+    """``nextCursor`` of the page before."""
+    limit: int | None = None
+    """Tasks on a page, at most 100."""
+
+
+class OneTask(Params, kw_only=True):
+    """Params of ``task/get`` and ``task/cancel``."""
+
+    task_id: str
+
+
+class TaskOutcome(Params, kw_only=True):
+    """Params of ``task/result``."""
+
+    task_id: str
+    wait_ms: int = 0
+    """Milliseconds to wait for the end of the task, at most an hour."""
+
+
+class Cancel(Params, kw_only=True):
+    """Params of ``tool/cancel``: at least one of them; a call must fit both ``callId`` and ``sessionId`` where both are given."""
+
+    call_id: str | None = None
+    task_id: str | None = None
+    session_id: str | None = None
+
+
+class _Methods:
+    """The methods, for one client."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    async def page(self, _request: Request, params: ListTasks) -> TaskList:
+        """Lists the tasks of the root, the newest first, also those of other daemons."""
+        check_page(params.cursor, params.limit)
+        return await self._host.runtime.parts.tasks.page(params.cursor, params.limit)
+
+    async def get(self, _request: Request, params: OneTask) -> Task:
+        """How a task is."""
+        found = await self._host.runtime.parts.tasks.get(params.task_id)
+        if found is None:
+            raise _unknown(params.task_id)
+        return found
+
+    async def result(self, _request: Request, params: TaskOutcome) -> ExecutionResult:
+        """The result of a task's call, waiting for it as long as asked; ``accepted`` while there is none."""
+        found = await self._host.runtime.parts.tasks.result(params.task_id, params.wait_ms)
+        if found is None:
+            raise _unknown(params.task_id)
+        return found
+
+    async def cancel(self, _request: Request, params: OneTask) -> Task:
+        """Cancels a task, also one of another daemon, and gives how it is then; one that has ended stays as it is."""
+        found = await self._host.runtime.parts.tasks.cancel(params.task_id)
+        if found is None:
+            raise _unknown(params.task_id)
+        return found
+
+    async def cancel_running(self, _request: Request, params: Cancel) -> CancelResult:
+        """Cancels a call, a task, or all that runs for a session; they end soon, with their own results."""
+        if not (params.call_id or params.task_id or params.session_id):
+            raise RpcError(INVALID_PARAMS, "wrong params: give callId, taskId or sessionId")
+        parts = self._host.runtime.parts
+        cancelled: dict[str, None] = {}
+        not_found: list[str] = []
+        if params.call_id or params.session_id:
+            whole = "" if params.call_id else params.session_id or ""
+            between = parts.running_calls.has_session(whole) if whole else False
+            found = parts.running_calls.cancel(call_id=params.call_id, session_id=params.session_id)
+            if whole:
+                found += await parts.tasks.cancel_session(whole)
+            if between and not found:
+                # a text or a step between two calls: what is cancelled has no id but the session's
+                found = [whole]
+            cancelled.update(dict.fromkeys(found))
+            if not found:
+                not_found.append(params.call_id or params.session_id or "")
+        if params.task_id:
+            task = await parts.tasks.cancel(params.task_id)
+            if task is not None and task.status in ("working", "inputRequired", "cancelled"):
+                cancelled[params.task_id] = None
+            else:
+                not_found.append(params.task_id)
+        return CancelResult(cancelled=list(cancelled), not_found=not_found)
+
+
+def _unknown(task_id: str) -> RpcError:
+    text = f"no task '{task_id[:200]}'; it was never there, or it is forgotten (tasks.keepSeconds, tasks.keep)"
+    return named_error("taskNotFound", text, "task/list names the tasks that there are")
+
+
+def methods(host: Host) -> Group:
+    """The methods of this group."""
+    group = _Methods(host)
+    return {
+        "task/list": (ListTasks, group.page),
+        "task/get": (OneTask, group.get),
+        "task/result": (TaskOutcome, group.result),
+        "task/cancel": (OneTask, group.cancel),
+        "tool/cancel": (Cancel, group.cancel_running),
+    }

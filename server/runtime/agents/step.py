@@ -1,0 +1,292 @@
+"""One round of an agent's loop: a model's answer is read, its calls run, and what the model reads next is written (seed 001 §9, seed 000 §3.3).
+
+The loop itself is the host's: it gives the model the observation and comes back with the next answer until ``stop`` is there.
+``ToolCallConfig`` governs (ruling 42): a missing one means that tool calls are off. Must not know framing or who asks the model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.contract import ExecuteTextResult, ExecutionError, ExecutionResult, StepResult, StepStop
+from tamis.protocols.manifest.profile import Profile, ToolCallConfig
+from tamis.protocols.model import Document
+from tamis.protocols.observation import cut_middle
+from tamis.protocols.positions import PositionEncoding
+from tamis.server.runtime.agents.loops import DENIED_ROUNDS, LOOP_ROUNDS, digest_of
+from tamis.server.runtime.agents.profile import AgentRules
+from tamis.server.runtime.agents.session import AgentSession, Sessions, Unfinished
+from tamis.server.runtime.agents.views import Asked, asked_for, execution_result, kept_text
+from tamis.server.runtime.calls.failures import failure
+from tamis.server.runtime.calls.model import Surroundings, TokenAnswer
+from tamis.server.runtime.calls.states import OnEvent, State
+from tamis.server.runtime.calls.text import TextOptions, execute_text, plan_text, refuse_text, unread_observations
+from tamis.server.runtime.records.trail import Trail
+
+MAX_IDLE_ROUNDS = 10
+"""So many rounds running may ask for calls of which none can run (unknown tools, unfit arguments, blocks that cannot be read)."""
+_LOGGED_CHARS = 8_000
+
+Read = Callable[[str, str], Document]
+"""Reads a text in a protocol. Raises ``ValueError`` for one that nobody brings."""
+
+
+class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer of a model. ``config`` holds the fields of ``ToolCallConfig`` that the request gives, by their names in the file."""
+
+    text: str
+    session_id: str
+    config: dict[str, Any] = {}
+    new_turn: bool = False
+    """Somebody spoke to the model since its last answer: its rounds count anew."""
+    approval: TokenAnswer | None = None
+    """A person's answer to the question that a result of this same answer held: its other calls keep their results."""
+    encoding: PositionEncoding | None = None
+
+
+def config_of(rules: AgentRules, given: dict[str, Any], default_protocol: str) -> ToolCallConfig:
+    """The config in force: what the request gives, over the profile's, over the defaults; without either, calls are off (V17)."""
+    profile = rules.profile
+    own = profile.config if profile is not None and profile.has_config else ToolCallConfig()
+    known = msgspec.to_builtins(own)
+    if not _names_protocol(profile):
+        known["protocol"] = default_protocol
+    return msgspec.convert({**known, **given}, ToolCallConfig)
+
+
+def _names_protocol(profile: Profile | None) -> bool:
+    config = profile.raw.get("toolCallConfig") if profile is not None and profile.has_config else None
+    return isinstance(config, dict) and "protocol" in config
+
+
+async def step(request: StepRequest, around: Surroundings, sessions: Sessions, read: Read) -> StepResult:
+    """One round. Steps of one session run one after another. Raises ``TooManyWaitingError``, and ``ValueError`` for an unknown protocol."""
+    config = config_of(around.agent, request.config, around.settings.protocol.default)
+    document = read(request.text, config.protocol)
+    cancelled = around.cancelled or asyncio.Event()
+    session = sessions.open(request.session_id)
+    around = msgspec.structs.replace(
+        around,
+        cancelled=cancelled,
+        caller=msgspec.structs.replace(around.caller, session_id=request.session_id),
+        agent=_rules(around.agent, config),
+    )
+    options = TextOptions(
+        mode="parallel" if config.parallel_execution else "sequential",
+        call_prefix=f"step-{sessions.number()}",
+        encoding=request.encoding,
+        approval=request.approval,
+    )
+    with around.parts.running_calls.entered("", request.session_id, cancelled):
+        async with session.turn(cancelled) as mine:
+            if not mine:
+                # it never had its turn, so nothing of it is the conversation's
+                iteration = session.iteration
+                session = AgentSession(request.session_id)
+                session.iteration = iteration
+            return await _Round(request, config, document, options, around, session, read).run()
+
+
+def _rules(rules: AgentRules, config: ToolCallConfig) -> AgentRules:
+    if rules.problem:
+        return rules
+    profile = rules.profile or Profile()
+    return msgspec.structs.replace(rules, profile=msgspec.structs.replace(profile, config=config, has_config=True))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+class _Round:
+    """What one round knows while it goes on."""
+
+    def __init__(
+        self,
+        request: StepRequest,
+        config: ToolCallConfig,
+        document: Document,
+        options: TextOptions,
+        around: Surroundings,
+        session: AgentSession,
+        read: Read,
+    ) -> None:
+        before = session.unfinished if request.approval is not None else None
+        if before is not None and before.digest == _digest(request.text):
+            options = msgspec.structs.replace(options, call_prefix=before.prefix, done=before.done)
+        else:
+            before = None
+        self.before = before
+        """The round that this one finishes."""
+        self.request = request
+        self.config = config
+        self.document = document
+        self.options = options
+        self.around = around
+        self.session = session
+        self.read = read
+        self.planned = plan_text(document)
+        self.asked: list[Asked] = asked_for(document, self.planned, options, around.registry)
+        self.unread = unread_observations(document)
+        self.trail = Trail(around.audit, around.log, str(around.root), options.call_prefix)
+
+    async def run(self) -> StepResult:
+        session = self.session
+        if self.request.new_turn or session.answered:
+            session.new_turn()
+        answer = kept_text(self.document, self.asked)
+        session.unfinished = None
+        if self.before is None:
+            session.add_answer(answer, self.asked)
+        self.trail.keep_secret([secret for one in self.asked for secret in one.secrets])
+        self.trail.note(
+            "agent.answered",
+            sessionId=self.request.session_id,
+            protocol=self.config.protocol,
+            text=cut_middle(answer, _LOGGED_CHARS),
+            calls=len(self.asked),
+            unreadBlocks=len(self.unread),
+        )
+        try:
+            done, stop, explanation = await self._outcome()
+        except BaseException as error:
+            session.broke_off([one.request.request_id for one in self.asked], type(error).__name__)
+            raise
+        if not self.asked:
+            done.observation = "\n".join(text for _block, text in self.unread)
+        self._record(done, stop, explanation)
+        result = self._result(done, stop, explanation)
+        self.trail.note(
+            "agent.observed",
+            sessionId=self.request.session_id,
+            iteration=result.iteration,
+            statuses=[one.status for one in done.results],
+            observation=cut_middle(done.observation, _LOGGED_CHARS),
+            stop=stop,
+            message=explanation,
+        )
+        return result
+
+    async def _outcome(self) -> tuple[ExecuteTextResult, StepStop | None, str]:
+        session, config = self.session, self.config
+        if not self.asked and not self.unread:
+            session.answered = True
+            return self._refused(failure("SecurityError", "")), "noTools", self._passed_over()
+        if off := self._off():
+            return self._refused(failure("SecurityError", off)), "denied", f"No call was run: {off}."
+        if session.turn_iteration >= config.max_iterations and self.before is None:
+            rounds = "1 round" if config.max_iterations == 1 else f"{config.max_iterations} rounds"
+            limit = f"this agent may call tools in {rounds} of a turn (maxIterations), which it has done"
+            error = failure("SecurityError", limit, code="maxIterations")
+            return self._refused(error), "maxIterations", f"No call was run: {limit}. {_GO_ON}"
+        around = msgspec.structs.replace(self.around, on_event=self._recorder(self.around.on_event))
+        done = await execute_text(self.document, around, self.options)
+        stop, explanation = self._judged(done.results)
+        return done, stop, explanation
+
+    def _off(self) -> str:
+        return self.around.agent.problem or ("" if self.config.enabled else _OFF)
+
+    def _passed_over(self) -> str:
+        """What an answer without a call in its session's protocol asks for in another one; empty when it asks for nothing."""
+        spoken = self.config.protocol
+        if spoken == "auto":
+            return ""
+        whole = self.read(self.request.text, "auto")
+        places = [item.block for item in plan_text(whole)] + [block for block, _text in unread_observations(whole)]
+        found = sorted({whole.blocks[block].protocol for block in places} - {spoken})
+        if not found:
+            return ""
+        named = "" if "protocol" in self.request.config else ", since config.protocol names no other"
+        text = f"The answer has calls in {' and '.join(found)}, which were not read: it is read as {spoken}{named}. Set config.protocol to '{found[0]}' or 'auto'."
+        off = self._off()
+        return f"{text} No call would run, either: {off}." if off else text
+
+    def _judged(self, results: Sequence[ExecutionResult]) -> tuple[StepStop | None, str]:
+        """Counts the round, and says whether the loop ends with it."""
+        session = self.session
+        pairs = [(one.args, result) for one, result in zip(self.asked, results, strict=True)]
+        ran = [pair for pair in pairs if pair[1].attempts > 0 or pair[1].status == "accepted"]
+        counted = any(not result.replayed for _, result in ran)
+        if counted and not (self.before is not None and self.before.counted):
+            session.iteration += 1
+            session.turn_iteration += 1
+        waits = any(result.status == "inputRequired" for result in results)
+        if waits:
+            done = {
+                item.index: result
+                for item, result in zip(self.planned, results, strict=True)
+                if result.status not in ("inputRequired", "cancelled")
+            }
+            session.unfinished = Unfinished(_digest(self.request.text), self.options.call_prefix, done, counted)
+        if self.around.cancelled is not None and self.around.cancelled.is_set():
+            return "cancelled", "The step was cancelled. What was finished before stands."
+        denied = [pair for pair in pairs if pair[1].status == "denied"]
+        # rounds that correct themselves neither are a loop nor end one
+        repeated = session.repeats.add(digest_of(ran)) if ran else 0
+        if not denied:
+            session.denials.clear()
+        insisted = session.denials.add(digest_of(denied)) if denied and not ran else 0
+        session.idle_rounds = 0 if ran or denied or waits else session.idle_rounds + 1
+        if repeated >= LOOP_ROUNDS:
+            return (
+                "loopDetected",
+                f"The same calls with the same arguments gave the same results {repeated} rounds running.",
+            )
+        if insisted >= DENIED_ROUNDS:
+            return "denied", f"The user denied the same calls {insisted} rounds running."
+        if session.idle_rounds >= MAX_IDLE_ROUNDS:
+            return "maxIterations", f"{session.idle_rounds} rounds running asked for calls of which none could run."
+        return None, ""
+
+    def _refused(self, error: ExecutionError) -> ExecuteTextResult:
+        around = msgspec.structs.replace(self.around, on_event=self._recorder(self.around.on_event))
+        return refuse_text(self.document, around, self.options, error)
+
+    def _recorder(self, on_event: OnEvent | None) -> OnEvent:
+        def tell(call_id: str, state: State) -> None:
+            self.session.note_state(call_id, state)
+            if on_event is not None:
+                on_event(call_id, state)
+
+        return tell
+
+    def _record(self, done: ExecuteTextResult, stop: StepStop | None, explanation: str) -> None:
+        unread = list(self.unread) if self.before is None else []
+        for item, one, result in zip(self.planned, self.asked, done.results, strict=True):
+            while unread and unread[0][0] < item.block:
+                self.session.add_unread(unread.pop(0)[1])
+            if item.index not in self.options.done:
+                self.session.add_result(one, result)
+        for _block, text in unread:
+            self.session.add_unread(text)
+        if stop is not None and explanation:
+            self.session.add_stop(stop, explanation)
+
+    def _result(self, done: ExecuteTextResult, stop: StepStop | None, explanation: str) -> StepResult:
+        requests = [one.request for one in self.asked]
+        return StepResult(
+            response_text=done.parse.response_text,
+            trailing_text=done.parse.trailing_text,
+            has_tool_requests=bool(requests),
+            requests=requests,
+            results=done.results,
+            observation=done.observation,
+            iteration=self.session.iteration,
+            stop=UNSET if stop is None else stop,
+            explanation=explanation or UNSET,
+            parsed_requests=requests,
+            execution_results=[
+                execution_result(one, result) for one, result in zip(self.asked, done.results, strict=True)
+            ],
+        )
+
+
+_OFF = "tool calls are off for this agent: toolCallConfig.enabled is not true, in the request's config or the agent profile"
+_GO_ON = "A new turn (newTurn), or an answer without a call, begins the count again"

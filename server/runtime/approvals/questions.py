@@ -1,0 +1,241 @@
+"""The questions of a runtime from begin to end: each is settled once, by the first of an answer, its expiry, a cancel, or an answer
+to its whole batch. What comes later is nobody's.
+
+A question that cannot be put to a person here is handed out with a token, for the host to come back with the answer. Must not know
+faces, nor when a question is needed (``calls/approving.py``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Collection
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.contract import ApprovalBatch, ApprovalOutcome, ApprovalRequest, ApprovalResolved
+from tamis.server.runtime.approvals.prepared import Prepared, call_digest
+from tamis.server.runtime.approvals.replies import BATCH_OPTIONS, CANCELLED, OPTIONS, chosen
+from tamis.server.runtime.approvals.shown import preview, risk_of
+from tamis.server.runtime.approvals.standing import StandingAnswers
+from tamis.server.runtime.calls.model import Answer, Batch, OnResolved, Question, Reply, Surroundings, TokenAnswer
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.calls.parts import Parts
+
+MAX_TOKENS = 1_000
+"""So many questions wait with a token; with one more the oldest has expired."""
+WITHDRAWN_S = 0.5
+ANSWERS: tuple[str, ...] = get_args(Answer)
+_OUTCOMES: dict[Answer, ApprovalOutcome] = {
+    "allow": "allowed",
+    "deny": "denied",
+    "timeout": "timeout",
+    "unavailable": "unavailable",
+    "cancelled": "cancelled",
+}
+
+
+class ApprovalUnknown(Exception):  # noqa: N818 (named after the error of the interface, 1401)
+    """A token that was never given, is used, has expired, or belongs to something else."""
+
+
+class _Open:
+    """A question that is being asked."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.settled: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+    def settle(self, reply: Reply) -> None:
+        if not self.settled.done():
+            self.settled.set_result(reply)
+
+
+class _Token(msgspec.Struct, frozen=True):
+    question: Question
+    until: float
+    expiry: asyncio.TimerHandle
+    on_resolved: OnResolved | None
+
+
+class Approvals:
+    """The questions of one runtime, and the answers that hold."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.standing = StandingAnswers(str(parts.root), lambda: parts.store)
+        self._open: dict[str, _Open] = {}
+        self._tokens: dict[str, _Token] = {}
+
+    @property
+    def open(self) -> list[ApprovalRequest]:
+        """The questions that nobody has answered yet."""
+        waiting = [one.question for one in self._open.values()]
+        return [as_request(question) for question in (*waiting, *(one.question for one in self._tokens.values()))]
+
+    async def ask(self, question: Question, around: Surroundings) -> Reply:
+        """Puts a question to a person and waits for what settles it; never raises but when it is cancelled itself."""
+        assert around.ask is not None
+        loop = asyncio.get_running_loop()
+        until = loop.time() + question.timeout_ms / 1000
+        one = self._open[question.approval_id] = _Open(question)
+        asked = asyncio.ensure_future(_answered(around.ask(question)))
+        stop = asyncio.ensure_future(around.cancelled.wait()) if around.cancelled is not None else None
+        waits: set[asyncio.Future[Any]] = {one.settled, asked}
+        if stop is not None:
+            waits.add(stop)
+        reply = CANCELLED
+        try:
+            await asyncio.wait(waits, timeout=max(0.0, until - loop.time()), return_when=asyncio.FIRST_COMPLETED)
+            if stop is not None and stop.done():
+                reply = CANCELLED
+            elif one.settled.done():
+                reply = one.settled.result()
+            else:
+                # an answer that is there only now that the time is over came too late
+                reply = asked.result() if asked.done() and loop.time() < until else Reply(answer="timeout")
+        finally:
+            del self._open[question.approval_id]
+            for waited in waits:
+                waited.cancel()
+            # What withdraws the question goes out before the call's result does.
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({asked}, timeout=WITHDRAWN_S)
+            _tell(around.on_resolved, question, reply)
+        if reply.whole_batch and question.batch is not None:
+            for other in list(self._open.values()):
+                if other.question.batch is not None and other.question.batch.id == question.batch.id:
+                    other.settle(msgspec.structs.replace(reply, edited_args=None))
+        return reply
+
+    def hand_out(self, question: Question, on_resolved: OnResolved | None) -> ApprovalRequest:
+        """The question with a token that answers it, once, until it expires."""
+        loop = asyncio.get_running_loop()
+        token = os.urandom(24).hex()
+        seconds = question.timeout_ms / 1000
+        expiry = loop.call_later(seconds, self._expire, token)
+        self._tokens[token] = _Token(question, loop.time() + seconds, expiry, on_resolved)
+        while len(self._tokens) > MAX_TOKENS:
+            self._expire(next(iter(self._tokens)))
+        made = as_request(question)
+        made.token = token
+        return made
+
+    def knows(self, token: str) -> bool:
+        """Whether a token can still answer something."""
+        found = self._tokens.get(token)
+        return found is not None and asyncio.get_running_loop().time() < found.until
+
+    def redeem(self, given: TokenAnswer, binding: str) -> tuple[Question, Reply]:
+        """The answer that came with a token, for the call of that binding. Raises ``ApprovalUnknown``; then the token is as it was."""
+        found, reply = self._fitting(given, (binding,))
+        del self._tokens[given.token]
+        found.expiry.cancel()
+        _tell(found.on_resolved, found.question, reply)
+        return found.question, reply
+
+    def check(self, given: TokenAnswer, bindings: Collection[str]) -> None:
+        """Raises ``ApprovalUnknown`` for an answer that ``redeem`` would take for none of these bindings; uses nothing up."""
+        self._fitting(given, bindings)
+
+    def _fitting(self, given: TokenAnswer, bindings: Collection[str]) -> tuple[_Token, Reply]:
+        found = self._tokens.get(given.token)
+        if found is None or not self.knows(given.token):
+            raise ApprovalUnknown(
+                "the token was never given, is used, or has expired; run the call without it to be asked again"
+            )
+        if found.question.binding not in bindings:
+            raise ApprovalUnknown(
+                "the token belongs to another call: it fits the tool, arguments, rights and session it was given for"
+            )
+        reply = chosen(given.option_id, found.question.options, given.edited_args, given.comment)
+        if reply.answer not in ("allow", "deny"):
+            raise ApprovalUnknown("the option is none of those that were offered with the token")
+        return found, reply
+
+    def _expire(self, token: str) -> None:
+        found = self._tokens.pop(token, None)
+        if found is not None:
+            found.expiry.cancel()
+            _tell(found.on_resolved, found.question, Reply(answer="timeout"))
+
+    def close(self) -> None:
+        """No token answers anything any more."""
+        for found in self._tokens.values():
+            found.expiry.cancel()
+        self._tokens.clear()
+
+
+def new_question(call_id: str, ready: Prepared, args: dict[str, object], timeout_ms: int, *scope: str) -> Question:
+    """What a person is asked now; ``args`` are those of the call with secrets masked, ``scope`` what the answer is bound to beside the
+    call itself."""
+    manifest = ready.tool.manifest
+    permissions = ready.rights.permissions
+    return Question(
+        approval_id=f"approval-{os.urandom(8).hex()}",
+        call_id=call_id,
+        tool_id=manifest.tool_id,
+        version=manifest.version,
+        display_name=manifest.display_name,
+        args=args,
+        preview=preview(args),
+        risk=risk_of(
+            permissions,
+            builds=manifest.execution.allow_build,
+            secrets=args != ready.args,
+            unconfined=ready.target is None,
+        ),
+        permissions=permissions,
+        timeout_ms=timeout_ms,
+        expires_at=_expiry(timeout_ms),
+        binding=call_digest(ready, *scope),
+        options=OPTIONS,
+    )
+
+
+def _expiry(timeout_ms: int) -> str:
+    from datetime import UTC, datetime, timedelta
+
+    return (datetime.now(UTC) + timedelta(milliseconds=min(timeout_ms, 10**12))).isoformat()
+
+
+def in_batch(question: Question, batch: Batch) -> Question:
+    """The question as one of several, which can be answered together."""
+    return msgspec.structs.replace(question, batch=batch, options=BATCH_OPTIONS)
+
+
+def as_request(question: Question) -> ApprovalRequest:
+    """The question in the interface's form."""
+    batch = question.batch
+    return ApprovalRequest(
+        approval_id=question.approval_id,
+        call_id=question.call_id,
+        tool=question.tool_id,
+        version=question.version,
+        args=question.args,
+        args_preview=question.preview,
+        risk=question.risk,
+        permissions=question.permissions,
+        options=list(question.options),
+        expires_at=question.expires_at,
+        batch=UNSET if batch is None else ApprovalBatch(id=batch.id, index=batch.index, count=batch.count),
+    )
+
+
+def _tell(on_resolved: OnResolved | None, question: Question, reply: Reply) -> None:
+    if on_resolved is not None:
+        outcome = _OUTCOMES[reply.answer]
+        on_resolved(ApprovalResolved(approval_id=question.approval_id, call_id=question.call_id, outcome=outcome))
+
+
+async def _answered(asking: Awaitable[Answer | Reply]) -> Reply:
+    try:
+        answer = await asking
+    except Exception:  # who cannot even be asked is not there, whatever the reason
+        return Reply(answer="unavailable")
+    if isinstance(answer, Reply):
+        return answer
+    return Reply(answer=answer) if answer in ANSWERS else CANCELLED

@@ -1,0 +1,48 @@
+"""Judging what a call gave that was no script's standard output: it is JSON, of a bounded size, and fits the declared schema (D64).
+
+Must not know where it came from.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tamis.protocols.check import to_problem
+from tamis.protocols.contract import ErrorType, Problem
+from tamis.protocols.schema.plan import Plan
+from tamis.server.runtime.calls.dispatch import Invocation
+from tamis.server.runtime.calls.failures import failure
+from tamis.server.runtime.calls.model import Stopped
+
+MAX_TOLD = 8
+
+
+def failed(error_type: ErrorType, message: str, **details: Any) -> Stopped:
+    """The end of a call that was begun and did not succeed."""
+    return Stopped("error", failure(error_type, message, **details), started=True)
+
+
+def take_output(call: Invocation, output: Any, whose: str, own_plan: Plan | None = None) -> None:
+    """Makes ``output`` the call's success. Raises ``Stopped`` for one that cannot be; ``whose`` names its giver in the message.
+
+    ``own_plan`` is the schema of the giver, for tools whose manifest declares none.
+    """
+    most = call.around.settings.sandbox.stdout_bytes
+    limit = min(most, call.tool.manifest.execution.limits.get("stdoutBytes", most))
+    try:
+        size = len(msgspec.json.encode(output))
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        text = f"the result of {whose} is no JSON: {error}"
+        raise Stopped("error", failure("OutputFormatError", text), started=True) from None
+    if size > limit:
+        text = f"the result has {size} bytes, more than the {limit} of sandbox.stdoutBytes; give less, or a file's name"
+        raise Stopped("error", failure("ResourceError", text, limit="stdout"), started=True)
+    plan = call.tool.output_plan or own_plan
+    if plan is not None and not plan.is_valid(output):
+        found: list[Problem] = [to_problem(finding) for finding in plan.check(output, "typed").errors]
+        told = "; ".join(problem.message for problem in found[:MAX_TOLD])
+        text = f"the result of {whose} does not fit the declared output schema: {told}"
+        raise Stopped("error", failure("OutputValidationError", text, errors=found), started=True)
+    call.result.status, call.result.output = "success", output

@@ -1,0 +1,111 @@
+"""Which calls run now, and how each is cancelled: by its own id, or with all that runs for a session (V52, ``tool/cancel``).
+
+``execute`` enters each call; what runs many calls (a text, an agent's step) enters itself without an id, so that the calls that it
+has not begun end too. Must not know what a call does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+import msgspec
+
+
+class RunningCall(msgspec.Struct, frozen=True):
+    """One entry; ``call_id`` is empty for what only holds calls."""
+
+    call_id: str
+    session_id: str
+    cancelled: asyncio.Event
+
+
+class RunningCalls:
+    """The calls of one runtime that have begun and not ended. Ids are the hosts' and may repeat: each entry is its own."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, RunningCall] = {}
+        self._number = 0
+
+    def add(self, call_id: str, session_id: str, cancelled: asyncio.Event) -> int:
+        """Enters a call; the number that is given back ends its entry (``remove``)."""
+        self._number += 1
+        self._entries[self._number] = RunningCall(call_id, session_id, cancelled)
+        return self._number
+
+    def remove(self, number: int) -> None:
+        """The call has ended."""
+        self._entries.pop(number, None)
+
+    @contextmanager
+    def entered(self, call_id: str, session_id: str, cancelled: asyncio.Event) -> Generator[None]:
+        """``add`` and ``remove`` around what runs."""
+        number = self.add(call_id, session_id, cancelled)
+        try:
+            yield
+        finally:
+            self.remove(number)
+
+    def cancel(self, *, call_id: str | None = None, session_id: str | None = None) -> list[str]:
+        """Cancels the calls with that id, or of that session, or both where both are given; the ids that were found, each once, in the order they began.
+
+        What runs calls and has none just now is cancelled too and has no id to give (``has_session`` tells of it).
+
+        They end soon, not at once: whoever runs them gives their results.
+        """
+        found: dict[str, None] = {}
+        if not call_id and not session_id:
+            return []
+        for entry in self._entries.values():
+            if (call_id and entry.call_id != call_id) or (session_id and entry.session_id != session_id):
+                continue
+            entry.cancelled.set()
+            if entry.call_id:
+                found[entry.call_id] = None
+        return list(found)
+
+    def has_session(self, session_id: str) -> bool:
+        """Whether anything runs for a session, be it between two calls."""
+        return any(entry.session_id == session_id for entry in self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+@contextmanager
+def own_cancel(parent: asyncio.Event | None) -> Generator[asyncio.Event]:
+    """An event that is set with ``parent`` and can be set alone: for one call among several of a request."""
+    own = asyncio.Event()
+    if parent is None:
+        yield own
+        return
+    if parent.is_set():
+        own.set()
+    with told_when_set(parent, own.set):
+        yield own
+
+
+@contextmanager
+def told_when_set(event: asyncio.Event | None, tell: Callable[[], object]) -> Generator[None]:
+    """Meanwhile ``tell`` is called once, from the loop, when the event is set, also when it is set already."""
+    if event is None:
+        yield
+        return
+    over = False
+
+    def told(_: object = None) -> None:
+        if not over:
+            tell()
+
+    # `wait` by hand, as far as the future that it waits for: a task for it would cost two turns of the loop
+    waiting = event.wait().__await__()
+    try:
+        next(waiting).add_done_callback(told)
+    except StopIteration:
+        asyncio.get_running_loop().call_soon(told)
+    try:
+        yield
+    finally:
+        over = True
+        waiting.close()

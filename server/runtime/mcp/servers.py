@@ -1,0 +1,278 @@
+"""The MCP servers of the settings (``[mcpServers.NAME]``): started in the sandbox with the first call, kept, ended when idle.
+
+A server has rights of its own, which its settings ask for and the policy bounds as it bounds a manifest's; all tools of a server
+share them. One that ends is started again by the next call. Must not know the protocol (``session.py``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import deque
+from collections.abc import AsyncGenerator, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tamis.protocols.manifest.reading import (
+    ExternalScript,
+    FileAccess,
+    Manifest,
+    McpTool,
+    NetworkAccess,
+    SecurityContext,
+)
+from tamis.protocols.observation import plain
+from tamis.protocols.suggest import best, hint
+from tamis.server.runtime.mcp.declared import folder_of, problem
+from tamis.server.runtime.registry.registry import Tool
+from tamis.server.runtime.settings.config import McpServer, Settings
+
+if TYPE_CHECKING:
+    from tamis.protocols.contract import ExecutionError
+    from tamis.sandbox.model import RunOutcome
+    from tamis.sandbox.talk import Talk
+    from tamis.server.runtime.calls.dispatch import Invocation
+    from tamis.server.runtime.mcp.session import McpSession
+
+LIFE_MS = 7 * 24 * 3_600_000
+"""A server that was never idle is ended after a week: memory that it leaks is not kept for ever."""
+END_SECONDS = 1.0
+MAX_NOTES = 40
+MAX_NOTE_CHARS = 1_000
+
+
+class Running:
+    """One server that runs."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.session: McpSession | None = None
+        self.stop = asyncio.Event()
+        self.task: asyncio.Task[RunOutcome] | None = None
+        self.notes: deque[str] = deque(maxlen=MAX_NOTES)
+        self._begun = bytearray()
+        self.listeners: list[list[str]] = []
+        self.calls = 0
+        self.idle: asyncio.TimerHandle | None = None
+
+    def hear(self, piece: bytes) -> None:
+        """A piece of its standard error, which ends anywhere; it is noted line by line."""
+        lines, feed, rest = piece.rpartition(b"\n")
+        if feed or len(self._begun) > MAX_NOTE_CHARS:
+            whole = bytes(self._begun) + lines
+            self._begun.clear()
+            self.note(whole.decode("utf-8", "replace"))
+        self._begun += rest
+
+    def end_line(self) -> None:
+        """Notes what was begun and will not be ended."""
+        self.hear(b"\n")
+
+    def note(self, text: str) -> None:
+        """What the server says on standard error, or beside its messages; the calls that run now have it in their logs."""
+        for line in filter(str.strip, text.splitlines()):
+            shown = plain(line[:MAX_NOTE_CHARS])
+            self.notes.append(shown)
+            for lines in self.listeners:
+                if len(lines) < MAX_NOTES:
+                    lines.append(f"stderr: {shown}")
+
+    @property
+    def usable(self) -> bool:
+        """Whether calls can go to it."""
+        return self.session is not None and not self.session.over and self.task is not None and not self.task.done()
+
+
+class McpServers:
+    """The servers of one runtime; all methods are called on its loop."""
+
+    def __init__(self, root: Path, settings: Settings) -> None:
+        self._root = root
+        self._settings = settings
+        self._running: dict[str, Running] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    def problem(self, name: str) -> str:
+        """Why no tool of a server can be called; empty when they can, as far as is known without starting it."""
+        declared = self._settings.mcp_servers.get(name)
+        if declared is None:
+            known = ", ".join(sorted(self._settings.mcp_servers)) or "none"
+            near = hint(best(name, self._settings.mcp_servers))
+            return f"no MCP server '{plain(name)}' is configured{near}; [mcpServers] in tamis.toml has {known}"
+        if reason := problem(self._root, name, declared):
+            return reason
+        from tamis.server.runtime.scripts.interpreters import missing_for
+
+        return missing_for(ExternalScript(declared.script, declared.language), self._settings)
+
+    @property
+    def names(self) -> list[str]:
+        """The servers that run."""
+        return sorted(self._running)
+
+    def folder(self, declared: McpServer) -> str:
+        """The server's folder."""
+        return folder_of(self._root, declared)
+
+    def stand_in(self, name: str) -> Tool | None:
+        """The server as a tool of its own: its script, its folder, and the rights that it asks for."""
+        declared = self._settings.mcp_servers.get(name)
+        if declared is None:
+            return None
+        manifest = Manifest(
+            tool_id=f"mcp-server:{name}",
+            display_name=name,
+            description="",
+            version="0.0.0",
+            handler=ExternalScript(declared.script, declared.language),
+            security_context=SecurityContext(
+                FileAccess(declared.allow_read, declared.allow_write), NetworkAccess(declared.allow_hosts)
+            ),
+        )
+        return Tool(manifest, os.path.join(self.folder(declared), "tamis.toml"))
+
+    async def server(self, call: Invocation) -> tuple[Running, bool]:
+        """The server of a call's tool, started if it does not run, and whether it did. Raises ``Stopped`` when it cannot be started."""
+        handler = call.tool.manifest.handler
+        assert isinstance(handler, McpTool)
+        async with self._locks.setdefault(handler.server, asyncio.Lock()):
+            running = self._running.get(handler.server)
+            if running is not None and running.usable:
+                return running, True
+            if running is not None:
+                await self._end(running)
+            running = self._running[handler.server] = Running(handler.server)
+            try:
+                await self._start(running, call)
+            except BaseException:
+                await self._end(running)
+                raise
+            return running, False
+
+    @contextlib.asynccontextmanager
+    async def using(self, running: Running, lines: list[str]) -> AsyncGenerator[None]:
+        """While a call uses a server it is not idle, and what it says goes to the call's logs too."""
+        running.calls += 1
+        running.listeners.append(lines)
+        if running.idle is not None:
+            running.idle.cancel()
+            running.idle = None
+        try:
+            yield
+        finally:
+            running.calls -= 1
+            running.listeners.remove(lines)
+            declared = self._settings.mcp_servers.get(running.name)
+            if running.calls == 0 and declared is not None:
+                loop = asyncio.get_running_loop()
+                running.idle = loop.call_later(declared.idle_ms / 1000, self._when_idle, running)
+
+    def _when_idle(self, running: Running) -> None:
+        if running.calls == 0:
+            asyncio.get_running_loop().create_task(self._end(running))
+
+    async def _start(self, running: Running, call: Invocation) -> None:
+        from tamis.sandbox.talk import Talk
+        from tamis.server.runtime.calls.failures import failure
+        from tamis.server.runtime.calls.model import Stopped
+        from tamis.server.runtime.mcp.session import McpError, McpSession
+
+        declared = self._settings.mcp_servers[running.name]
+        talk = Talk(max_line_bytes=max(self._settings.sandbox.stdout_bytes, 65_536) * 2)
+        running.task = asyncio.get_running_loop().create_task(await self._run_of(running, declared, call, talk))
+        running.session = McpSession(talk, running.note)
+        shaking = asyncio.ensure_future(running.session.start())
+        try:
+            async with asyncio.timeout(declared.start_ms / 1000):
+                await asyncio.wait({shaking, running.task}, return_when=asyncio.FIRST_COMPLETED)
+                if running.task.done() and not shaking.done():
+                    # what it printed last may still be read
+                    await asyncio.wait({shaking}, timeout=END_SECONDS)
+                if not shaking.done():
+                    raise McpError("it ended")
+                shaking.result()
+        except TimeoutError:
+            text = f"the MCP server '{running.name}' did not answer within {declared.start_ms} ms (mcpServers.{running.name}.startMs)"
+            raise Stopped("error", failure("ServiceError", text, text="\n".join(running.notes))) from None
+        except McpError as error:
+            raise Stopped("error", _start_failure(running, error)) from None
+        finally:
+            shaking.cancel()
+        call.trail.note("mcp.started", server=running.name, protocol=running.session.version)
+
+    async def _run_of(
+        self, running: Running, declared: McpServer, call: Invocation, talk: Talk
+    ) -> Coroutine[None, None, RunOutcome]:
+        from tamis.sandbox import model as sandbox
+        from tamis.sandbox.runner import run
+        from tamis.server.runtime.scripts.dependencies import prepared
+        from tamis.server.runtime.scripts.interpreters import built_in, interpreters_of
+        from tamis.server.runtime.scripts.running import limits_of, writable_folders
+        from tamis.server.runtime.scripts.service import ScriptTarget
+
+        tool = self.stand_in(running.name)
+        assert tool is not None
+        handler = tool.manifest.handler
+        assert isinstance(handler, ExternalScript)
+        target = ScriptTarget(tool.folder, handler, {})
+        dependencies = await prepared(call.request, tool, target, call.around, call.trail)
+        limits = msgspec.structs.replace(limits_of(self._settings, tool.manifest, None), wall_ms=LIFE_MS)
+        rights = call.rights
+        request = sandbox.RunRequest(
+            folder=tool.folder,
+            script=handler.script_path,
+            language=built_in(handler.language),
+            args=declared.args,
+            env=dict(declared.env),
+            limits=limits,
+            read=tuple(sandbox.Mount(path) for path in rights.read),
+            write=tuple(sandbox.Mount(path) for path in writable_folders(rights, tool, target)),
+            hosts=rights.hosts,
+            allow_cidrs=self._settings.policy.allow_cidrs,
+            pin=tuple(self._settings.policy.pin.items()),
+            interpreters=interpreters_of(self._settings),
+            backend=self._settings.sandbox.backend,
+            environment=dependencies.environment,
+        )
+
+        def show(_stream: str, piece: bytes) -> None:
+            running.hear(piece)
+
+        async def serve() -> sandbox.RunOutcome:
+            with dependencies:
+                outcome = await run(request, on_output=show, cancelled=running.stop, talk=talk)
+            running.end_line()
+            return outcome
+
+        return serve()
+
+    async def _end(self, running: Running) -> None:
+        if self._running.get(running.name) is running:
+            del self._running[running.name]
+        if running.idle is not None:
+            running.idle.cancel()
+        if running.session is not None:
+            await running.session.close()
+        running.stop.set()
+        if running.task is not None:
+            await asyncio.wait({running.task}, timeout=END_SECONDS)
+
+    async def close(self) -> None:
+        """Ends every server."""
+        await asyncio.gather(*(self._end(running) for running in list(self._running.values())))
+
+
+def _start_failure(running: Running, error: Exception) -> ExecutionError:
+    from tamis.server.runtime.calls.failures import failure
+
+    outcome = running.task.result() if running.task is not None and running.task.done() else None
+    if outcome is not None and outcome.kind in ("unavailable", "refused"):
+        kind = "SandboxUnavailable" if outcome.kind == "unavailable" else "SecurityError"
+        fix = f"; fix: {outcome.remedy}" if outcome.remedy else ""
+        return failure(kind, f"the MCP server '{running.name}' was not started: {outcome.message}{fix}")
+    ended = "" if outcome is None else f"; it ended with exit code {outcome.exit_code}"
+    text = f"the MCP server '{running.name}' cannot be used: {plain(str(error))[:1_000]}{ended}"
+    return failure("ServiceError", text, text="\n".join(running.notes))

@@ -1,0 +1,112 @@
+"""``tool/describe`` and ``tamis export``: registered tools in the forms of others, under names that are distinct among all tools.
+
+How a form looks is ``protocols/export``'s matter. Must not know framing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, get_args
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from tamis.protocols.contract import Description
+from tamis.protocols.export.caiu import caiu_record
+from tamis.protocols.export.names import TARGETS, portable_names
+from tamis.protocols.export.targets import export_tool
+from tamis.protocols.export.vcp import definition_text, plugin_manifest
+from tamis.server.runtime.agents.discovery import in_inventory
+from tamis.server.runtime.registry.registry import Registry, Tool
+from tamis.server.runtime.texts.token_counts import count_tokens
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.records.usage import ToolUsage
+    from tamis.server.runtime.runtime import Runtime
+
+Form = Literal["native", "mcp", "openai", "openaiStrict", "anthropic", "gemini", "vcp"]
+"""What ``tool/describe`` gives a tool as."""
+FORMS: tuple[Form, ...] = get_args(Form)
+
+
+# a registry is replaced as a whole, never changed
+_names: WeakKeyDictionary[Registry, dict[Form, dict[str, str]]] = WeakKeyDictionary()
+
+
+def exported_names(registry: Registry, form: Form) -> dict[str, str]:
+    """The names of all tools in a form; those of every tool count, so that no answer depends on which are asked for."""
+    known = _names.setdefault(registry, {})
+    if form not in known:
+        ids = [tool.tool_id for tool in registry.tools]
+        named = portable_names(ids, form, registry.owners) if form in TARGETS else dict(zip(ids, ids, strict=True))
+        known[form] = named
+    return known[form]
+
+
+def describe(tool: Tool, form: Form, registry: Registry, names: dict[str, str] | None = None) -> Description:
+    """A tool in a form. ``names`` are those of ``exported_names``, for a caller that describes several."""
+    manifest = tool.manifest
+    if form == "vcp":
+        from tamis.server.runtime.texts.prompts import prompt_tool
+
+        text, losses = definition_text(manifest, prompt_tool(tool, "vcp", "tag", registry))
+        return Description(definition=text, losses=losses, tokens=count_tokens(text)[0])
+    if form == "native":
+        return Description(definition=dict(manifest.raw), losses=[], tokens=_tokens(manifest.raw))
+    known = names if names is not None else exported_names(registry, form)
+    # one of Tamis's own tools that no list shows has no row among the names
+    name = known.get(tool.tool_id) or portable_names([tool.tool_id], form)[tool.tool_id]
+    made = export_tool(manifest, form, name)
+    return Description(definition=made.definition, losses=made.losses, tokens=_tokens(made.definition))
+
+
+def plugin(tool: Tool) -> Description:
+    """A tool as the ``plugin-manifest.json`` of a VCP server."""
+    made = plugin_manifest(tool.manifest)
+    return Description(definition=made.definition, losses=made.losses, tokens=_tokens(made.definition))
+
+
+def knowledge(tool: Tool, runtime: Runtime, usage: Mapping[str, ToolUsage]) -> Description:
+    """A tool as a record of a knowledge base, with the counts of its calls (D87)."""
+    enabled = tool.callable and in_inventory(tool, runtime.agent, runtime.registry) and not runtime.why_not(tool)
+    counts = usage.get(tool.tool_id)
+    told = None
+    if counts is not None:
+        last = datetime.fromtimestamp(counts.last_used, UTC).isoformat(timespec="seconds")
+        told = {"calls": counts.calls, "failures": counts.failures, "lastUsed": last}
+    made = caiu_record(tool.manifest, enabled=enabled, usage=told)
+    return Description(definition=made.definition, losses=made.losses, tokens=_tokens(made.definition["content"]))
+
+
+def usage_counts(runtime: Runtime) -> dict[str, ToolUsage]:
+    """How often each tool of the root was called, as far as daemons wrote it down; nothing is made where nothing is."""
+    import asyncio
+
+    from tamis.server.runtime.records.folders import state_folder
+    from tamis.server.runtime.records.store import FILE_NAME
+    from tamis.server.runtime.records.usage import UsageCounts
+
+    async def counts() -> dict[str, ToolUsage]:
+        try:
+            found = await UsageCounts(runtime.parts.store, str(runtime.root)).all()
+        finally:
+            await runtime.parts.close()
+        return {one.tool_id: one for one in found}
+
+    try:
+        return asyncio.run(counts()) if (state_folder() / FILE_NAME).is_file() else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def newest(tools: Iterable[Tool]) -> list[Tool]:
+    """The newest version of each tool; ``tools`` has them newest first."""
+    found: dict[str, Tool] = {}
+    for tool in tools:
+        found.setdefault(tool.tool_id, tool)
+    return list(found.values())
+
+
+def _tokens(definition: object) -> int:
+    return count_tokens(msgspec.json.encode(definition).decode("utf-8", "replace"))[0]

@@ -1,0 +1,326 @@
+"""One run of a workflow, from its call to the call's result: the payload, the engine, the time, the streams (W16 to W22, A26, A45 to A48).
+
+The result of a call is the bare value of a single output, else an object of them (W18). A failed node is a ``WorkflowError`` that names it (W21).
+Must not know how engines work or faces.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.contract import ErrorDetails, ExecutionError, FailedNode
+from tamis.protocols.manifest.reading import WorkflowHandler
+from tamis.protocols.manifest.workflow import PREFIX
+from tamis.protocols.observation import why_not_run
+from tamis.protocols.workflow.graph import MAX_DEPTH
+from tamis.protocols.workflow.model import Workflow
+from tamis.protocols.workflow.payload import Payload, single_node_payload, workflow_payload
+from tamis.protocols.workflow.slots import WHOLE, slots_of
+from tamis.server.runtime.calls.dispatch import Invocation
+from tamis.server.runtime.calls.failures import failure
+from tamis.server.runtime.calls.model import Stopped
+from tamis.server.runtime.calls.timing import in_time
+from tamis.server.runtime.registry.registry import Registry
+from tamis.server.runtime.settings.config import Settings
+from tamis.server.runtime.workflows.checks import graph_problems
+from tamis.server.runtime.workflows.engine import BUILT_IN, Engine, EngineError, NodeFailed, engine_of
+from tamis.server.runtime.workflows.part import RunRecord
+from tamis.server.runtime.workflows.run import Run
+from tamis.server.runtime.workflows.source import WorkflowTool
+from tamis.server.runtime.workflows.streams import StreamFull
+
+GRACE_S = 5.0
+"""How long an engine that is told to stop may take to end what it runs."""
+ABANDON_S = 1.0
+_stack: ContextVar[tuple[str, ...]] = ContextVar("workflows", default=())
+"""The workflows that the current call runs in, from the outside."""
+
+
+async def run_workflow(call: Invocation) -> None:
+    """Path A (seed 000 §7.3.1): runs the call's workflow once."""
+    tool = _workflow_of(call)
+    engine = _engine(call.around.settings)
+    stack = _stack.get()
+    _check_depth(tool.workflow.workflow_id, stack)
+    if call.around.settings.engine.type == BUILT_IN:
+        _check_graph(tool, call.around.registry)
+    payload = workflow_payload(tool.workflow, call.args)
+    token = _stack.set((*stack, tool.workflow.workflow_id))
+    try:
+        await _Conduct(call, tool.workflow, payload, engine, nested=bool(stack)).run()
+    finally:
+        _stack.reset(token)
+
+
+async def run_wrapped(call: Invocation) -> None:
+    """Path B (seed 000 §7.3.2): has the engine run the call's tool alone, as a graph of one node."""
+    tool = call.tool
+    engine = _engine(call.around.settings)
+    outputs = [name for name in slots_of(tool.manifest.parameters, tool.manifest.output).outputs if name != WHOLE]
+    payload = single_node_payload(tool.tool_id, call.args, outputs or [WHOLE])
+    await _Conduct(call, Workflow(tool.tool_id), payload, engine, nested=True).run()
+
+
+async def read_stream(call: Invocation) -> None:
+    """Reads a stream once, for an agent (W22)."""
+    handle, wait_ms = call.args.get("handle"), call.args.get("waitMs", 1000)
+    streams = call.around.parts.workflows.streams
+    found = await in_time(call, streams.read(str(handle), int(wait_ms)))
+    if found is None:
+        text = f"there is no stream '{handle}'; it was read to its end, or nobody read it for long"
+        raise Stopped("error", failure("WorkflowError", text))
+    call.result.status = "success"
+    call.result.output = msgspec.to_builtins(found)
+
+
+def _workflow_of(call: Invocation) -> WorkflowTool:
+    """The workflow that a call runs: its tool, or the one that a node's definition names."""
+    tool, handler = call.tool, call.tool.manifest.handler
+    if not isinstance(tool, WorkflowTool) and isinstance(handler, WorkflowHandler):
+        tool = call.around.registry.get(PREFIX + handler.workflow_id) or tool
+    if isinstance(tool, WorkflowTool):
+        return tool
+    raise Stopped("error", failure("WorkflowError", "the workflow's file is not registered any more"))
+
+
+def _engine(settings: Settings) -> Engine:
+    engine, problem = engine_of(settings)
+    if engine is None:
+        raise Stopped("error", failure("WorkflowError", problem))
+    return engine
+
+
+def _check_depth(workflow_id: str, stack: tuple[str, ...]) -> None:
+    if workflow_id in stack:
+        way = " → ".join([*stack, workflow_id])
+        raise Stopped("error", failure("WorkflowError", f"the workflow calls itself: {way}"))
+    if len(stack) >= MAX_DEPTH:
+        raise Stopped("error", failure("WorkflowError", f"workflows call each other more than {MAX_DEPTH} deep"))
+
+
+def _check_graph(tool: WorkflowTool, registry: Registry) -> None:
+    """Refuses a graph with faults; looked at once for each registry."""
+    problems = graph_problems(tool, registry)
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        error = failure("WorkflowError", f"the workflow cannot be run: {problems[0].message}{more}", errors=problems)
+        raise Stopped("error", error)
+
+
+class _Conduct:
+    """One run from its payload to the call's result."""
+
+    def __init__(self, call: Invocation, workflow: Workflow, payload: Payload, engine: Engine, *, nested: bool) -> None:
+        self.call = call
+        self.workflow = workflow
+        self.payload = payload
+        self.engine = engine
+        self.part = call.around.parts.workflows
+        self.run_of = Run(call, workflow.workflow_id, payload)
+        self.streamed = [slot.name for slot in workflow.outputs.values() if slot.is_stream]
+        self.goes_on = bool(self.streamed) and call.around.parts.stays and not nested and self.part.has_room
+        self.names = list(payload["outputInterfaceMappings"]) if not workflow.outputs else list(workflow.outputs)
+
+    async def run(self) -> None:
+        run, call = self.run_of, self.call
+        call.result.output, call.result.error = UNSET, UNSET  # of an attempt before
+        timeout = _timeout_ms(call) / 1000
+        for name in self.streamed:
+            if self.goes_on:
+                try:
+                    run.streams[name] = self.part.streams.open(run.stopping.set)
+                except StreamFull as full:
+                    for stream in run.streams.values():
+                        self.part.streams.drop(stream.handle)
+                    raise Stopped("error", failure("WorkflowError", str(full))) from None
+            else:
+                run.collected[name] = []
+        if self.goes_on:
+            await self._behind(timeout)
+            return
+        error = await self._supervised(timeout)
+        self._note()
+        if error is not None:
+            raise error
+        self._give({**run.outputs, **run.collected})
+
+    async def _behind(self, timeout: float) -> None:
+        """Answers when all outputs that are no streams are there; the streams go on behind their handles (W22)."""
+        run = self.run_of
+        ended: asyncio.Future[Stopped | None] = asyncio.get_running_loop().create_future()
+
+        async def work() -> None:
+            stopped: Stopped | None = Stopped("cancelled", started=True)
+            try:
+                stopped = await self._supervised(timeout)
+            finally:
+                error = (
+                    None
+                    if stopped is None
+                    else stopped.error or failure("WorkflowError", f"the run was {stopped.status}")
+                )
+                for stream in run.streams.values():
+                    stream.end(error)
+                self._note()
+                if not ended.done():
+                    ended.set_result(stopped)
+
+        self.part.behind(work())
+        plain = {name for name in self.names if name not in self.streamed}
+        settled = asyncio.ensure_future(run.until_settled(plain))
+        try:
+            await asyncio.wait({ended, settled}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            settled.cancel()
+        stopped = ended.result() if ended.done() else None
+        if stopped is not None:
+            for stream in run.streams.values():
+                self.part.streams.drop(stream.handle)
+            raise stopped
+        self._note()
+        handles = {name: {"handle": stream.handle} for name, stream in run.streams.items()}
+        self._give({**run.outputs, **handles})
+
+    async def _supervised(self, timeout: float) -> Stopped | None:
+        """Has the engine run the payload; what ended it otherwise than well."""
+        run, call = self.run_of, self.call
+        task = asyncio.ensure_future(self._outputs())
+        cancel = call.around.cancelled
+        waits: set[asyncio.Future[Any]] = {task}
+        stops = {asyncio.ensure_future(event.wait()) for event in (cancel, run.stopping) if event is not None}
+        why = ""
+        try:
+            # the run's own stop is a failing node or a stream that nobody reads: the engine ends by itself then
+            await asyncio.wait(waits | stops, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                asked = cancel is not None and cancel.is_set()
+                why = "cancelled" if asked or run.stopping.is_set() else "timeout"
+                failing = run.stopping.is_set()
+                run.stopping.set()
+                await _end(task)
+                if (
+                    failing
+                    and task.done()
+                    and not task.cancelled()
+                    and isinstance(task.exception(), NodeFailed | EngineError)
+                ):
+                    why = ""
+        finally:
+            for stop in stops:
+                stop.cancel()
+            if not task.done():
+                run.stopping.set()
+                task.cancel()
+        failed = task.exception() if task.done() and not task.cancelled() else None
+        if failed is None and not why:
+            run.finish_all()
+        run.close_steps()
+        if why == "cancelled":
+            return Stopped("cancelled", started=True)
+        if why == "timeout":
+            ms = int(timeout * 1000)
+            return Stopped("timeout", failure("TimeoutError", f"no result after {ms} ms", limit="wall"), started=True)
+        return self._judged(failed)
+
+    async def _outputs(self) -> None:
+        """Has the engine run the payload, and takes what it gives at the end beside what it gave on the way."""
+        given = cast("object", await self.engine.run(self.payload, self.run_of))
+        if not isinstance(given, dict):
+            raise EngineError("the engine gave no outputs by name")
+        outputs = cast("dict[str, Any]", given)
+        if self.call.around.settings.engine.type != BUILT_IN:
+            _check_json({**outputs, **self.run_of.outputs})
+        for name in self.names:
+            if name in outputs and not self.run_of.is_stream(name):
+                self.run_of.outputs[name] = outputs[name]
+            elif name in outputs:
+                value = outputs[name]
+                for item in cast("list[Any]", value) if isinstance(value, list) else [value]:
+                    self.run_of.push(name, item)
+
+    def _judged(self, failed: BaseException | None) -> Stopped | None:
+        if failed is None:
+            return None
+        if isinstance(failed, NodeFailed):
+            if failed.status == "cancelled":
+                return Stopped("cancelled", started=True)
+            return Stopped("error", node_error(failed), started=True)
+        if isinstance(failed, EngineError | StreamFull):
+            return Stopped("error", failure("WorkflowError", str(failed)), started=True)
+        if isinstance(failed, Exception):  # an engine of a third party
+            text = f"the engine failed: {type(failed).__name__}: {failed}"
+            return Stopped("error", failure("WorkflowError", text[:1000]), started=True)
+        raise failed
+
+    def _give(self, outputs: dict[str, Any]) -> None:
+        result = self.call.result
+        result.status = "success"
+        if len(self.names) == 1:
+            result.output = outputs.get(self.names[0])
+        else:
+            result.output = {name: outputs[name] for name in self.names if name in outputs}
+
+    def _note(self) -> None:
+        run, settings = self.run_of, self.call.around.settings
+        handles = {name: {"handle": stream.handle} for name, stream in run.streams.items()}
+        given = {**run.outputs, **run.collected, **handles}
+        record = RunRecord(
+            workflow_id=self.workflow.workflow_id,
+            engine=settings.engine.type,
+            steps=run.steps(),
+            outputs={name: given[name] for name in self.names if name in given},
+        )
+        self.part.note(self.call.request.call_id, record)
+
+
+def _check_json(outputs: dict[str, Any]) -> None:
+    """Refuses what no result can carry: an engine of a package may give any object."""
+    for name, value in outputs.items():
+        try:
+            msgspec.json.encode(value)
+        except OverflowError:
+            continue  # a number beyond 64 bits is one all the same
+        except (TypeError, ValueError, RecursionError) as error:
+            raise EngineError(f"the engine's output '{str(name)[:100]}' is no JSON: {error}") from None
+
+
+async def _end(task: asyncio.Task[Any]) -> None:
+    """Lets an engine end that was told to stop; one that does not is abandoned."""
+    await asyncio.wait({task}, timeout=GRACE_S)
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=ABANDON_S)
+
+
+def _timeout_ms(call: Invocation) -> int:
+    """How long a workflow may take: the least of what operator, agent, file and request say."""
+    around = call.around
+    own = call.tool.manifest.execution.timeout_ms
+    asked = (around.settings.engine.wall_ms, around.agent.timeout_ms, own, call.request.timeout_ms)
+    return max(1, min(ms for ms in asked if ms is not None))
+
+
+def node_error(failed: NodeFailed) -> ExecutionError:
+    """A failed node as the workflow's error (W21): which node, of which type, and its own error whole."""
+    error = failed.error
+    at = f" item {failed.item}" if failed.item is not None else ""
+    cause = f"{error.type}: {error.message}" if error is not None else why_not_run(failed.status)
+    own = error.details if error is not None else UNSET
+    node = FailedNode(
+        node_id=failed.node_id,
+        type=failed.node_type,
+        status=failed.status,
+        error=UNSET if error is None else error,
+        item=UNSET if failed.item is None else failed.item,
+    )
+    text = own.text if own is not UNSET else UNSET
+    return ExecutionError(
+        type="WorkflowError",
+        message=f"node '{failed.node_id}' ({failed.node_type}){at}: {cause}",
+        details=ErrorDetails(node=node, text=text),
+    )

@@ -1,0 +1,200 @@
+"""An engine behind a URL (W17): the payload is posted as JSON, the answer has the outputs.
+
+``{"outputs": {…}}`` or ``{"error": {"message", "nodeId"?, "type"?}}``; as ``application/x-ndjson`` also one line for each item of a stream
+(``{"output": name, "item": …}``) and each step (``{"step": {"nodeId", "status"}}``) before. Nothing but the operator's URL is asked: no proxy, no redirect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import ssl
+import threading
+from collections.abc import Callable
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from tamis.protocols.contract import StepStatus
+from tamis.protocols.workflow.payload import Payload
+from tamis.server.runtime.calls.failures import failure
+from tamis.server.runtime.workflows.engine import EngineError, NodeFailed
+from tamis.server.runtime.workflows.run import Run
+from tamis.server.runtime.workflows.streams import StreamFull
+
+MAX_BYTES = 64 * 1024 * 1024
+MAX_EXCERPT = 300
+CONNECT_S = 10.0
+SILENCE_S = 24 * 60 * 60.0
+"""The run's own time bounds the answer; this only lets no thread live for ever."""
+LINES = "application/x-ndjson"
+_STEPS = ("running", "success", "error", "timeout", "cancelled", "skipped")
+
+
+class HttpEngine:
+    """Posts payloads to a URL."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    async def run(self, payload: Payload, run: Run) -> dict[str, Any]:
+        """The outputs that the answer names."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[dict[str, Any]] = loop.create_future()
+        exchange = _Exchange(self.url, msgspec.json.encode(payload))
+        # a query may hold a key, and models read what is said here
+        where = self.url.partition("?")[0]
+
+        def tell(message: dict[str, Any]) -> None:
+            if not done.done():
+                try:
+                    self._take(message, run)
+                except EngineError as error:
+                    done.set_exception(error)
+
+        def settle(result: dict[str, Any] | Exception) -> None:
+            if not done.done():
+                done.set_exception(result) if isinstance(result, Exception) else done.set_result(result)
+
+        def later(work: Callable[[Any], None], value: Any) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(work, value)
+
+        def work() -> None:
+            try:
+                later(settle, exchange.answer(lambda message: later(tell, message)))
+            except EngineError as error:
+                later(settle, error)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                later(settle, EngineError(f"the engine at {where} cannot be asked: {type(error).__name__}: {error}"))
+
+        threading.Thread(target=work, daemon=True).start()
+        stop = asyncio.ensure_future(run.stopping.wait())
+        try:
+            await asyncio.wait({done, stop}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stop.cancel()
+            exchange.close()
+        if not done.done():
+            done.cancel()
+            return run.outputs
+        return self._outputs(done.result(), payload, run)
+
+    def _take(self, message: dict[str, Any], run: Run) -> None:
+        name, step = message.get("output"), message.get("step")
+        if isinstance(name, str) and run.is_stream(name):
+            try:
+                run.push(name, message.get("item"))
+            except StreamFull as full:
+                raise EngineError(f"the stream '{name}': {full}") from None
+        elif isinstance(step, dict):
+            told = cast("dict[str, Any]", step)
+            if told.get("status") in _STEPS:
+                run.step(str(told.get("nodeId")), cast("StepStatus", told["status"]))
+
+    def _outputs(self, answer: dict[str, Any], payload: Payload, run: Run) -> dict[str, Any]:
+        error = answer.get("error")
+        if error is not None:
+            told = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": error}
+            text = str(told.get("message") or "the engine gave no reason")[:MAX_EXCERPT]
+            node_id = told.get("nodeId")
+            if not isinstance(node_id, str):
+                raise EngineError(f"the engine failed: {text}")
+            types = {str(node.get("id")): str(node.get("fullType")) for node in payload["nodes"]}
+            reason = failure("WorkflowError", text)
+            run.step(node_id, "error", reason)
+            raise NodeFailed(node_id, str(told.get("type") or types.get(node_id, "")), "error", reason)
+        outputs = answer.get("outputs")
+        if not isinstance(outputs, dict):
+            raise EngineError("the engine's answer has neither 'outputs' nor 'error'")
+        for name, value in cast("dict[str, Any]", outputs).items():
+            if name not in payload["outputInterfaceMappings"] and name not in payload.get("interfaceOutputs", {}):
+                continue
+            if run.is_stream(name):
+                self._take_all(name, value, run)
+            else:
+                run.give(name, value)
+        return run.outputs
+
+    def _take_all(self, name: str, value: Any, run: Run) -> None:
+        for item in cast("list[Any]", value) if isinstance(value, list) else [value]:
+            self._take({"output": name, "item": item}, run)
+
+
+class _Exchange:
+    """One request and its answer, in a thread of its own; ``close`` from another ends it."""
+
+    def __init__(self, url: str, body: bytes) -> None:
+        self._parts = urlsplit(url)
+        self._body = body
+        self._connection: http.client.HTTPConnection | None = None
+        self._closed = False
+
+    def answer(self, tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        """The answer's object, of a streamed one the last. Raises ``EngineError``, ``OSError`` or ``HTTPException``."""
+        parts = self._parts
+        host = parts.hostname or ""
+        if parts.scheme == "https":
+            context = ssl.create_default_context()
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                host, parts.port, timeout=CONNECT_S, context=context
+            )
+        else:
+            connection = http.client.HTTPConnection(host, parts.port, timeout=CONNECT_S)
+        self._connection = connection
+        try:
+            connection.connect()
+            if self._closed:
+                raise EngineError("the run has ended")
+            if connection.sock is not None:
+                connection.sock.settimeout(SILENCE_S)
+            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            headers = {"Content-Type": "application/json", "Accept": f"application/json, {LINES}"}
+            connection.request("POST", target, self._body, headers)
+            return self._read(connection.getresponse(), tell)
+        finally:
+            connection.close()
+
+    def _read(self, response: http.client.HTTPResponse, tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        if response.status != 200:
+            excerpt = response.read(MAX_EXCERPT).decode("utf-8", "replace")
+            raise EngineError(f"the engine answered {response.status} {response.reason}: {excerpt}")
+        if (response.getheader("Content-Type") or "").split(";")[0].strip().lower() != LINES:
+            body = response.read(MAX_BYTES + 1)
+            if len(body) > MAX_BYTES:
+                raise EngineError(f"the engine's answer has more than {MAX_BYTES} bytes")
+            return _object(body)
+        last: dict[str, Any] = {}
+        size = 0
+        while line := response.readline(MAX_BYTES + 1):
+            size += len(line)
+            if size > MAX_BYTES:
+                raise EngineError(f"the engine's answer has more than {MAX_BYTES} bytes")
+            if line.strip():
+                last = _object(line)
+                if "outputs" in last or "error" in last:
+                    return last
+                tell(last)
+        return last
+
+    def close(self) -> None:
+        """Ends the exchange, whatever it waits for."""
+        import socket
+
+        self._closed = True
+        sock = self._connection.sock if self._connection is not None else None
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        content = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise EngineError(f"the engine's answer is no JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise EngineError("the engine's answer is no JSON object")
+    return cast("dict[str, Any]", content)

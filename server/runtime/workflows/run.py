@@ -1,0 +1,185 @@
+"""One run of a workflow as an engine sees it: tools are called through it, nodes tell their states, values and stream items are given.
+
+A node's call is a call like any other: the same approvals, policy, rights, rates and audit. Only the agent's inventory does not bound it: who lists a
+workflow lists what it is made of. Must not know engines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.contract import ExecutionError, ExecutionResult, StepChanged, StepStatus, WorkflowStep
+from tamis.protocols.workflow.slots import Slots
+from tamis.server.runtime.agents.profile import AgentRules
+from tamis.server.runtime.calls.dispatch import Invocation
+from tamis.server.runtime.calls.execute import execute
+from tamis.server.runtime.calls.model import CallRequest
+from tamis.server.runtime.records.masking import result_without, secret_texts
+from tamis.server.runtime.scripts.judge import masked
+from tamis.server.runtime.workflows.streams import Stream, StreamFull
+from tamis.server.runtime.workflows.types import RegistryTypes
+
+MAX_LOGS = 200
+_OPEN = ("pending", "running")
+
+
+class Run:
+    """What an engine may use while it runs a payload."""
+
+    def __init__(self, call: Invocation, workflow_id: str, payload: dict[str, Any]) -> None:
+        self._call = call
+        self.workflow_id = workflow_id
+        self.max_parallel = max(1, min(call.around.settings.engine.max_parallel, 64))
+        """How many calls may run at once."""
+        self.turns = asyncio.Semaphore(self.max_parallel)
+        self.stopping = asyncio.Event()
+        """Set when the run is to end: cancelled, out of time, or failed elsewhere."""
+        self.types = RegistryTypes(call.around.registry)
+        self.outputs: dict[str, Any] = {}
+        self.settled: set[str] = set()
+        """The outputs of which it is known what they are, or that they have no value."""
+        self.streams: dict[str, Stream] = {}
+        self.collected: dict[str, list[Any]] = {}
+        self._began = time.perf_counter()
+        self._steps: dict[str, WorkflowStep] = {
+            str(node.get("id", "")): WorkflowStep(
+                node_id=str(node.get("id", "")), type=str(node.get("fullType", "")), status="pending"
+            )
+            for node in payload.get("nodes", ())
+        }
+        self._agent = inner_rules(call.around.agent)
+        self._changed = asyncio.Event()
+
+    # what an engine tells
+
+    def step(self, node_id: str, status: StepStatus, error: ExecutionError | None = None) -> None:
+        """A node is in another state; the host is told."""
+        step = self._steps.get(node_id)
+        if step is None:
+            return
+        now = round((time.perf_counter() - self._began) * 1000, 3)
+        step.status = status
+        if step.started_ms is UNSET and status != "skipped":
+            step.started_ms = now
+        if status not in _OPEN and step.started_ms is not UNSET:
+            step.duration_ms = round(now - step.started_ms, 3)
+        if error is not None:
+            step.error = error
+        if self._call.around.parts.host is None:
+            return
+        told = StepChanged(workflow_id=self.workflow_id, call_id=self._call.request.call_id, step=step)
+        self._call.around.parts.tell("workflow/stepChanged", msgspec.to_builtins(told))
+
+    def give(self, name: str, value: Any) -> None:
+        """The value of an output of the interface, as soon as it is known."""
+        self.outputs[name] = value
+        self.settle(name)
+
+    def settle(self, name: str) -> None:
+        """An output is known, or is known to have no value."""
+        self.settled.add(name)
+        self._changed.set()
+
+    def is_stream(self, name: str) -> bool:
+        """Whether the items of an output are pushed one by one."""
+        return name in self.streams or name in self.collected
+
+    def push(self, name: str, item: Any) -> None:
+        """One more item of a streamed output. Raises ``StreamFull``."""
+        if name in self.streams:
+            self.streams[name].push(item)
+        elif name in self.collected:
+            if len(self.collected[name]) >= MAX_COLLECTED:
+                raise StreamFull(f"more than {MAX_COLLECTED} items")
+            self.collected[name].append(item)
+
+    def slots(self, node_type: str) -> Slots | None:
+        """The slots of a tool, or None where there is no such tool."""
+        return self.types.slots(node_type)
+
+    async def call(
+        self, node_id: str, node_type: str, args: dict[str, Any], item: int | None = None
+    ) -> ExecutionResult:
+        """Has a tool called for a node, and waits for its turn and its end. What happened is in the result's ``status``; never raises for it."""
+        outer = self._call
+        suffix = node_id if item is None else f"{node_id}[{item}]"
+        request = CallRequest(
+            call_id=f"{outer.request.call_id}/{suffix}",
+            name=node_type,
+            args=args,
+            wait=True,
+            ask=outer.request.ask,
+            style=outer.request.style,
+        )
+        around = msgspec.structs.replace(
+            outer.around, cancelled=self.stopping, agent=self._agent, polls=False, asked_ahead=None, asks_together=False
+        )
+        async with self.turns:
+            result = await execute(request, around)
+        self._account(result, args, node_type)
+        return result
+
+    def _account(self, result: ExecutionResult, args: dict[str, Any], node_type: str) -> None:
+        usage = self._call.result.usage
+        usage.cpu_ms = round(usage.cpu_ms + result.usage.cpu_ms, 3)
+        usage.max_rss_bytes = max(usage.max_rss_bytes, result.usage.max_rss_bytes)
+        if result.status != "success":
+            logs = self._call.result.logs
+            # the failing node's words say what the workflow's own result cannot
+            self._call.result.logs = [*logs, *result.logs][:MAX_LOGS]
+            tool = self._call.around.registry.get(node_type)
+            if tool is not None and result.error is not UNSET:
+                secrets = secret_texts(args, masked(args, tool))
+                result.error = result_without(result, secrets).error
+
+    # what the runner looks at
+
+    @property
+    def elapsed_ms(self) -> float:
+        """How long it has run."""
+        return round((time.perf_counter() - self._began) * 1000, 3)
+
+    def steps(self) -> list[WorkflowStep]:
+        """Every node with its state, in the payload's order."""
+        return list(self._steps.values())
+
+    def finish(self, node_id: str) -> None:
+        """A node has succeeded, unless something else was told of it: engines elsewhere need not tell every step."""
+        step = self._steps.get(node_id)
+        if step is not None and step.status in _OPEN:
+            self.step(node_id, "success")
+
+    def finish_all(self) -> None:
+        """The run has succeeded, so that what no state was told of has too."""
+        for node_id in self._steps:
+            self.finish(node_id)
+
+    def close_steps(self) -> None:
+        """Nodes that were not reached or not finished are cancelled."""
+        for step in self._steps.values():
+            if step.status in _OPEN:
+                self.step(step.node_id, "cancelled")
+
+    async def until_settled(self, names: set[str]) -> None:
+        """Waits until all of these outputs are known."""
+        while not names <= self.settled:
+            self._changed.clear()
+            await self._changed.wait()
+
+
+MAX_COLLECTED = 10_000
+
+
+def inner_rules(agent: AgentRules) -> AgentRules:
+    """What bounds the nodes of a workflow that an agent calls: all that bounds the agent, without its inventory; a tool that the profile
+    switches off by name stays off."""
+    profile = agent.profile
+    if profile is None:
+        return agent
+    config = msgspec.structs.replace(profile.config, default_tool_enabled=True)
+    return msgspec.structs.replace(agent, profile=msgspec.structs.replace(profile, inventory=None, config=config))

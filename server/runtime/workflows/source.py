@@ -1,0 +1,196 @@
+"""Workflow files as tools of the registry: found in the configured folders, each under ``workflow:`` and its file's name (W02, A42).
+
+The workflows themselves hang on their tools, so that a call keeps the graph that its registry was made with. Must not know how they run.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tamis.protocols.catalogue import message, severity
+from tamis.protocols.contract import Problem
+from tamis.protocols.manifest.reading import Execution, Manifest, WorkflowHandler, is_semver, tool_id_fault
+from tamis.protocols.manifest.workflow import PREFIX, workflow_tool
+from tamis.protocols.model import Json
+from tamis.protocols.positions import LineIndex
+from tamis.protocols.schema.words import is_object
+from tamis.protocols.workflow.model import MAX_WAIT_MS, Workflow
+from tamis.protocols.workflow.reading import WorkflowReading, is_meant, is_workflow, may_be_workflow, read_workflow
+from tamis.protocols.workflow.slots import SLOTS_WORD
+from tamis.server.runtime.registry.loader import SUFFIX, FoundFile, read_manifest_file, walk_files
+from tamis.server.runtime.registry.registry import RegistryError, Tool
+from tamis.server.runtime.settings.config import Settings
+
+NO_VERSION = "0.0.0"
+READER = "system:read_stream"
+
+
+class WorkflowTool(Tool):
+    """A workflow as a tool, with its graph."""
+
+    __slots__ = ("_fault", "checked", "workflow")
+
+    def __init__(self, manifest: Manifest, path: str, workflow: Workflow) -> None:
+        super().__init__(manifest, path, origin="workflow")
+        self.workflow = workflow
+        self.checked: tuple[object, list[Problem]] | None = None
+        """The faults of the graph, with the registry that was asked for types."""
+        self._fault: str | None = None
+
+    @property
+    def content(self) -> object:
+        """The file: another graph is another tool, also where the interface is the same."""
+        return self.workflow.raw
+
+    @property
+    def fault(self) -> str:
+        """Why the workflow cannot run whatever tools there are, cause and remedy; empty when it is whole in itself."""
+        if self._fault is None:
+            from tamis.protocols.workflow.graph import Unknown
+            from tamis.server.runtime.workflows.checks import problems_of
+
+            found = problems_of(self.workflow, Unknown())
+            remedy = "see `tamis check`" if self.workflow.nodes is not None else "add its nodes"
+            self._fault = f"the workflow cannot be run: {found[0].message}; {remedy}" if found else ""
+        return self._fault
+
+
+def workflow_tools(root: Path, settings: Settings) -> tuple[list[Tool], list[RegistryError]]:
+    """The tools of all workflow files below the configured folders, in a stable order, and what could not be read."""
+    tools: list[Tool] = []
+    errors: list[RegistryError] = []
+    seen: set[str] = set()
+    for name in settings.workflows:
+        folder = Path(os.path.realpath(root / name))
+        if not os.path.isdir(folder):
+            what = "is not a folder" if os.path.exists(folder) else "does not exist"
+            text = f"the workflow folder {what}; mend `workflows` in tamis.toml"
+            errors.append(RegistryError(str(folder), text))
+            continue
+        paths, problems = walk_files(folder, is_workflow_name)
+        errors.extend(RegistryError(problem.path, problem.message) for problem in problems)
+        for path in paths:
+            if path in seen:
+                continue
+            seen.add(path)
+            found = read_manifest_file(path)
+            made = _read(found, root, settings) if isinstance(found, FoundFile) else RegistryError(path, found.message)
+            if isinstance(made, Tool):
+                tools.append(made)
+            elif made is not None:
+                errors.append(made)
+    if any(streams(tool) for tool in tools):
+        tools.append(reader_tool())
+    return tools, errors
+
+
+def streams(tool: Tool) -> bool:
+    """Whether a tool is a workflow with a streamed output."""
+    return isinstance(tool, WorkflowTool) and any(slot.is_stream for slot in tool.workflow.outputs.values())
+
+
+def reader_tool() -> Tool:
+    """The tool by which agents read streamed outputs (W22); it is there where a workflow has one."""
+    raw: dict[str, Json] = {
+        "toolId": READER,
+        "displayName": "Read a stream",
+        "description": "Reads what has come in a streamed output of a workflow since the last reading. Call it again until done is true.",
+        "version": "1.0.0",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "handle": {"type": "string", "description": "The handle that the workflow's result gave."},
+                "waitMs": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "maximum": MAX_WAIT_MS,
+                    "description": "How long to wait for the next items, in milliseconds. Default 1000.",
+                },
+            },
+            "required": ["handle"],
+            "additionalProperties": False,
+        },
+    }
+    parameters = raw["parameters"]
+    manifest = Manifest(
+        READER,
+        str(raw["displayName"]),
+        str(raw["description"]),
+        str(raw["version"]),
+        WorkflowHandler(READER),
+        parameters=parameters if is_object(parameters) else None,
+        raw=raw,
+    )
+    return Tool(manifest, "", origin="builtin")
+
+
+def is_workflow_name(name: str) -> bool:
+    """Whether a file's name lets it be a workflow."""
+    others = (SUFFIX, ".tool.jsonc", ".node.json", "agent_profile.json", "plugin-manifest.json")
+    return name.endswith((".json", ".jsonc")) and not name.endswith(others)
+
+
+def workflow_id(path: str) -> str:
+    """A workflow's id: its file's name without extension (W02)."""
+    return os.path.basename(path).rsplit(".", 1)[0]
+
+
+def _read(file: FoundFile, root: Path, settings: Settings) -> Tool | RegistryError | None:
+    if not may_be_workflow(file.text):
+        return None  # other JSON stands anywhere, and may be large
+    reading = read_workflow(file.text, workflow_id(file.path), strict=settings.strict_json)
+    top = reading.tree.root
+    if not is_meant(file.text, top):
+        return None
+    if reading.workflow is None or not is_workflow(top):
+        return _first_error(file, reading)
+    return tool_of_workflow(reading.workflow, file.path, root)
+
+
+def tool_of_workflow(workflow: Workflow, path: str, root: Path = Path()) -> WorkflowTool:
+    """The tool of a workflow. It is called by its full id, and also by its bare name, the ``id`` in its file and its path (seed 000 §3.3, §7)."""
+    made = workflow_tool(workflow.workflow_id, workflow.raw)
+    parameters = made["parameters"]
+    tool_id = PREFIX + workflow.workflow_id
+    inside = os.path.relpath(path, root).replace(os.sep, "/")
+    names = (workflow.workflow_id, workflow.declared_id, inside)
+    aliases = tuple(dict.fromkeys(name for name in names if name != tool_id and tool_id_fault(name) is None))
+    manifest = Manifest(
+        tool_id,
+        workflow.name or workflow.workflow_id,
+        workflow.description,
+        workflow.version if is_semver(workflow.version) else NO_VERSION,
+        WorkflowHandler(workflow.workflow_id),
+        parameters=parameters if is_object(parameters) else None,
+        output=output_schema(workflow),
+        aliases=aliases,
+        execution=Execution(timeout_ms=workflow.timeout_ms),
+        raw=made,
+    )
+    return WorkflowTool(manifest, path, workflow)
+
+
+def output_schema(workflow: Workflow) -> Json:
+    """What a call gives: the bare value of a single output, else an object of them (W18); None without outputs.
+
+    The types of slots are not enforced: a branch that was not taken leaves its output without a value.
+    """
+    if not workflow.outputs:
+        return None
+    named: dict[str, Json] = {
+        slot.name: "WILDCARD" if slot.is_stream else slot.type for slot in workflow.outputs.values()
+    }
+    return {SLOTS_WORD: named} if len(named) == 1 else {"type": "object", SLOTS_WORD: named}
+
+
+def _first_error(file: FoundFile, reading: WorkflowReading) -> RegistryError:
+    tool_id = PREFIX + workflow_id(file.path)
+    worst = next((diag for diag in reading.diagnostics if severity(diag) == "error"), None)
+    if worst is None:
+        text = "holds no workflow: neither nodes nor interfaceInputs nor interfaceOutputs"
+        return RegistryError(file.path, text, tool_id=tool_id)
+    line, column = LineIndex(file.text).position(worst.span[0])
+    more = sum(1 for diag in reading.diagnostics if severity(diag) == "error") - 1
+    suffix = f" (and {more} more; `tamis check` lists all)" if more else ""
+    return RegistryError(file.path, message(worst) + suffix, line + 1, column + 1, tool_id)

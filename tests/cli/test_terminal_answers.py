@@ -1,0 +1,99 @@
+"""What a person types when `tamis run` or `call` asks on a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from tamis.protocols.contract import Granted, Permissions
+from tamis.server.cli.answering import MAX_ASKED, asker
+from tamis.server.runtime.calls.model import Question, Reply
+
+ASKED = Question(
+    approval_id="a",
+    call_id="c",
+    tool_id="t:echo",
+    version="1.0.0",
+    display_name="Echo",
+    args={},
+    preview="",
+    risk="low",
+    permissions=Permissions(requested={}, granted=Granted(), denied=[]),
+    timeout_ms=1000,
+    expires_at="",
+    binding="",
+    options=(),
+)
+
+
+def answers(typed: list[bytes], questions: int = 1) -> tuple[list[Reply], int]:
+    """The replies to so many questions, and how many lines were read."""
+    lines = iter(typed)
+    read: list[bytes] = []
+
+    def line() -> bytes:
+        read.append(next(lines, b""))
+        return read[-1]
+
+    ask = asker(line)
+
+    async def all_of_them() -> list[Reply]:
+        return [cast("Reply", await ask(ASKED)) for _ in range(questions)]
+
+    return asyncio.run(all_of_them()), len(read)
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer", "scope"),
+    [
+        (b"y\n", "allow", "once"),
+        (b" YES \n", "allow", "once"),
+        (b"s\n", "allow", "session"),
+        (b"n\n", "deny", "once"),
+        (b"\n", "deny", "once"),
+        (b"", "deny", "once"),
+    ],
+)
+def test_each_key_has_its_meaning(typed: bytes, answer: str, scope: str) -> None:
+    (reply,), _ = answers([typed])
+    assert (reply.answer, reply.scope) == (answer, scope)
+
+
+def test_an_unknown_key_asks_again_with_the_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    (reply,), read = answers([b"j\n", b"\xff\n", b"y\n"])
+    assert (reply.answer, read) == ("allow", 3)
+    shown = capsys.readouterr().err
+    assert shown.count("[s] yes, for the rest of this command") == 3 and "'j' is none of the keys" in shown
+
+
+def test_q_refuses_everything_that_follows_without_asking() -> None:
+    replies, read = answers([b"q\n", b"y\n"], questions=3)
+    assert [reply.answer for reply in replies] == ["deny"] * 3 and read == 1
+
+
+def test_nonsense_without_end_is_a_no() -> None:
+    (reply,), read = answers([b"x\n"] * (MAX_ASKED + 5))
+    assert (reply.answer, read) == ("deny", MAX_ASKED)
+
+
+def test_for_the_rest_of_the_command_holds_for_the_same_tool(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tamis.server.runtime.calls.execute import execute
+    from tamis.server.runtime.calls.model import CallRequest
+    from tamis.server.runtime.records.trail import Caller
+    from tamis.server.runtime.runtime import Runtime
+    from tests.runtime.asking import ALWAYS, new_root, recorded
+
+    ran = recorded(monkeypatch)
+    runtime = Runtime(new_root(tmp_path, monkeypatch), ALWAYS)
+    typed = iter([b"s\n"])
+    ask = asker(lambda: next(typed))
+
+    async def both() -> list[str]:
+        around = runtime.surroundings(ask=ask, caller=Caller("cli"))
+        done = [await execute(CallRequest(call_id=f"c{n}", name="t:echo", args={"count": n}), around) for n in (1, 2)]
+        return [result.status for result in done]
+
+    assert asyncio.run(both()) == ["success", "success"]
+    assert len(ran) == 2

@@ -1,0 +1,443 @@
+"""``tamis.client`` for threads: shapes, errors, reverse requests, and an end that leaves nothing (issue 6.7)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tamis.client import AsyncClient, Client, DaemonEnded, RpcFailure, WrongResult
+from tamis.client.messages import Frames, Framing, encode
+from tamis.client.methods import RESULTS
+from tamis.protocols.contract import ApprovalReply, ExecutionResult, ToolList
+from tamis.protocols.measured import MetricsReport, MetricsText
+from tamis.server.rpc.described import files
+from tests.client import fakes
+from tests.client.fakes import fake
+from tests.toolbox import make_tool, vcp
+
+HANG = "import time\ntime.sleep(60)"
+
+
+def quiet(_line: str) -> None:
+    """Takes the daemon's log, so that it is not in the test's output."""
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("client")
+    make_tool(root, "test:echo")
+    make_tool(root, "test:hang", HANG)
+    make_tool(root, "test:asks", execution={"requireConfirmation": True})
+    return root
+
+
+@pytest.fixture(scope="module")
+def daemon(root: Path) -> Iterator[Client]:
+    with Client(root, on_log=quiet) as client:
+        yield client
+
+
+@pytest.fixture
+def echo() -> Iterator[Client]:
+    with Client(command=fake(fakes.ECHO)) as client:
+        yield client
+
+
+def question(**more: Any) -> dict[str, Any]:
+    """Params of an approval."""
+    permissions = {"requested": {}, "granted": {}, "denied": []}
+    shown = {"tool": "t", "version": "1.0.0", "args": {"a": 1}, "argsPreview": "{}", "risk": "low"}
+    options = [{"optionId": "yes", "label": "Yes", "kind": "allow_once"}]
+    ids = {"approvalId": "a-1", "callId": "c-1", "expiresAt": "2030-01-01T00:00:00+00:00"}
+    return {**ids, **shown, "permissions": permissions, "options": options, **more}
+
+
+# shapes
+
+
+def test_every_method_of_the_daemon_is_a_method_of_both_clients() -> None:
+    for name in files.declared():
+        snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in name.replace("/", "_").replace(".", "_"))
+        assert callable(getattr(Client, snake)), name
+        assert callable(getattr(AsyncClient, snake)), name
+
+
+def test_a_result_is_a_struct_of_the_contract(daemon: Client) -> None:
+    listed = daemon.tool_list(view="full")
+    assert isinstance(listed, ToolList)
+    assert "test:echo" in [tool.tool_id for tool in listed.tools]
+    done = daemon.tool_execute(tool_id="test:echo", args={"text": "你好 😀"})
+    assert isinstance(done, ExecutionResult)
+    assert done.output == {"text": "你好 😀"}
+
+
+def test_a_call_by_the_wires_names_gives_the_same(daemon: Client) -> None:
+    assert daemon.call("tool/list", view="full") == daemon.tool_list(view="full")
+    assert daemon.request("tool/list")["tools"][0]["toolId"] == daemon.tool_list().tools[0].tool_id
+
+
+def test_params_that_are_left_out_are_not_sent(echo: Client) -> None:
+    assert echo.call("x/y", a=None, b=1) == {"b": 1}
+    assert echo.request("x/y") is None
+    assert echo.call("x/y", timeout=5, method="free") == {"method": "free"}
+
+
+def test_structs_may_be_sent(daemon: Client) -> None:
+    parsed = daemon.tool_parse(text=vcp("test:echo", text="a"))
+    assert daemon.call("tool/validate", calls=parsed.calls).valid
+
+
+def test_a_result_of_another_shape_is_said_with_its_method_and_place() -> None:
+    with (
+        Client(command=fake(fakes.OTHER_SHAPE)) as client,
+        pytest.raises(WrongResult, match=r"tool/list .*\$\.tools.*one version"),
+    ):
+        client.tool_list()
+
+
+def test_an_error_reply_has_code_name_and_data(daemon: Client) -> None:
+    with pytest.raises(RpcFailure) as caught:
+        daemon.tool_describe(tool_id="no:such")
+    assert (caught.value.code, caught.value.name) == (1001, "toolNotFound")
+    assert caught.value.data["retryable"] is False
+    with pytest.raises(RpcFailure) as caught:
+        daemon.call("no/such")
+    assert (caught.value.code, caught.value.name) == (-32601, "")
+
+
+@pytest.mark.parametrize("framing", ["lines", "headers"])
+def test_both_framings_carry_everything(root: Path, framing: Framing) -> None:
+    text = "你好\r\n\r\nContent-Length: 5\r\n\r\n😀" * 3000
+    with Client(root, framing=framing, on_log=quiet) as client:
+        assert client.tool_parse(text=text).response_text == text
+        assert client.server_health().rpc == 1
+
+
+def test_a_lone_surrogate_is_sent_and_read_as_a_replacement(daemon: Client) -> None:
+    assert daemon.tool_parse(text="a\ud800b").response_text == "a\ufffdb"
+
+
+@given(st.lists(st.text(max_size=40), max_size=6), st.sampled_from(["lines", "headers"]), st.data())
+def test_frames_come_back_however_they_are_cut(texts: list[str], framing: Framing, data: st.DataObject) -> None:
+    stream = b"".join(encode({"id": n, "result": text}, framing) for n, text in enumerate(texts))
+    frames, found, at = Frames(framing), list[Any](), 0
+    while at < len(stream):
+        size = data.draw(st.integers(1, 30))
+        found += frames.feed(stream[at : at + size])
+        at += size
+    assert [message.id for message in found] == [*range(len(texts))]
+
+
+# many at once
+
+
+def test_64_requests_in_flight_from_threads_each_get_their_own_answer(daemon: Client) -> None:
+    with ThreadPoolExecutor(64) as threads:
+        answers = threads.map(lambda n: daemon.tool_parse(text=f"text {n}").response_text, range(64))
+        assert [*answers] == [f"text {n}" for n in range(64)]
+
+
+def test_futures_of_many_requests_may_wait_at_once(echo: Client) -> None:
+    sent = [echo.send("x/y", {"n": n}) for n in range(200)]
+    assert len({number for number, _ in sent}) == 200
+    assert [future.result(10)["n"] for _, future in sent] == [*range(200)]
+
+
+def test_an_answer_that_comes_twice_or_belongs_to_nobody_is_passed_over() -> None:
+    told: list[tuple[str, Any]] = []
+    with Client(command=fake(fakes.TWICE), on_notification=lambda *one: told.append(one)) as client:
+        assert client.request("x/y") == 1
+        assert client.request("x/y") == 3
+    assert told == [("x/told", {"a": 1})]
+
+
+# time and cancel
+
+
+def test_a_request_that_takes_too_long_is_cancelled(daemon: Client) -> None:
+    with pytest.raises(TimeoutError, match="cancelled"):
+        daemon.tool_execute(tool_id="test:hang", timeout=0.3)
+    deadline = time.monotonic() + 20
+    while daemon.server_health().running and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert daemon.server_health().running == 0
+
+
+def test_a_cancelled_request_still_has_its_answer(daemon: Client) -> None:
+    number, future = daemon.send("tool/execute", {"toolId": "test:hang"})
+    daemon.cancel(number)
+    assert future.result(20)["status"] == "cancelled"
+
+
+def test_a_notification_callback_must_not_wait_for_an_answer() -> None:
+    caught: list[BaseException] = []
+
+    def told(_method: str, _params: Any) -> None:
+        try:
+            client.request("x/y")
+        except RuntimeError as error:
+            caught.append(error)
+
+    with Client(command=fake(fakes.TWICE), on_notification=told) as client:
+        client.request("x/y")
+        deadline = time.monotonic() + 10
+        while not caught and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert "must not wait" in str(caught[0])
+
+
+def test_a_callback_that_raises_stops_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    def told(_method: str, _params: Any) -> None:
+        raise ValueError("a host's own fault")
+
+    with Client(command=fake(fakes.TWICE), on_notification=told) as client:
+        assert [client.request("x/y"), client.request("x/y")] == [1, 3]
+    assert "a host's own fault" in capsys.readouterr().err
+
+
+# what the daemon asks
+
+
+def asked(client: Client, *requests: tuple[str, Any]) -> list[Any]:
+    return client.request("x/ask", {"ask": requests})
+
+
+@pytest.mark.parametrize(
+    ("chosen", "reply"),
+    [
+        ("yes", {"outcome": "selected", "optionId": "yes"}),
+        (None, {"outcome": "cancelled"}),
+        (
+            ApprovalReply(outcome="selected", option_id="yes", edited_args={"a": 2}),
+            {"outcome": "selected", "optionId": "yes", "editedArgs": {"a": 2}},
+        ),
+    ],
+    ids=["an option", "nobody", "a whole reply"],
+)
+def test_an_approval_is_answered_with_what_the_callback_chose(chosen: Any, reply: Any) -> None:
+    with Client(command=fake(fakes.ASKS), on_approval=lambda one: chosen if one.tool == "t" else "x") as client:
+        assert asked(client, ("tool/requestApproval", question()))[0]["result"] == reply
+
+
+def test_an_approval_lets_a_call_of_a_real_daemon_run(root: Path) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def decide(one: Any) -> str:
+        seen.append(one.args)
+        return next(option.option_id for option in one.options if option.kind == "allow_once")
+
+    with Client(root, on_approval=decide, on_log=quiet) as client:
+        assert client.tool_execute(tool_id="test:asks", args={"text": "a"}).output == {"text": "a"}
+        with pytest.raises(RpcFailure, match="initialize"):
+            client.initialize()
+    with Client(root, on_approval=decide, on_log=quiet) as client:
+        client.initialize()
+        assert client.tool_execute(tool_id="test:asks", args={"text": "b"}).output == {"text": "b"}
+    with Client(root, on_log=quiet) as client:
+        assert client.tool_execute(tool_id="test:asks", args={"text": "c"}).status == "approvalUnavailable"
+    assert seen == [{"text": "a"}, {"text": "b"}]
+
+
+def test_a_client_with_someone_to_ask_says_so_before_the_requests_of_all_threads() -> None:
+    first = "m = json.loads(sys.stdin.readline())\n" + "sys.stderr.write(m['method'] + '\\n')\nsys.stderr.flush()\n"
+    lines: list[str] = []
+    command = fake(first + fakes.ECHO)
+    client = Client(command=command, on_approval=lambda _one: None, on_log=lines.append)
+    with client, ThreadPoolExecutor(16) as threads:
+        assert [*threads.map(lambda n: client.request("x/y", n), range(16))] == [*range(16)]
+    assert lines == ["initialize"]
+
+
+def test_a_request_that_nobody_answers_is_refused_by_name() -> None:
+    with Client(command=fake(fakes.ASKS)) as client:
+        refused = asked(client, ("tool/requestApproval", question()), ("x/what", None))
+    assert [one["error"]["code"] for one in refused] == [-32601, -32601]
+    assert "x/what" in refused[1]["error"]["message"]
+
+
+def test_a_service_is_served_and_its_failure_is_an_error_reply() -> None:
+    def read(args: dict[str, Any]) -> Any:
+        return {"hp": 10, "of": args["who"]}
+
+    calls = [
+        ("service/invoke", {"serviceName": "game", "methodName": name, "args": args, "callId": "c"})
+        for name, args in (("read", {"who": "me"}), ("read", {}), ("write", {}), ("odd", {}))
+    ]
+    with Client(command=fake(fakes.REGISTERS)) as client:
+        client.serve("game", [{"name": "read"}, {"name": "odd"}], {"read": read, "odd": lambda _args: object()})
+        replies = asked(client, *calls)
+    assert replies[0]["result"] == {"hp": 10, "of": "me"}
+    assert [one["error"]["code"] for one in replies[1:]] == [-32603, -32601, -32603]
+    assert "who" in replies[1]["error"]["message"]
+    assert "no JSON" in replies[3]["error"]["message"]
+
+
+def test_a_service_of_the_host_is_a_tool_of_the_daemon(root: Path) -> None:
+    method = {
+        "name": "hp",
+        "description": "How many points of life a player has left.",
+        "agentCallable": True,
+        "parameters": {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"]},
+    }
+    with Client(root, on_log=quiet) as client:
+        client.serve("game", [method], {"hp": lambda args: {"hp": len(args["who"])}})
+        done = client.tool_execute(tool_id="game:hp", args={"who": "Ada"})
+        assert (done.status, done.output) == ("success", {"hp": 3})
+
+
+def test_a_served_request_may_use_the_client_itself(root: Path) -> None:
+    method = {"name": "list", "description": "The tools that the host sees.", "agentCallable": True}
+    with Client(root, on_log=quiet) as client:
+        client.serve("host", [method], {"list": lambda _args: len(client.tool_list().tools)})
+        assert client.tool_execute(tool_id="host:list").output == 4
+
+
+# the end
+
+
+def test_a_daemon_that_dies_is_said_with_its_exit_code_and_last_lines() -> None:
+    with Client(command=fake(fakes.DIES), on_log=quiet) as client:
+        with pytest.raises(DaemonEnded) as caught:
+            client.request("x/y")
+        assert caught.value.exit_code == 7
+        assert caught.value.stderr[-1] == "line 29"
+        assert len(caught.value.stderr) == 20
+        assert "exit code 7" in str(caught.value)
+        assert "line 29" in str(caught.value)
+        # It is not started again in secret.
+        with pytest.raises(DaemonEnded, match="exit code 7"):
+            client.request("x/y")
+
+
+def test_every_request_in_flight_learns_of_the_end() -> None:
+    with Client(command=fake(fakes.SILENT)) as client:
+        futures = [client.send("x/y")[1] for _ in range(20)]
+        client.process.kill()
+        for future in futures:
+            with pytest.raises(DaemonEnded):
+                future.result(10)
+
+
+def test_what_is_no_message_ends_the_daemon() -> None:
+    with Client(command=fake(fakes.NO_JSON)) as client, pytest.raises(DaemonEnded, match="no message"):
+        client.request("x/y")
+
+
+def test_a_program_that_there_is_not_raises_at_once() -> None:
+    with pytest.raises(FileNotFoundError):
+        Client(command=["/nonexistent/tamis"])
+
+
+def test_close_leaves_no_process_and_no_descriptor() -> None:
+    def opened() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    before, threads = opened(), threading.active_count()
+    for _ in range(3):
+        client = Client(command=fake(fakes.ECHO))
+        client.request("x/y")
+        assert client.close(10) == 0
+        with pytest.raises(ProcessLookupError):
+            os.kill(client.process.pid, 0)
+    assert opened() == before
+    assert threading.active_count() == threads
+
+
+def test_close_kills_what_does_not_end() -> None:
+    ready = threading.Event()
+    client = Client(command=fake(fakes.STUBBORN), on_log=lambda _line: ready.set())
+    assert ready.wait(20)
+    assert client.close(0.2) == -signal.SIGKILL
+
+
+def test_close_ends_a_daemon_that_does_not_read() -> None:
+    client = Client(command=fake("time.sleep(600)"))
+
+    def write() -> None:
+        with pytest.raises(DaemonEnded):
+            client.request("x/y", "x" * 1_000_000)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    time.sleep(0.1)
+    assert client.close(0.3) == -signal.SIGKILL
+    writer.join(10)
+    assert not writer.is_alive()
+
+
+def test_a_closed_client_says_so_and_closes_again() -> None:
+    client = Client(command=fake(fakes.ECHO))
+    assert client.close(10) == client.close(10) == 0
+    with pytest.raises(DaemonEnded, match="the client was closed"):
+        client.request("x/y")
+
+
+def test_a_host_that_forgets_to_close_leaves_no_daemon() -> None:
+    code = (
+        "import sys\nfrom tamis.client import Client\n"
+        "client = Client(command=[sys.executable, '-c', 'import sys; sys.stdin.read()'])\nprint(client.process.pid)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    process = int(done.stdout)
+    deadline = time.monotonic() + 20
+    while runs(process) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not runs(process)
+
+
+def runs(process: int) -> bool:
+    """Whether a process is there; one that nobody has reaped yet is none."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_the_log_goes_to_this_process_unless_someone_takes_it(capsys: pytest.CaptureFixture[str]) -> None:
+    lines: list[str] = []
+    for on_log in (None, lines.append):
+        with Client(command=fake("os.write(2, b'one\\ntwo\\n')\nsys.stdin.read()\n"), on_log=on_log):
+            time.sleep(0.3)
+    assert capsys.readouterr().err == "one\ntwo\n"
+    assert lines == ["one", "two"]
+
+
+def test_the_client_starts_without_the_runtime() -> None:
+    """The room's rule, from outside: a host does not load the daemon's code."""
+    code = "import sys, tamis.client; print([name for name in sys.modules if name.startswith('tamis.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert "tamis.client.blocking" in done.stdout
+    assert "tamis.server" not in done.stdout
+
+
+def test_every_struct_that_results_are_decoded_into_can_be_decoded() -> None:
+    import msgspec
+
+    for name, kinds in RESULTS.items():
+        required: list[set[str]] = []
+        for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+            assert msgspec.json.Decoder(kind) is not None, name
+            required.append({one.encode_name for one in msgspec.structs.fields(kind) if one.required})
+        # Of several results only one can fit what the daemon sent.
+        assert not any(one <= other for one, other in permutations(required, 2)), name
+
+
+def test_a_result_of_several_shapes_is_the_struct_that_was_asked_for(daemon: Client) -> None:
+    assert isinstance(daemon.server_metrics(), MetricsReport)
+    text = daemon.server_metrics(format="prometheus")
+    assert isinstance(text, MetricsText)
+    assert "tamis_" in text.text
+    assert isinstance(daemon.call("server/metrics"), MetricsReport)

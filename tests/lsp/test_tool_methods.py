@@ -1,0 +1,85 @@
+"""The tool methods of ``tamis rpc`` in an editor's session (interface: `tamis rpc` has the same methods without the editor's features)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tamis.server.rpc.methods import RpcServer
+from tests.lsp.lsp_client import Client
+from tests.toolbox import make_tool, vcp
+
+SLEEP = "import time\ntime.sleep(60)\nprint(1)\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    make_tool(tmp_path, "test:echo")
+    make_tool(tmp_path, "test:sleep", SLEEP, properties={})
+    return tmp_path
+
+
+@pytest.fixture
+def client(root: Path) -> Iterator[Client]:
+    with Client(inside=True) as started:
+        started.start(root, {"general": {"positionEncodings": ["utf-16"]}}, {"trusted": True})
+        yield started
+
+
+def test_tools_are_listed_described_and_run(client: Client) -> None:
+    listed = client.call("tool/list")
+    assert {tool["toolId"] for tool in listed["tools"]} >= {"test:echo", "test:sleep"}
+    assert client.call("tool/describe", {"toolId": "test:echo"})["definition"]["toolId"] == "test:echo"
+    result = client.call("tool/execute", {"toolId": "test:echo", "args": {"text": "你好 😋"}})
+    assert (result["status"], result["output"]) == ("success", {"text": "你好 😋"})
+    text = client.call("tool/executeText", {"text": vcp("test:echo", text="x")})
+    assert text["results"][0]["output"] == {"text": "x"}
+
+
+def test_positions_are_in_the_sessions_encoding(client: Client) -> None:  # ruling 9
+    text = "😋😋 " + vcp("test:echo", text="x")
+    assert client.call("tool/parse", {"text": text})["blocks"][0]["range"]["start"]["character"] == 5
+
+
+def test_an_open_manifest_counts_as_it_stands_there(client: Client, root: Path) -> None:
+    path = root / "test_echo" / "x.tool.json"
+    edited = path.read_text("utf-8").replace('"displayName": "test:echo"', '"displayName": "Edited"')
+    client.open(path.as_uri(), edited, "json")
+    client.published(path.as_uri())
+    named = {tool["toolId"]: tool["displayName"] for tool in client.call("tool/list")["tools"]}
+    assert named["test:echo"] == "Edited"
+
+
+def test_a_cancelled_run_gives_its_normal_result(client: Client) -> None:  # V52
+    number = client.request("tool/execute", {"toolId": "test:sleep"})
+    while client.next().get("params", {}).get("state") != "executing":
+        pass
+    client.notify("$/cancelRequest", {"id": number})
+    assert client.answer(number)["result"]["status"] == "cancelled"
+
+
+def test_errors_are_those_of_the_daemon(client: Client) -> None:
+    for method, params, code in (
+        ("tool/describe", {"toolId": "no:such"}, 1001),
+        ("tool/nothing", {}, -32601),
+        ("tool/parse", {"text": 1}, -32602),
+    ):
+        assert client.fails(method, params)["code"] == code
+
+
+def test_in_an_untrusted_folder_nothing_runs(root: Path) -> None:
+    with Client(inside=True) as client:
+        client.start(root, {}, {"trusted": False})
+        assert client.call("tool/list")["tools"]
+        failure: Any = client.fails("tool/execute", {"toolId": "test:echo"})
+        assert failure["code"] == 1901
+
+
+def test_initialize_names_the_methods_that_the_daemon_has(client: Client, root: Path) -> None:
+    with Client(inside=True) as other:
+        told = other.start(root, {}, {})["capabilities"]["experimental"]["tamis"]
+    assert told["rpc"] == 1
+    assert set(told["methods"]) == set(RpcServer(root).declared)

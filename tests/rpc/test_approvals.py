@@ -1,0 +1,304 @@
+"""Asking the user of a host before a call: the ladder of the interface over the wire, and hosts that answer late, twice, never or
+with nonsense (V14, V43, V61, ruling 40)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toolbox import make_tool, vcp
+
+REQUEST = {"experimental": {"tamis": {"approval": "request"}}}
+POLL = {"experimental": {"tamis": {"approval": "poll"}}}
+MESSAGE = {"window": {"showMessage": {"messageActionItem": {"additionalPropertiesSupport": False}}}}
+
+
+class Host:
+    """A host that says exactly what a test wants, when it wants; newline-delimited JSON."""
+
+    def __init__(self, root: Path, capabilities: dict[str, Any] | None) -> None:
+        command = [sys.executable, "-P", "-m", "tamis.server.cli.main", "rpc", "--root", str(root)]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
+        self.number = 0
+        self.told: list[dict[str, Any]] = []
+        if capabilities is not None:
+            self.request("initialize", {"capabilities": capabilities, "clientInfo": {"name": "strict host"}})
+
+    def write(self, **message: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        self.process.stdin.flush()
+
+    def read(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "the daemon has ended"
+        message = json.loads(line)
+        self.told.append(message)
+        return message
+
+    def send(self, method: str, params: Any) -> int:
+        self.number += 1
+        self.write(id=self.number, method=method, params=params)
+        return self.number
+
+    def until(self, **wanted: Any) -> dict[str, Any]:
+        while True:
+            message = self.read()
+            if all(message.get(name) == value for name, value in wanted.items()):
+                return message
+
+    def request(self, method: str, params: Any = None) -> dict[str, Any]:
+        return self.until(id=self.send(method, params or {}))
+
+    def execute(self, args: dict[str, Any] | None = None, **more: Any) -> int:
+        return self.send("tool/execute", {"toolId": "t:echo", "args": args or {"text": "x"}, **more})
+
+    def question(self) -> dict[str, Any]:
+        return self.until(method="tool/requestApproval")
+
+    def result(self, number: int) -> dict[str, Any]:
+        return self.until(id=number)["result"]
+
+    def resolved(self) -> list[str]:
+        return [one["params"]["outcome"] for one in self.told if one.get("method") == "tool/approvalResolved"]
+
+
+@contextmanager
+def host(root: Path, capabilities: dict[str, Any] | None = REQUEST) -> Iterator[Host]:
+    one = Host(root, capabilities)
+    try:
+        yield one
+    finally:
+        assert one.process.stdin is not None
+        one.process.stdin.close()
+        one.process.wait(10)
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TAMIS_STATE_DIR", str(tmp_path / "state"))
+    folder = tmp_path / "root"
+    folder.mkdir()
+    make_tool(folder, "t:echo")
+    policy(folder)
+    return folder
+
+
+def policy(root: Path, **more: Any) -> None:
+    lines = [f"{name} = {json.dumps(value)}" for name, value in {"requireConfirmation": "always", **more}.items()]
+    (root / "tamis.toml").write_text("[policy]\n" + "\n".join(lines) + "\n")
+
+
+def allow(option: str = "allow", **more: Any) -> dict[str, Any]:
+    return {"outcome": "selected", "optionId": option, **more}
+
+
+def test_a_question_has_the_form_of_the_interface(root: Path) -> None:  # V43, V61
+    with host(root) as one:
+        number = one.execute({"text": "pay \u202e001\u200b"})
+        asked = one.question()["params"]
+        assert set(asked) == {
+            "approvalId", "callId", "tool", "version", "args", "argsPreview", "risk", "permissions", "options", "expiresAt",
+        }  # fmt: skip
+        assert (asked["tool"], asked["args"], asked["risk"]) == ("t:echo", {"text": "pay \u202e001\u200b"}, "low")
+        assert asked["argsPreview"] == '{"text":"pay \\u202e001\\u200b"}'
+        assert [(option["optionId"], option["kind"]) for option in asked["options"]] == [
+            ("allow", "allow_once"),
+            ("session", "allow_session"),
+            ("always", "allow_always"),
+            ("reject", "reject_once"),
+            ("never", "reject_always"),
+        ]
+        assert one.request("approval/list")["result"]["open"] == [asked]
+        one.write(id="tamis-1", result=allow())
+        assert one.result(number)["status"] == "success"
+        assert one.resolved() == ["allowed"]
+
+
+def test_edits_and_comments_come_through(root: Path) -> None:  # V61
+    with host(root) as one:
+        number = one.execute()
+        one.write(id=one.question()["id"], result=allow(editedArgs={"text": "mine"}))
+        assert one.result(number)["output"] == {"text": "mine"}
+        number = one.execute()
+        one.write(id=one.question()["id"], result=allow("reject", comment="not now"))
+        result = one.result(number)
+        assert result["status"] == "denied"
+        assert result["observation"].endswith("(用户拒绝了该操作). The user's comment: not now.")
+
+
+NONSENSE: list[tuple[dict[str, Any], str]] = [
+    ({"result": "allow"}, "cancelled"),
+    ({"result": None}, "cancelled"),
+    ({"result": allow("surely")}, "cancelled"),
+    ({"result": {"outcome": "cancelled"}}, "cancelled"),
+    ({"error": {"code": -32601, "message": "what?"}}, "approvalUnavailable"),
+    ({"error": "nonsense"}, "approvalUnavailable"),
+    ({}, "approvalUnavailable"),
+]
+
+
+def test_nonsense_runs_nothing(root: Path) -> None:
+    with host(root) as one:
+        for reply, status in NONSENSE:
+            number = one.execute()
+            one.write(id=one.question()["id"], **reply)
+            result = one.result(number)
+            assert (result["status"], result["attempts"]) == (status, 0), reply
+
+
+def test_a_late_answer_and_a_second_one_are_ignored(root: Path) -> None:  # ruling 40
+    policy(root, approvalTimeoutMs=100)
+    with host(root) as one:
+        number = one.execute()
+        identity = one.question()["id"]
+        assert one.result(number)["status"] == "approvalTimeout"
+        assert {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": identity}} in one.told
+        assert one.resolved() == ["timeout"]
+        for _ in range(2):
+            one.write(id=identity, result=allow("always"))
+        assert one.request("approval/list")["result"] == {"approvals": [], "open": []}
+
+
+def test_a_cancel_of_the_call_withdraws_its_question(root: Path) -> None:  # V52
+    with host(root) as one:
+        number = one.execute()
+        identity = one.question()["id"]
+        one.write(method="$/cancelRequest", params={"id": number})
+        assert one.result(number)["status"] == "cancelled"
+        assert {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": identity}} in one.told
+        assert one.resolved() == ["cancelled"]
+        one.write(id=identity, result=allow())
+        assert one.request("tool/list")["result"]["tools"]
+
+
+def test_an_answer_for_always_is_listed_and_revoked(root: Path) -> None:  # V61
+    with host(root) as one:
+        number = one.execute()
+        one.write(id=one.question()["id"], result=allow("always"))
+        assert one.result(number)["status"] == "success"
+    with host(root, {}) as other:  # nobody can be asked here
+        result = other.result(other.execute())
+        assert (result["status"], result["approval"]["standing"]) == ("success", True)
+        (held,) = other.request("approval/list")["result"]["approvals"]
+        assert (held["toolId"], held["kind"], held["version"]) == ("t:echo", "allow_always", "1.0.0")
+        assert other.request("approval/revoke", {})["error"]["code"] == -32602
+        assert other.request("approval/revoke", {"id": "no"})["result"] == {"revoked": []}
+        assert other.request("approval/revoke", {"toolId": "t:echo"})["result"] == {"revoked": [held["id"]]}
+        assert other.result(other.execute())["status"] == "approvalUnavailable"
+
+
+def test_the_calls_of_a_text_are_asked_about_at_once(root: Path) -> None:  # V61
+    text = vcp("t:echo", text="1") + "\n" + vcp("t:echo", text="2")
+    with host(root) as one:
+        number = one.send("tool/executeText", {"text": text})
+        questions = [one.question(), one.question()]
+        assert [asked["params"]["batch"]["index"] for asked in questions] == [0, 1]
+        assert {asked["params"]["batch"]["count"] for asked in questions} == {2}
+        one.write(id=questions[1]["id"], result=allow("allow-all"))
+        assert [result["output"]["text"] for result in one.result(number)["results"]] == ["1", "2"]
+        assert one.resolved() == ["allowed", "allowed"]
+
+
+def test_a_client_that_only_shows_messages_is_asked_by_one(root: Path) -> None:  # V43
+    with host(root, MESSAGE | POLL) as one:
+        number = one.execute()
+        asked = one.until(method="window/showMessageRequest")
+        titles = [action["title"] for action in asked["params"]["actions"]]
+        assert titles == ["Allow once", "Allow for this session", "Always allow", "Deny", "Always deny"]
+        assert asked["params"]["message"] == 'Run t:echo with these arguments? {"text":"x"}'
+        one.write(id=asked["id"], result={"title": "Deny"})
+        assert one.result(number)["status"] == "denied"
+        for reply, status in (
+            ({"title": "Allow"}, "cancelled"),
+            (None, "cancelled"),
+            ({"title": "Allow once"}, "success"),
+        ):
+            number = one.execute()
+            one.write(id=one.until(method="window/showMessageRequest")["id"], result=reply)
+            assert one.result(number)["status"] == status
+
+
+def test_a_client_that_polls_comes_back_with_a_token(root: Path) -> None:
+    with host(root, POLL) as one:
+        first = one.result(one.execute())
+        assert (first["status"], first["attempts"]) == ("inputRequired", 0)
+        token = first["approval"]["token"]
+        for wrong in (
+            {"args": {"text": "y"}, "approval": {"token": token, "optionId": "allow"}},
+            {"approval": {"token": token, "optionId": "surely"}},
+            {"approval": {"token": "x" + token, "optionId": "allow"}},
+            {"approval": {"token": token, "optionId": "allow"}, "context": {"sessionId": "another"}},
+        ):
+            number = one.execute(wrong.pop("args", None), **wrong)  # type: ignore[arg-type]
+            error = one.until(id=number)["error"]
+            assert (error["code"], error["data"]["code"]) == (1401, "approvalUnknown")
+        given = {"token": token, "optionId": "allow"}
+        assert one.result(one.execute(approval=given))["status"] == "success"
+        assert one.until(id=one.execute(approval=given))["error"]["code"] == 1401
+        assert one.resolved() == ["allowed"]
+
+
+def test_a_token_answers_its_call_of_a_text(root: Path) -> None:
+    with host(root, POLL) as one:
+        text = vcp("t:echo", text="1") + "\n" + vcp("t:echo", text="2")
+        results = one.request("tool/executeText", {"text": text})["result"]["results"]
+        assert [result["status"] for result in results] == ["inputRequired", "inputRequired"]
+        given = {"token": results[1]["approval"]["token"], "optionId": "allow"}
+        results = one.request("tool/executeText", {"text": text, "approval": given})["result"]["results"]
+        assert [result["status"] for result in results] == ["inputRequired", "success"]
+        again = one.request("tool/executeText", {"text": text, "approval": given})
+        assert again["error"]["code"] == 1401
+
+
+def test_a_token_that_fits_no_call_of_a_text_is_unknown_and_nothing_runs(root: Path) -> None:
+    (root / "tamis.toml").write_text('[policy.tools]\n"t:free" = "allow"\n[policy]\nrequireConfirmation = "always"\n')
+    free = make_tool(
+        root,
+        "t:free",
+        "open('.n/ran', 'w').close()\nprint(1)",
+        securityContext={"fileAccess": {"allowWrite": [".n/**"]}},
+    )
+    with host(root, POLL) as one:
+        asked, other = vcp("t:echo", text="1"), vcp("t:free") + "\n" + vcp("t:echo", text="2")
+        first = one.request("tool/executeText", {"text": asked})["result"]["results"][0]
+        given = {"token": first["approval"]["token"], "optionId": "allow"}
+        for text, wrong in ((other, given), ("No call at all.", given), (asked, given | {"optionId": "surely"})):
+            error = one.request("tool/executeText", {"text": text, "approval": wrong})["error"]
+            assert (error["code"], error["data"]["code"]) == (1401, "approvalUnknown")
+        assert not (free / ".n" / "ran").exists()
+        # it is not used up by that
+        done = one.request("tool/executeText", {"text": vcp("t:free") + "\n" + asked, "approval": given})["result"]
+        assert [result["status"] for result in done["results"]] == ["success", "success"]
+        assert (free / ".n" / "ran").exists()
+
+
+def test_a_rule_knows_the_hosts_name(root: Path) -> None:  # D81
+    rules = '[[policy.rules]]\nclient = "strict *"\nverdict = "deny"\nreason = "not from here"\n'
+    (root / "tamis.toml").write_text(rules)
+    with host(root) as one:
+        result = one.result(one.execute())
+        assert (result["status"], result["error"]["type"]) == ("blocked", "SecurityError")
+        assert "rule 1 of policy.rules in tamis.toml denies it: not from here" in result["observation"]
+    with host(root, None) as one:
+        assert one.result(one.execute())["status"] == "success"
+
+
+def test_a_host_that_dies_while_it_is_asked_runs_nothing(root: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    make_tool(root, "t:mark", f"open({str(mark)!r}, 'w')")
+    with host(root) as one:
+        one.send("tool/execute", {"toolId": "t:mark"})
+        one.question()
+    assert one.process.returncode == 0
+    assert not mark.exists()

@@ -1,0 +1,130 @@
+"""A small MCP server for tests, without dependencies; its first word says how it behaves."""
+
+import json
+import os
+import sys
+import time
+
+how = sys.argv[1] if len(sys.argv) > 1 else ""
+MODERN = "2026-07-28"
+
+
+def send(message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def text(words, **more):
+    return {"content": [{"type": "text", "text": words}], **more}
+
+
+def tools():
+    names = ["echo", "add", "fail", "picture", "slow", "exit", "env", "write", "count", "long", "ask", "wait"]
+    return [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+
+
+def called(number, name, args, meta):
+    if name == "echo":
+        return text(args.get("text", ""))
+    if name == "add":
+        return text("see the structure", structuredContent={"sum": args["a"] + args["b"]})
+    if name == "fail":
+        return text("it is broken: " + args.get("text", ""), isError=True)
+    if name == "picture":
+        return {"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}, {"type": "text", "text": "一"}]}
+    if name == "slow":
+        for step in range(3):
+            send(
+                {
+                    "method": "notifications/progress",
+                    "params": {"progressToken": meta.get("progressToken"), "progress": step + 1, "total": 3},
+                }
+            )
+            time.sleep(0.02)
+        print("half way", file=sys.stderr, flush=True)
+        return text("done")
+    if name == "exit":
+        os._exit(3)
+    if name == "env":
+        return text(json.dumps({"key": os.environ.get("KEY"), "meta": meta}, sort_keys=True))
+    if name == "write":
+        with open(args["path"], "w") as stream:
+            stream.write("x")
+        return text("written")
+    if name == "count":
+        called.times += 1
+        return text(str(called.times))
+    if name == "long":
+        return text("x" * args["size"])
+    if name == "ask":
+        send({"id": "own-1", "method": "sampling/createMessage", "params": {}})
+        return text("asked, and was told: " + sys.stdin.readline().strip())
+    if name == "wait":
+        time.sleep(60)
+    return None
+
+
+called.times = 0
+
+
+def main():
+    if how == "dies":
+        print("no key was given", file=sys.stderr)
+        sys.exit(2)
+    if how == "torn":
+        for piece in ("Traceback:\n", "  ", "File one\n", "    ", "import x\n", "Error", ": ", "no x \u4e00"):
+            print(piece, end="", file=sys.stderr, flush=True)
+            time.sleep(0.02)
+        sys.exit(2)
+    if how == "mute":
+        time.sleep(60)
+    if how == "chatty":
+        print("Starting the server …", flush=True)
+        print("{not json", flush=True)
+    for line in sys.stdin:
+        message = json.loads(line)
+        method, number, params = message.get("method"), message.get("id"), message.get("params") or {}
+        meta = params.get("_meta") or {}
+        if number is None:
+            continue
+        if method == "initialize":
+            if how == "modern":
+                send(
+                    {"id": number, "error": {"code": -32022, "message": "unsupported", "data": {"supported": [MODERN]}}}
+                )
+            elif how == "old":
+                send({"id": number, "result": {"protocolVersion": "1999-01-01", "capabilities": {}}})
+            elif how == "nonsense":
+                send({"id": number, "result": ["what"]})
+            else:
+                send(
+                    {
+                        "id": number,
+                        "result": {
+                            "protocolVersion": "2025-06-18",
+                            "capabilities": {"tools": {}},
+                            "serverInfo": {"name": "test"},
+                        },
+                    }
+                )
+        elif method == "server/discover":
+            send({"id": number, "result": {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "_meta": {}}})
+        elif method == "tools/list":
+            listed = tools()
+            at = int(params.get("cursor") or 0)
+            after = {"nextCursor": str(at + 5)} if at + 5 < len(listed) else {}
+            send({"id": number, "result": {"tools": listed[at : at + 5], **after}})
+        elif method == "tools/call":
+            if how == "modern" and meta.get("io.modelcontextprotocol/protocolVersion") != MODERN:
+                send({"id": number, "error": {"code": -32600, "message": "no version"}})
+                continue
+            result = called(number, params["name"], params.get("arguments") or {}, meta)
+            if how == "twice":
+                send({"id": number, "result": result})
+                send({"id": number + 1000, "result": text("of no one")})
+            send({"id": number, "result": result})
+        else:
+            send({"id": number, "error": {"code": -32601, "message": "no such method"}})
+
+
+main()

@@ -1,0 +1,313 @@
+"""Tools of MCP servers that run in the sandbox (D89: a further type of handler)."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tamis.protocols.contract import ExecutionResult
+from tamis.server.runtime.calls.execute import execute
+from tamis.server.runtime.calls.model import CallRequest, Surroundings
+from tamis.server.runtime.mcp.results import read_result
+from tamis.server.runtime.mcp.servers import Running
+from tamis.server.runtime.mcp.session import McpError, McpSession
+from tamis.server.runtime.records.tracing import read_trace
+from tamis.server.runtime.runtime import Runtime
+
+SERVER = Path(__file__).with_name("mcp_server.py")
+PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+TOOLS = ("echo", "add", "fail", "picture", "slow", "exit", "env", "write", "count", "long", "ask", "wait", "gone")
+
+
+def make(root: Path, how: str = "", *, settings: str = "", more: str = "") -> Runtime:
+    folder = root / "servers"
+    folder.mkdir()
+    (folder / "server.py").write_text(SERVER.read_text("utf-8"), "utf-8")
+    words = json.dumps([how]) if how else "[]"
+    (root / "tamis.toml").write_text(
+        f'{settings}\n[mcpServers.test]\nfolder = "servers"\nscript = "server.py"\nargs = {words}\n{more}\n', "utf-8"
+    )
+    for name in TOOLS:
+        manifest = {
+            "toolId": f"mcp:{name}",
+            "displayName": name,
+            "description": f"The tool {name} of a small server, for tests of MCP.",
+            "version": "1.0.0",
+            "handler": {"type": "mcp", "server": "test", "tool": name},
+        }
+        (root / f"{name}.tool.json").write_text(json.dumps(manifest), "utf-8")
+    return Runtime(root)
+
+
+async def call(around: Surroundings, name: str, **args: Any) -> ExecutionResult:
+    timeout = args.pop("timeout_ms", None)
+    return await execute(CallRequest(call_id=f"c-{name}", name=f"mcp:{name}", args=args, timeout_ms=timeout), around)
+
+
+def run(runtime: Runtime, work: Callable[[Surroundings], Awaitable[Any]], **around: Any) -> Any:
+    async def all_of_it() -> Any:
+        try:
+            return await work(runtime.surroundings(**around))
+        finally:
+            await runtime.close()
+
+    return asyncio.run(all_of_it())
+
+
+def test_a_tool_of_a_server_is_called_and_the_server_kept(tmp_path: Path) -> None:
+    async def work(around: Surroundings) -> list[ExecutionResult]:
+        return [await call(around, "count") for _ in range(3)]
+
+    results = run(make(tmp_path), work)
+    assert [(result.status, result.output) for result in results] == [
+        ("success", "1"),
+        ("success", "2"),
+        ("success", "3"),
+    ]
+    assert [result.sandbox.warm for result in results] == [False, True, True]
+    assert "network" in results[0].sandbox.layers
+    assert results[0].observation == "Observation: Tool mcp:count executed successfully. Result: 1"
+
+
+def test_each_form_of_a_result_is_kept(tmp_path: Path) -> None:
+    async def work(around: Surroundings) -> list[ExecutionResult]:
+        return [
+            await call(around, "echo", text="你好 😋"),
+            await call(around, "add", a=1, b=2),
+            await call(around, "picture"),
+            await call(around, "fail", text="工具"),
+        ]
+
+    echo, add, picture, failed = run(make(tmp_path), work)
+    assert (echo.output, add.output) == ("你好 😋", {"sum": 3})
+    assert [part["type"] for part in picture.output] == ["image", "text"]
+    assert (failed.status, failed.error.type, failed.error.message) == ("error", "ServiceError", "it is broken: 工具")
+
+
+def test_a_server_of_the_newest_revision_is_spoken_to_in_its_way(tmp_path: Path) -> None:
+    assert run(make(tmp_path, "modern"), lambda around: call(around, "echo", text="x")).output == "x"
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [("dies", "exit code 2"), ("old", "'1999-01-01'"), ("nonsense", "no object"), ("mute", "startMs")],
+)
+def test_a_server_that_cannot_be_used_is_said_with_its_words(tmp_path: Path, how: str, words: str) -> None:
+    result = run(make(tmp_path, how, more="startMs = 1500"), lambda around: call(around, "echo", text="x"))
+    assert (result.status, result.error.type) == ("error", "ServiceError")
+    assert words in result.error.message
+    if how == "dies":
+        assert result.error.details.text == "no key was given"
+
+
+def test_pieces_of_standard_error_are_whole_lines_with_their_indentation(tmp_path: Path) -> None:
+    result = run(make(tmp_path, "torn"), lambda around: call(around, "echo", text="x"))
+    assert result.error.details.text == "Traceback:\n  File one\n    import x\nError: no x 一"
+
+
+@given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=8))
+def test_standard_error_is_the_same_however_it_is_cut(text: bytes, cuts: list[int]) -> None:
+    whole, torn = Running("a"), Running("b")
+    whole.hear(text)
+    ends = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
+    for begin, end in itertools.pairwise(ends):
+        torn.hear(text[begin:end])
+    whole.end_line()
+    torn.end_line()
+    assert whole.notes == torn.notes
+
+
+def test_what_a_server_prints_beside_its_messages_is_a_log(tmp_path: Path) -> None:
+    async def work(around: Surroundings) -> tuple[ExecutionResult, ExecutionResult]:
+        return await call(around, "echo", text="x"), await call(around, "slow")
+
+    echo, slow = run(make(tmp_path, "chatty"), work)
+    assert echo.output == "x"
+    assert slow.logs == ["stderr: half way"]
+
+
+def test_an_answer_that_comes_twice_or_to_no_one_is_passed_over(tmp_path: Path) -> None:
+    async def work(around: Surroundings) -> list[Any]:
+        return [(await call(around, "echo", text=str(n))).output for n in range(3)]
+
+    assert run(make(tmp_path, "twice"), work) == ["0", "1", "2"]
+
+
+def test_a_server_that_ends_is_started_again_by_the_next_call(tmp_path: Path) -> None:
+    async def work(around: Surroundings) -> list[ExecutionResult]:
+        return [await call(around, name) for name in ("count", "exit", "count")]
+
+    first, ended, again = run(make(tmp_path), work)
+    assert (first.output, again.output) == ("1", "1")
+    assert (ended.status, ended.error.type) == ("error", "ServiceError")
+    assert "ended before it answered" in ended.error.message
+
+
+def test_progress_is_told_and_the_trace_passed_on(tmp_path: Path) -> None:
+    told: list[tuple[str, str]] = []
+
+    async def work(around: Surroundings) -> Any:
+        await call(around, "slow")
+        return json.loads((await call(around, "env")).output)["meta"]
+
+    meta = run(
+        make(tmp_path), work, on_progress=lambda call_id, words: told.append((call_id, words)), trace=read_trace(PARENT)
+    )
+    assert told == [("c-slow", f"{n} of 3") for n in (1, 2, 3)]
+    assert meta["traceparent"] == PARENT
+
+
+def test_what_the_server_asks_for_is_refused_politely(tmp_path: Path) -> None:
+    result = run(make(tmp_path), lambda around: call(around, "ask"))
+    assert '"code":-32601' in result.output
+
+
+def test_an_unknown_tool_of_the_server_has_a_suggestion(tmp_path: Path) -> None:
+    result = run(make(tmp_path), lambda around: call(around, "gone"))
+    assert result.error.type == "ServiceError"
+    assert "has no tool 'gone'" in result.error.message
+
+
+def test_a_call_that_takes_too_long_ends_alone(tmp_path: Path) -> None:
+    async def work(around: Surroundings) -> ExecutionResult:
+        await call(around, "count")
+        return await call(around, "wait", timeout_ms=300)
+
+    result = run(make(tmp_path), work)
+    assert (result.status, result.error.type, result.attempts) == ("timeout", "TimeoutError", 1)
+
+
+def test_a_cancelled_call_is_cancelled(tmp_path: Path) -> None:
+    cancelled = asyncio.Event()
+
+    async def work(around: Surroundings) -> ExecutionResult:
+        await call(around, "count")
+        asyncio.get_running_loop().call_later(0.2, cancelled.set)
+        return await call(around, "wait")
+
+    assert run(make(tmp_path), work, cancelled=cancelled).status == "cancelled"
+
+
+def test_a_result_beyond_the_limit_is_an_error(tmp_path: Path) -> None:
+    result = run(
+        make(tmp_path, settings="[sandbox]\nstdoutBytes = 1000"), lambda around: call(around, "long", size=5_000)
+    )
+    assert (result.status, result.error.type, result.error.details.limit) == ("error", "ResourceError", "stdout")
+
+
+def test_a_server_has_only_the_rights_that_the_policy_grants_it(tmp_path: Path) -> None:  # D85, ruling 38
+    out = tmp_path / "out"
+    out.mkdir(mode=0o777)
+    out.chmod(0o777)
+    asked = f'allowWrite = ["{out}/**"]'
+
+    async def work(around: Surroundings) -> ExecutionResult:
+        return await call(around, "write", path=str(out / "x"))
+
+    (tmp_path / "closed").mkdir()
+    closed = run(make(tmp_path / "closed", more=asked), work)
+    assert closed.status == "error"
+    assert closed.permissions.denied[0].value == f"{out}/**"
+    assert not (out / "x").exists()
+    (tmp_path / "open").mkdir()
+    opened = run(make(tmp_path / "open", settings=f'[policy]\nwriteRoots = ["{out}"]', more=asked), work)
+    assert (opened.status, opened.permissions.granted.write) == ("success", [f"{out}/**"])
+    assert (out / "x").exists()
+
+
+def test_its_variables_are_the_settings_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # S10
+    monkeypatch.setenv("KEY", "of the daemon")
+    assert json.loads(run(make(tmp_path, more=""), lambda around: call(around, "env")).output)["key"] is None
+    (tmp_path / "two").mkdir()
+    runtime = make(tmp_path / "two", more='env = { KEY = "own" }')
+    assert json.loads(run(runtime, lambda around: call(around, "env")).output)["key"] == "own"
+
+
+def test_calls_at_the_same_time_share_one_server(tmp_path: Path) -> None:
+    async def work(around: Surroundings) -> list[Any]:
+        return [result.output for result in await asyncio.gather(*(call(around, "count") for _ in range(20)))]
+
+    assert sorted(int(n) for n in run(make(tmp_path), work)) == list(range(1, 21))
+
+
+def test_an_idle_server_is_ended_and_leaves_nothing(tmp_path: Path) -> None:
+    async def work(around: Surroundings) -> tuple[str, str]:
+        first = await call(around, "count")
+        for _ in range(100):
+            await asyncio.sleep(0.05)
+            if not around.parts.mcp.names:
+                break
+        return first.output, (await call(around, "count")).output
+
+    assert run(make(tmp_path, more="idleMs = 100"), work) == ("1", "1")
+
+
+def test_closing_the_runtime_ends_its_servers(tmp_path: Path) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    run(make(tmp_path), lambda around: call(around, "count"))
+    assert len(set(os.listdir("/proc/self/fd")) - before) <= 2
+
+
+def test_an_unknown_server_makes_its_tools_unavailable(tmp_path: Path) -> None:
+    runtime = make(tmp_path)
+    manifest = json.loads((tmp_path / "echo.tool.json").read_text("utf-8"))
+    manifest["toolId"], manifest["handler"]["server"] = "mcp:other", "tset"
+    (tmp_path / "other.tool.json").write_text(json.dumps(manifest), "utf-8")
+    listed = {tool.tool_id: tool for tool in runtime.list_tools().tools}
+    assert (listed["mcp:echo"].available, listed["mcp:other"].available) == (True, False)
+    assert "did you mean 'test'" in str(listed["mcp:other"].reason)
+
+
+# The session alone
+
+
+class Script:
+    """A connection whose other end says what a test wants."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._lines = list(lines)
+        self.sent: list[Any] = []
+
+    async def read(self) -> bytes | None:
+        while not self.sent:
+            await asyncio.sleep(0)
+        return self._lines.pop(0) if self._lines else None
+
+    async def write(self, line: bytes) -> None:
+        self.sent.append(json.loads(line))
+
+
+@given(
+    st.lists(st.binary(max_size=60) | st.sampled_from([b'{"id":1,"result":{}}', b"[]", b"[[]]", b"1", b'{"id":{}}']))
+)
+def test_whatever_a_server_sends_ends_in_an_answer_or_an_error(lines: list[bytes]) -> None:
+    async def work() -> None:
+        session = McpSession(Script(lines), lambda _text: None)
+        with pytest.raises(McpError):
+            await session.start()
+        await session.close()
+
+    asyncio.run(work())
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["content", "structuredContent", "isError", "resultType"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(),
+            lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["type", "text"]), inner),
+        ),
+    )
+)
+def test_every_result_is_an_output_or_a_failure_with_words(result: dict[str, Any]) -> None:
+    found = read_result(result)
+    assert found.failed == bool(found.words)

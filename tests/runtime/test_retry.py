@@ -1,0 +1,233 @@
+"""Failing calls are tried again with growing pauses, which a cancel ends (T20, T21, ruling 24); one fault never costs other results."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from tamis.protocols.contract import ExecutionResult
+from tamis.server.runtime.calls import execute as execute_module
+from tamis.server.runtime.calls import retries
+from tamis.server.runtime.calls import text as text_module
+from tamis.server.runtime.calls.dispatch import Invocation
+from tamis.server.runtime.calls.execute import execute
+from tamis.server.runtime.calls.failures import failure
+from tamis.server.runtime.calls.model import CallRequest, Stopped
+from tamis.server.runtime.calls.rates import CallRate
+from tamis.server.runtime.calls.retries import MAX_ATTEMPTS, backoff_s, unless_cancelled
+from tamis.server.runtime.calls.text import TextOptions, execute_text
+from tamis.server.runtime.runtime import Runtime
+from tests.toolbox import make_tool, tam, vcp
+
+FLAKY = """
+import os
+n = len(os.listdir('.n'))
+open(f'.n/{n}', 'w').close()
+raise SystemExit(0 if n >= 2 and not print(n) else 1)
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    make_tool(tmp_path, "flaky", FLAKY, securityContext={"fileAccess": {"allowWrite": [".n/**"]}})
+    make_tool(tmp_path, "bad", "raise SystemExit(3)")
+    make_tool(tmp_path, "ok", "print(1)")
+    return tmp_path
+
+
+class FakeRunner:
+    """A runner whose attempts end as told."""
+
+    problem_type = "ServiceError"
+
+    def __init__(self, outcomes: list[Any]) -> None:
+        self.outcomes = outcomes
+        self.runs = 0
+
+    def problem(self, *_: object) -> str:
+        return ""
+
+    async def run(self, call: Invocation) -> None:
+        outcome = self.outcomes[min(self.runs, len(self.outcomes) - 1)]
+        self.runs += 1
+        if isinstance(outcome, BaseException):
+            raise outcome
+        call.result.status, call.result.error = outcome, UNSET
+        if outcome == "success":
+            call.result.output = self.runs
+
+
+def run_fake(
+    root: Path, monkeypatch: pytest.MonkeyPatch, outcomes: list[Any], attempts: int
+) -> tuple[ExecutionResult, list[float], FakeRunner]:
+    """One call whose attempts end as told; its result, and the pauses that it made."""
+    runner, pauses = FakeRunner(outcomes), list[float]()
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(execute_module, "runner_of", lambda _tool: runner)
+    monkeypatch.setattr(retries.asyncio, "sleep", sleep)
+    request = CallRequest(call_id="c", name="ok")
+    return asyncio.run(execute(request, Runtime(root).surroundings(), attempts)), pauses, runner
+
+
+def test_a_call_is_tried_again_until_it_succeeds(root: Path) -> None:  # T21
+    text = tam({"command": "flaky", "retry": "4"})
+    (result,) = run_text(root, text)
+    assert (result.status, result.output, result.attempts) == ("success", 2, 3)
+
+
+def run_text(root: Path, text: str, **options: Any) -> list[ExecutionResult]:
+    runtime = Runtime(root)
+    return asyncio.run(execute_text(runtime.read(text), runtime.surroundings(), TextOptions(**options))).results
+
+
+def test_n_extra_attempts_are_made_and_counted(root: Path) -> None:  # T21, ruling 24
+    for retry in (0, 1, 2):
+        (result,) = run_text(root, tam({"command": "bad", "retry": str(retry)}))
+        assert (result.status, result.attempts) == ("error", 1 + retry)
+
+
+def test_retry_and_on_error_of_a_step_work_together(root: Path) -> None:  # T20, T21
+    text = tam({"command": "bad", "retry": "1", "on_error": "continue"}, {"command": "ok"})
+    assert [(one.status, one.attempts) for one in run_text(root, text)] == [("error", 2), ("success", 1)]
+    text = tam({"command": "bad", "retry": "1", "on_error": "stop"}, {"command": "ok"})
+    assert [(one.status, one.attempts) for one in run_text(root, text)] == [("error", 2), ("cancelled", 0)]
+
+
+def test_pauses_double_from_a_tenth_of_a_second_to_five(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result, pauses, _ = run_fake(root, monkeypatch, ["error"], 9)
+    assert (result.status, result.attempts) == ("error", 9)
+    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    assert backoff_s(10**9) == 5.0
+
+
+def test_any_number_of_attempts_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result, pauses, runner = run_fake(root, monkeypatch, ["timeout"], 10**9)
+    assert (result.attempts, runner.runs, len(pauses)) == (MAX_ATTEMPTS, MAX_ATTEMPTS, MAX_ATTEMPTS - 1)
+
+
+@pytest.mark.parametrize("status", ["success", "cancelled", "denied", "blocked", "inputRequired"])
+def test_only_failures_are_tried_again(root: Path, monkeypatch: pytest.MonkeyPatch, status: str) -> None:
+    result, pauses, _ = run_fake(root, monkeypatch, [status], 5)
+    assert (result.status, result.attempts, pauses) == (status, 1, [])
+
+
+def test_a_call_that_cannot_be_started_is_not_tried_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = Stopped("error", failure("DependencyError", "nothing there"))
+    result, pauses, _ = run_fake(root, monkeypatch, [stopped], 5)
+    assert (result.status, result.attempts, pauses) == ("error", 0, [])
+
+
+def test_a_fault_of_a_handler_is_a_failed_attempt(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result, _, _ = run_fake(root, monkeypatch, [ValueError("odd"), "success"], 2)
+    assert (result.status, result.output, result.attempts) == ("success", 2, 2)
+    result, _, _ = run_fake(root, monkeypatch, [ValueError("odd")], 1)
+    assert result.error is not UNSET
+    assert (result.error.type, result.error.message) == ("ServiceError", "the handler failed with ValueError: odd")
+
+
+def test_a_fault_of_a_handler_costs_no_other_result(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # V54
+    runner = FakeRunner(["success", RuntimeError("gone"), "success"])
+    monkeypatch.setattr(execute_module, "runner_of", lambda _tool: runner)
+    results = run_text(root, "\n".join(vcp("ok") for _ in range(3)), mode="parallel")
+    assert sorted(result.status for result in results) == ["error", "success", "success"]
+    assert [result.call_id for result in results] == ["call-1", "call-2", "call-3"]
+
+
+def test_parallel_calls_are_bounded_and_keep_their_order(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # V15, V42
+    monkeypatch.setattr(text_module, "MAX_PARALLEL", 3)
+    now, most = 0, 0
+
+    class Slow(FakeRunner):
+        async def run(self, call: Invocation) -> None:
+            nonlocal now, most
+            now, most = now + 1, max(most, now + 1)
+            await asyncio.sleep(0.02 if self.runs % 2 else 0.001)
+            await super().run(call)
+            now -= 1
+
+    runner = Slow(["success"])
+    monkeypatch.setattr(execute_module, "runner_of", lambda _tool: runner)
+    results = run_text(root, "\n".join(vcp("ok") for _ in range(10)), mode="parallel")
+    assert (most, [result.call_id for result in results]) == (3, [f"call-{number}" for number in range(1, 11)])
+
+
+def test_a_cancel_ends_the_pause_and_keeps_what_was_counted(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # V52, V53
+    monkeypatch.setattr(retries, "FIRST_PAUSE_S", 600.0)
+    monkeypatch.setattr(retries, "MAX_PAUSE_S", 600.0)
+    monkeypatch.setattr(execute_module, "runner_of", lambda _tool: FakeRunner(["error"]))
+
+    async def run() -> ExecutionResult:
+        cancelled = asyncio.Event()
+        asyncio.get_running_loop().call_later(0.1, cancelled.set)
+        return await execute(
+            CallRequest(call_id="c", name="ok"), Runtime(root).surroundings(cancelled=cancelled), attempts=5
+        )
+
+    started = time.monotonic()
+    result = asyncio.run(run())
+    assert (result.status, result.attempts, result.error) == ("cancelled", 1, UNSET)
+    assert time.monotonic() - started < 300
+
+
+def test_waiting_ends_with_the_cancel_and_ends_the_work_too() -> None:
+    async def run() -> None:
+        cancelled, ended = asyncio.Event(), asyncio.Event()
+
+        async def work() -> None:
+            try:
+                await asyncio.sleep(600)
+            finally:
+                ended.set()
+
+        asyncio.get_running_loop().call_later(0.01, cancelled.set)
+        with pytest.raises(Stopped):
+            await unless_cancelled(cancelled, work())
+        assert ended.is_set()
+        assert await unless_cancelled(None, asyncio.sleep(0, "given")) == "given"
+        assert await unless_cancelled(asyncio.Event(), asyncio.sleep(0, "given")) == "given"
+
+    asyncio.run(run())
+
+
+def test_calls_are_bounded_by_the_minute_all_together_and_tool_by_tool(monkeypatch: pytest.MonkeyPatch) -> None:  # D84
+    now = [1000.0]
+    monkeypatch.setattr("tamis.server.runtime.calls.rates.time.monotonic", lambda: now[0])
+    rate = CallRate(4, {"*": 2, "often": 0, "once": 1})
+    assert [rate.take(tool) is None for tool in ("a", "a", "a", "once", "once", "often", "often")] == [
+        *(True, True, False, True, False, True, False)
+    ]
+    full = rate.take("a")
+    assert full is not None
+    assert (full.limit, full.wait_s) == (4, 60.0)
+    now[0] += 60
+    assert rate.take("once") is None
+    full = rate.take("once")
+    assert full is not None
+    assert (full.limit, full.setting) == (1, "policy.toolCallsPerMinute of once")
+    assert all(CallRate(0).take("a") is None for _ in range(100))
+
+
+def test_a_tools_own_rate_is_a_result_that_says_so(root: Path) -> None:  # D84
+    runtime = Runtime(root, {"policy": {"toolCallsPerMinute": {"ok": 1}}})
+
+    async def run() -> list[ExecutionResult]:
+        request = CallRequest(call_id="c", name="ok")
+        return [await execute(request, runtime.surroundings()) for _ in range(2)]
+
+    first, second = asyncio.run(run())
+    assert (first.status, second.status, second.attempts) == ("success", "error", 0)
+    assert second.error is not UNSET
+    assert second.error.type == "RateLimited"
+    assert "policy.toolCallsPerMinute of ok" in second.error.message

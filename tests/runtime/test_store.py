@@ -1,0 +1,380 @@
+"""The store: one file for any number of processes, and memory when the file cannot be had (D83, F26, issue 6 line 4)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar, cast
+
+import pytest
+
+from tamis.server.runtime.doctor import examine
+from tamis.server.runtime.health import health
+from tamis.server.runtime.records import store as store_module
+from tamis.server.runtime.records.owners import Owner, is_gone
+from tamis.server.runtime.records.store import Store
+from tamis.server.runtime.records.tables import MIGRATIONS
+from tamis.server.runtime.runtime import Runtime
+
+T = TypeVar("T")
+
+
+def with_store(folder: Path, work: Callable[[Store], Awaitable[T]]) -> tuple[T, list[str], str]:
+    """What ``work`` gives, what was said meanwhile, and the store's problem at the end."""
+    said: list[str] = []
+
+    async def run() -> tuple[T, str]:
+        store = Store(folder, said.append)
+        try:
+            return await work(store), store.problem
+        finally:
+            await store.close()
+
+    result, problem = asyncio.run(run())
+    return result, said, problem
+
+
+async def put(store: Store, name: str) -> None:
+    await store.run(lambda db: db.execute("INSERT INTO secrets VALUES (?, ?)", (name, b"x")))
+
+
+async def names(store: Store) -> list[str]:
+    return await store.run(lambda db: [name for (name,) in db.execute("SELECT name FROM secrets ORDER BY name")])
+
+
+async def put_and_names(store: Store) -> list[str]:
+    await put(store, f"n{len(await names(store))}")
+    return await names(store)
+
+
+def test_what_is_stored_is_there_for_the_next_process(tmp_path: Path) -> None:
+    assert with_store(tmp_path / "state", put_and_names) == (["n0"], [], "")
+    assert with_store(tmp_path / "state", put_and_names) == (["n0", "n1"], [], "")
+
+
+def test_folder_and_files_are_the_users_alone(tmp_path: Path) -> None:  # D83: state folder 0700
+    folder = tmp_path / "state"
+    modes: dict[str, int] = {}
+
+    async def work(store: Store) -> None:
+        await put(store, "x")
+        modes.update({path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()})
+
+    old = os.umask(0)
+    try:
+        with_store(folder, work)
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert "tamis.db" in modes
+    assert set(modes.values()) == {0o600}
+
+
+def test_nothing_is_opened_before_the_first_need(tmp_path: Path) -> None:
+    async def work(store: Store) -> bool:
+        return store.is_open
+
+    assert with_store(tmp_path / "state", work)[0] is False
+    assert not (tmp_path / "state").exists()
+
+
+def test_work_that_fails_is_undone_and_its_error_is_the_callers(tmp_path: Path) -> None:
+    async def work(store: Store) -> list[str]:
+        def half(db: sqlite3.Connection) -> None:
+            db.execute("INSERT INTO secrets VALUES ('half', x'00')")
+            raise KeyError("half")
+
+        with pytest.raises(KeyError):
+            await store.run(half)
+        with pytest.raises(sqlite3.IntegrityError):
+            await store.run(lambda db: db.execute("INSERT INTO secrets VALUES (NULL, NULL)"))
+        return await put_and_names(store)
+
+    assert with_store(tmp_path, work) == (["n0"], [], "")
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but text\n" * 200, b"SQLite format 3\x00" + b"\xff" * 8000])
+def test_a_damaged_file_is_moved_aside_and_a_new_one_begun(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "tamis.db").write_bytes(content)
+    result, said, problem = with_store(tmp_path, put_and_names)
+    assert (result, problem) == (["n0"], "")
+    aside = [path for path in tmp_path.iterdir() if path.name.endswith(".bad")]
+    assert [path.read_bytes() for path in aside] == [content]
+    assert len(said) == 1
+    assert aside[0].name in said[0]
+    assert with_store(tmp_path, put_and_names) == (["n0", "n1"], [], "")
+
+
+def test_a_file_that_is_damaged_while_it_is_open_costs_what_it_held_only(tmp_path: Path) -> None:
+    async def work(store: Store) -> list[str]:
+        await put(store, "before")
+        (tmp_path / "tamis.db-wal").write_bytes(b"\xff" * 40_000)
+        (tmp_path / "tamis.db").write_bytes(b"\xff" * 40_000)
+        return await put_and_names(store)
+
+    result, _said, _problem = with_store(tmp_path, work)
+    assert result[-1].startswith("n")
+    assert with_store(tmp_path, put_and_names)[0]
+
+
+def test_of_several_processes_that_find_a_damaged_file_one_moves_it(tmp_path: Path) -> None:
+    (tmp_path / "tamis.db").write_bytes(b"\xff" * 40_000)
+
+    async def work(store: Store) -> list[str]:
+        others = [Store(tmp_path) for _ in range(6)]
+        await asyncio.gather(*(put(other, f"n{number}") for number, other in enumerate([store, *others])))
+        for other in others:
+            assert other.problem == ""
+            await other.close()
+        return await names(store)
+
+    assert with_store(tmp_path, work)[0] == [f"n{number}" for number in range(7)]
+    assert len(list(tmp_path.glob("*.bad"))) == 1
+
+
+def test_a_damaged_file_that_cannot_be_moved_is_left_and_memory_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tamis.db").write_bytes(b"\xff" * 40_000)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(store_module.os, "rename", refuse)
+    result, said, problem = with_store(tmp_path, put_and_names)
+    assert result == ["n0"]
+    assert "it is damaged, and it cannot be moved aside: Permission denied" in problem
+    assert said == [problem]
+
+
+def test_another_programs_database_is_kept_and_not_written_to(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "tamis.db")
+    other.execute("CREATE TABLE tasks (mine TEXT)")
+    other.execute("INSERT INTO tasks VALUES ('kept')")
+    other.commit()
+    other.close()
+    result, said, problem = with_store(tmp_path, put_and_names)
+    assert (result, problem, len(said)) == (["n0"], "", 1)
+    (aside,) = tmp_path.glob("*.bad")
+    assert sqlite3.connect(aside).execute("SELECT mine FROM tasks").fetchall() == [("kept",)]
+
+
+def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    with_store(tmp_path, put_and_names)
+    newer = sqlite3.connect(tmp_path / "tamis.db")
+    newer.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    newer.close()
+    before = (tmp_path / "tamis.db").read_bytes()
+    result, said, problem = with_store(tmp_path, put_and_names)
+    assert result in (["n0"], ["n0", "n1"])  # in memory
+    assert "newer version" in problem
+    assert said == [problem]
+    assert (tmp_path / "tamis.db").read_bytes() == before
+    assert not list(tmp_path.glob("*.bad"))
+
+
+def test_a_file_of_every_older_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    for version in range(len(MIGRATIONS)):
+        folder = tmp_path / str(version)
+        folder.mkdir(mode=0o700)
+        older = sqlite3.connect(folder / "tamis.db")
+        for statements in MIGRATIONS[:version]:
+            for statement in statements:
+                older.execute(statement)
+        older.execute(f"PRAGMA application_id = {0x54616D73}")
+        older.execute(f"PRAGMA user_version = {version}")
+        older.commit()
+        older.close()
+        assert with_store(folder, put_and_names) == (["n0"], [], "")
+
+
+def test_a_file_that_someone_holds_is_waited_for_and_then_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "BUSY_S", 0.2)
+    with_store(tmp_path, put_and_names)
+    holder = sqlite3.connect(tmp_path / "tamis.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    result, said, problem = with_store(tmp_path, put_and_names)
+    assert result == ["n0", "n1"]  # what the file holds was taken along
+    assert "another process has held it" in problem
+    assert said == [problem]
+    holder.execute("ROLLBACK")
+    assert with_store(tmp_path, put_and_names)[0] == ["n0", "n1"]
+
+
+def test_a_full_disk_costs_no_call(tmp_path: Path) -> None:
+    async def work(store: Store) -> list[str]:
+        await put(store, "before")
+        await store.run(lambda db: db.execute("PRAGMA max_page_count = 1"))
+
+        def large(db: sqlite3.Connection) -> None:
+            db.execute("INSERT INTO secrets VALUES ('large', zeroblob(3000000))")
+
+        await store.run(large)
+        return await names(store)
+
+    result, said, problem = with_store(tmp_path, work)
+    assert result == ["before", "large"]
+    assert "full" in problem
+    assert said == [problem]
+    assert with_store(tmp_path, names)[0] == ["before"]
+
+
+def test_a_bound_on_file_sizes_costs_no_call(tmp_path: Path) -> None:
+    code = (
+        "import asyncio, resource, signal, sys\nfrom pathlib import Path\n"
+        "from tamis.server.runtime.records.store import Store\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "async def main():\n"
+        "    store = Store(Path(sys.argv[1]), print)\n"
+        "    print(await store.run(lambda db: db.execute('SELECT 1').fetchone()[0]))\n"
+        "    await store.close()\nasyncio.run(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=30)
+    assert done.stdout.splitlines()[-1] == "1", done.stderr
+    assert "in memory" in done.stdout
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 4096
+
+
+@pytest.mark.parametrize("what", ["file", "link", "folder"])
+def test_a_place_that_cannot_be_written_costs_no_call(tmp_path: Path, what: str) -> None:  # read-only HOME
+    folder = tmp_path / "state"
+    if what == "file":
+        folder.write_text("a file where the folder should be")
+    else:
+        folder.mkdir(mode=0o700)
+        target = tmp_path / "elsewhere"
+        if what == "link":
+            (folder / "tamis.db").symlink_to(target)
+        else:
+            (folder / "tamis.db").mkdir()
+    result, said, problem = with_store(folder, put_and_names)
+    assert result == ["n0"]
+    assert "kept in memory" in problem
+    assert said == [problem]
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_file_that_was_taken_away_is_begun_anew(tmp_path: Path) -> None:
+    async def work(store: Store) -> list[str]:
+        await put(store, "before")
+        for path in tmp_path.glob("tamis.db*"):
+            path.unlink()
+        return await put_and_names(store)
+
+    assert with_store(tmp_path, work) == (["n0"], [], "")
+
+
+def test_many_processes_lose_nothing(tmp_path: Path) -> None:
+    code = (
+        "import asyncio, sys\nfrom pathlib import Path\nfrom tamis.server.runtime.records.store import Store\n"
+        "async def main():\n"
+        "    store = Store(Path(sys.argv[1]), print)\n"
+        "    for n in range(25):\n"
+        "        await store.run(lambda db: db.execute('INSERT INTO secrets VALUES (?, x\\'00\\')', (f'{sys.argv[2]}-{n}',)))\n"
+        "    await store.close()\nasyncio.run(main())\n"
+    )
+    runs = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(n)], stdout=subprocess.PIPE, text=True)
+        for n in range(4)
+    ]
+    assert [run.communicate(timeout=60)[0] for run in runs] == [""] * 4
+    assert len(with_store(tmp_path, names)[0]) == 100
+
+
+def test_two_stores_of_one_process_on_one_file(tmp_path: Path) -> None:
+    async def work(store: Store) -> list[str]:
+        other = Store(tmp_path)
+        for n in range(10):
+            await asyncio.gather(put(store, f"a{n}"), put(other, f"b{n}"))
+        await other.close()
+        return await names(store)
+
+    assert len(with_store(tmp_path, work)[0]) == 20
+
+
+def test_a_closed_store_opens_again(tmp_path: Path) -> None:
+    async def work(store: Store) -> list[str]:
+        await put(store, "before")
+        await store.close()
+        await store.close()
+        return await put_and_names(store)
+
+    assert with_store(tmp_path, work)[0] == ["before", "n1"]
+
+
+def test_what_is_posted_is_done_in_order_and_a_fault_in_it_is_said(tmp_path: Path) -> None:
+    async def work(store: Store) -> list[str]:
+        store.post(lambda db: db.execute("INSERT INTO secrets VALUES ('posted', x'00')"))
+        store.post(lambda db: db.execute("no such statement"))
+        return await put_and_names(store)
+
+    result, said, _ = with_store(tmp_path, work)
+    assert result == ["n1", "posted"]
+    assert len(said) == 1
+    assert "did not take a change" in said[0]
+
+
+def test_who_is_gone_is_known_by_process_and_start(tmp_path: Path) -> None:
+    async def work(store: Store) -> None:
+        owner = Owner(store)
+        ended = subprocess.Popen([sys.executable, "-c", "pass"])
+        ended.wait()
+        machine, process, started, _ = owner.token.split(" ")
+
+        def look(db: sqlite3.Connection) -> None:
+            assert not is_gone(db, owner.token)
+            assert is_gone(db, f"{machine} {ended.pid} {started} 00")
+            # the parent is there, but did not start then: the number was given again
+            assert is_gone(db, f"{machine} {os.getppid()} 1 00")
+            assert not is_gone(db, f"{machine} {os.getppid()} {parent} 00")
+            # elsewhere: only its beat tells
+            assert is_gone(db, f"elsewhere {process} {started} 00")
+            db.execute("INSERT INTO owners VALUES (?, unixepoch() - 10)", (f"elsewhere {process} {started} 00",))
+            assert not is_gone(db, f"elsewhere {process} {started} 00")
+            db.execute("UPDATE owners SET beat = beat - 3600")
+            assert is_gone(db, f"elsewhere {process} {started} 00")
+            for nonsense in ("", " ", "x y z", f"{machine} x y"):
+                assert is_gone(db, nonsense)
+
+        parent = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[19]
+        await store.run(look)
+        owner.close()
+        assert await store.run(lambda db: is_gone(db, owner.token))
+
+    with_store(tmp_path, work)
+
+
+def test_doctor_and_health_say_what_is_wrong_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # D86
+    monkeypatch.setenv("TAMIS_STATE_DIR", str(tmp_path / "state"))
+
+    def told() -> tuple[str, str]:
+        (found,) = [one for one in examine(Runtime(tmp_path))["checks"] if one["name"] == "store"]
+        return found["state"], found["text"]
+
+    assert told() == ("ok", str(tmp_path / "state" / "tamis.db"))
+    (tmp_path / "state" / "tamis.db").unlink()
+    (tmp_path / "state" / "tamis.db").mkdir()
+    assert told()[0] == "warning"
+    assert "kept in memory" in told()[1]
+
+    async def use() -> dict[str, object]:
+        runtime = Runtime(tmp_path)
+        assert runtime.parts.store_problem == ""
+        await put(runtime.parts.store, "x")
+        found = health(runtime)
+        await runtime.close()
+        return found
+
+    found = asyncio.run(use())
+    assert found["status"] == "degraded"
+    assert any("kept in memory" in str(problem) for problem in cast("list[str]", found["problems"]))

@@ -1,0 +1,223 @@
+"""Streamed outputs: handles, reading, what is bounded, what happens to a stream that nobody reads (W22)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from tamis.server.runtime.workflows import streams
+from tamis.server.runtime.workflows.source import READER
+from tamis.server.runtime.workflows.streams import StreamFull, Streams
+from tests.runtime.service_world import error_of
+from tests.runtime.workflow_world import World, edge, flow
+
+ITEMS = [1, 2, 3, 4, 5]
+
+
+class Gate:
+    """A tool whose calls wait until the test lets them go on."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+
+    async def tool(self, args: dict[str, Any]) -> int:
+        if args["item"] > 2:
+            await self.open.wait()
+        if args["item"] == 99:
+            from tamis.server.runtime.calls.parts import HostError
+
+            raise HostError("no ninety-nine")
+        return args["item"] * 10
+
+
+def streamed(items: list[int], **more: Any) -> dict[str, Any]:
+    content = flow(
+        [
+            {"id": "m", "type": "map", "config": {"type": "t:slow"}, "inputs": {"items": items}},
+            {"id": "c", "type": "constant", "config": {"value": "now"}},
+        ],
+        outputs={"all": "m.results", "note": "c.value"},
+        **more,
+    )
+    content["interfaceOutputs"]["all"]["isStream"] = True
+    return content
+
+
+def world(root: Path, gate: Gate, items: list[int], **settings: Any) -> World:
+    made = World(root, {"s": streamed(items)}, {"slow": gate.tool}, **settings)
+    made.runtime.parts.stays = True
+    return made
+
+
+def test_a_handle_comes_at_once_and_the_items_as_they_are_made(tmp_path: Path) -> None:
+    async def work() -> None:
+        gate = Gate()
+        made = world(tmp_path, gate, ITEMS)
+        result = await made.call("workflow:s")
+        assert result.status == "success"
+        assert result.output["note"] == "now"
+        handle = result.output["all"]["handle"]
+        reading = made.runtime.parts.workflows.streams
+        items: list[Any] = []
+        while len(items) < 2:
+            found = await reading.read(handle, 1000)
+            assert found is not None
+            assert not found.done
+            items += found.items
+        assert items == [10, 20]
+        gate.open.set()
+        while True:
+            found = await reading.read(handle, 1000)
+            assert found is not None
+            items += found.items
+            if found.done:
+                break
+        assert items == [10, 20, 30, 40, 50]
+        assert found.error is UNSET
+        assert await reading.read(handle, 0) is None  # it was read to its end
+        await made.runtime.close()
+
+    asyncio.run(work())
+
+
+def test_agents_read_with_a_tool(tmp_path: Path) -> None:
+    async def work() -> None:
+        gate = Gate()
+        gate.open.set()
+        made = world(tmp_path, gate, [1, 2])
+        handle = (await made.call("workflow:s")).output["all"]["handle"]
+        items: list[Any] = []
+        for _ in range(10):
+            read = await made.call(READER, {"handle": handle, "waitMs": 500})
+            assert read.status == "success"
+            items += read.output["items"]
+            if read.output["done"]:
+                break
+        assert items == [10, 20]
+        gone = await made.call(READER, {"handle": handle})
+        assert error_of(gone)["type"] == "WorkflowError"
+        await made.runtime.close()
+
+    asyncio.run(work())
+
+
+def test_the_reader_is_there_only_where_a_workflow_streams(tmp_path: Path) -> None:
+    plain = flow([{"id": "c", "type": "constant", "config": {"value": 1}}], outputs={"o": "c.value"})
+    assert World(tmp_path, {"p": plain}).runtime.registry.get(READER) is None
+
+
+def test_a_failure_after_the_handle_stands_at_the_streams_end(tmp_path: Path) -> None:
+    async def work() -> None:
+        gate = Gate()
+        made = world(tmp_path, gate, [1, 99])
+        handle = (await made.call("workflow:s")).output["all"]["handle"]
+        gate.open.set()
+        items: list[Any] = []
+        reading = made.runtime.parts.workflows.streams
+        while True:
+            found = await reading.read(handle, 1000)
+            assert found is not None
+            items += found.items
+            if found.done:
+                break
+        assert items == [10]
+        assert found.error is not UNSET
+        assert found.error.type == "WorkflowError"
+        assert "no ninety-nine" in found.error.message
+        await made.runtime.close()
+
+    asyncio.run(work())
+
+
+def test_where_nobody_could_read_the_items_come_as_a_list(tmp_path: Path) -> None:
+    gate = Gate()
+    gate.open.set()
+    made = World(tmp_path, {"s": streamed([1, 2])}, {"slow": gate.tool})
+    assert made.run("workflow:s").output == {"all": [10, 20], "note": "now"}
+
+
+def test_a_workflow_inside_another_gives_its_items_as_a_list(tmp_path: Path) -> None:
+    async def work() -> None:
+        gate = Gate()
+        gate.open.set()
+        outer = flow(
+            [{"id": "s", "type": "workflow:s"}, {"id": "t", "type": "template", "config": {"template": "{{x}}"}}],
+            [edge("s.all", "t.x")],
+            {"o": "t.text"},
+        )
+        made = World(tmp_path, {"s": streamed([1, 2]), "outer": outer}, {"slow": gate.tool})
+        made.runtime.parts.stays = True
+        assert (await made.call("workflow:outer")).output == "[10,20]"
+        await made.runtime.close()
+
+    asyncio.run(work())
+
+
+def test_a_stream_that_nobody_reads_ends_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        gate = Gate()
+        made = world(tmp_path, gate, ITEMS)
+        made.runtime.parts.workflows.streams = Streams(idle_s=0.05)
+        handle = (await made.call("workflow:s")).output["all"]["handle"]
+        while made.runtime.parts.workflows.streams.get(handle) is not None:
+            await asyncio.sleep(0.01)
+        while not made.host.said("service/cancel"):
+            await asyncio.sleep(0.01)
+        await made.runtime.close()
+
+    asyncio.run(asyncio.wait_for(work(), 20))
+
+
+def test_the_runtimes_end_ends_what_still_streams(tmp_path: Path) -> None:
+    async def work() -> None:
+        before = asyncio.all_tasks()
+        made = world(tmp_path, Gate(), ITEMS)
+        await made.call("workflow:s")
+        await made.runtime.close()
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == before
+
+    asyncio.run(asyncio.wait_for(work(), 20))
+
+
+def test_streams_are_bounded_in_number_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        held = Streams()
+        made = [held.open() for _ in range(streams.MAX_STREAMS)]
+        with pytest.raises(StreamFull, match="64 streams are open"):
+            held.open()
+        held.drop(made[0].handle)
+        stream = held.open()
+        monkeypatch.setattr(streams, "MAX_BYTES", 1000)
+        stream.push("x" * 800)
+        with pytest.raises(StreamFull, match="1000 bytes wait"):
+            stream.push("x" * 800)
+        found = await held.read(stream.handle, 0)
+        assert found is not None
+        assert (len(found.items), found.done) == (1, False)
+        stream.push("y" * 800)  # there is room again
+        held.close()
+
+    asyncio.run(work())
+
+
+def test_a_reading_waits_only_as_long_as_it_is_asked() -> None:
+    async def work() -> None:
+        held = Streams()
+        stream = held.open()
+        found = await held.read(stream.handle, 20)
+        assert found is not None
+        assert (found.items, found.done) == ([], False)
+        waiting = asyncio.ensure_future(held.read(stream.handle, 60_000))
+        await asyncio.sleep(0)
+        stream.end()
+        found = await asyncio.wait_for(waiting, 10)
+        assert found is not None
+        assert found.done
+        held.close()
+
+    asyncio.run(work())
