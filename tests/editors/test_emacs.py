@@ -107,7 +107,7 @@ def test_calls_are_run_by_a_code_action(seen: dict[str, Any]) -> None:
 def test_approvals_are_asked_with_their_arguments(seen: dict[str, Any]) -> None:
     prompt, *titles = seen["question"]
     assert '{"text":"a"}' in prompt
-    assert titles == ["Allow once", "Allow for this session", "Deny", "Details"]
+    assert titles == ["Allow once", "Allow for this session", "Always allow", "Deny", "Always deny", "Details"]
     assert "core:ask executed successfully" in seen["approved"]
     assert "denied" in seen["denied"]
 

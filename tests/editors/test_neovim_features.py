@@ -185,7 +185,14 @@ def test_a_run_whose_request_is_cancelled_tells_so_in_its_result(seen: dict[str,
 
 
 def test_approvals_are_asked_through_the_users_menu(seen: dict[str, Any]) -> None:
-    assert seen["approved"]["asked"]["titles"] == ["Allow once", "Allow for this session", "Deny", "Details"]
+    assert seen["approved"]["asked"]["titles"] == [
+        "Allow once",
+        "Allow for this session",
+        "Always allow",
+        "Deny",
+        "Always deny",
+        "Details",
+    ]
     assert '{"text":"a"}' in seen["approved"]["asked"]["prompt"]
     assert "t:ask executed successfully" in seen["approved"]["message"]
     assert "denied" in seen["denied"]
