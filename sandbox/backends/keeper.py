@@ -88,9 +88,14 @@ def main(words: list[str]) -> None:
     for fd in (0, 1, 2):
         os.dup2(nothing, fd)
     ended = os.pidfd_open(child)
-    select.select([ended, life], [], [])
+    # whoever starts this may have thousands of files open, and select takes no descriptor above 1,023
+    waiting = select.poll()
+    for fd in (ended, life):
+        waiting.register(fd, select.POLLIN)
+    waiting.poll()
+    waiting.unregister(life)
     code = None
-    if select.select([ended], [], [], 0)[0]:
+    if waiting.poll(0):
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     _end_all()
     if code is not None:

@@ -275,11 +275,24 @@ class Framework:
         self.protocol.write = write
         self.server = server
         register(server, session)
-        threading.Thread(target=self._loop.run_forever, name="tamis-framework", daemon=True).start()
+        threading.Thread(target=self._run, name="tamis-framework", daemon=True).start()
+
+    def _run(self) -> None:
+        self._loop.run_forever()
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.wait(left, timeout=END_SECONDS) if left else asyncio.sleep(0))
+        self._loop.close()
+
+    def _soon(self, work: Callable[..., object], *args: object) -> None:
+        # the session may have ended while another thread had something to say
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(work, *args)
 
     def receive(self, message: Envelope) -> None:
         """Hands over a message from any thread."""
-        self._loop.call_soon_threadsafe(self.protocol.receive, message)
+        self._soon(self.protocol.receive, message)
 
     def abort_tests(self) -> None:
         """Ends the tests that run; from any thread."""
@@ -288,7 +301,7 @@ class Framework:
             if self.protocol.commands is not None:
                 self.protocol.commands.tests.abort()
 
-        self._loop.call_soon_threadsafe(abort)
+        self._soon(abort)
 
     def tools_changed(self) -> None:
         """What is known of tools is different: documents of ours that speak of them are; from any thread."""
@@ -298,7 +311,7 @@ class Framework:
                 self.protocol.commands.previews.changed()
                 self.protocol.commands.tests.changed()
 
-        self._loop.call_soon_threadsafe(tell)
+        self._soon(tell)
 
     def close(self) -> None:
         """Ends what was started for the client and waits for it, for ``END_SECONDS`` at most; from any other thread."""
@@ -306,10 +319,11 @@ class Framework:
         if commands is not None:
             with contextlib.suppress(TimeoutError, RuntimeError):
                 asyncio.run_coroutine_threadsafe(commands.runner.close(), self._loop).result(END_SECONDS)
+        self._soon(self._loop.stop)
 
     def cancel(self, identity: MessageId) -> None:
         """Ends the work of a request, from any thread."""
-        self._loop.call_soon_threadsafe(self.protocol.cancel, identity)
+        self._soon(self.protocol.cancel, identity)
 
 
 FEATURES = (

@@ -26,6 +26,7 @@ class Lane:
         self._lock = threading.Lock()
         self._framework: Framework | Missing | None = None
         self._waiting: list[Callable[[Any], None]] = []
+        self._closed = False
         threading.Thread(target=self._build, name="tamis-framework-import", daemon=True).start()
 
     def receive(self, message: Envelope) -> None:
@@ -46,6 +47,8 @@ class Lane:
 
     def close(self) -> None:
         """Ends what was started for the client, within a bounded time; nothing was while it is on its way."""
+        with self._lock:
+            self._closed = True
         if self._framework is not None:
             self._framework.close()
 
@@ -69,12 +72,14 @@ class Lane:
             framework = Missing(self._session, error)
         while True:
             with self._lock:
-                if not self._waiting:
+                if self._closed or not self._waiting:
                     self._framework = framework
-                    return
+                    break
                 waiting, self._waiting = self._waiting, []
             for work in waiting:
                 work(framework)
+        if self._closed:
+            framework.close()
 
 
 class Missing:

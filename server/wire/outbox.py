@@ -12,6 +12,8 @@ import threading
 import time
 from collections.abc import Hashable
 
+from tamis.server.wire.stdio import wait_until
+
 MAX_WAITING_BYTES = 64 * 1024 * 1024
 MAX_DROPPABLE_BYTES = 4 * 1024 * 1024
 # A pipe that says it can be written takes this many bytes without waiting (PIPE_BUF).
@@ -121,6 +123,6 @@ class Outbox:
             try:
                 data = data[os.write(self._descriptor, data) :]
             except BlockingIOError:
-                select.select([], [self._descriptor], [])
+                wait_until(self._descriptor, select.POLLOUT)
             except OSError:
                 self.broken = True

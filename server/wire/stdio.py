@@ -32,6 +32,16 @@ def claim_stdio() -> tuple[int, int]:
     return incoming, outgoing
 
 
+def wait_until(descriptor: int, event: int) -> None:
+    """Waits until a descriptor that does not block can be read (``select.POLLIN``) or written (``POLLOUT``), or has lost its other end.
+
+    ``select.select`` would refuse a descriptor above 1,023, which a daemon with many open files has.
+    """
+    waiting = select.poll()
+    waiting.register(descriptor, event)
+    waiting.poll()
+
+
 def start_reader(descriptor: int, on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
     """Reads to the end of the stream in a thread of its own, in which the callbacks run.
 
@@ -43,7 +53,7 @@ def start_reader(descriptor: int, on_data: Callable[[bytes], None], on_end: Call
             try:
                 data = os.read(descriptor, _CHUNK)
             except BlockingIOError:
-                select.select([descriptor], [], [])
+                wait_until(descriptor, select.POLLIN)
                 continue
             except OSError:
                 data = b""
@@ -71,7 +81,7 @@ class Writer:
                 try:
                     data = data[os.write(self._descriptor, data) :]
                 except BlockingIOError:
-                    select.select([], [self._descriptor], [])
+                    wait_until(self._descriptor, select.POLLOUT)
                 except OSError:
                     self.broken = True
 

@@ -8,7 +8,9 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -308,3 +310,25 @@ def test_methods_of_the_framework_lane_are_those_that_it_registers() -> None:
 
     framework = Framework(Session(lambda *_, **__: None, lambda _: None), lambda _: None)
     assert set(framework.protocol.fm.features) == set(FRAMEWORK_METHODS)
+
+
+def test_a_session_that_ended_leaves_nothing_open(tmp_path: Path) -> None:
+    def loops() -> int:
+        links = (os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd"))
+        return sum("eventpoll" in link for link in links)
+
+    before = loops()
+    for _ in range(3):
+        with Client(cwd=tmp_path, inside=True) as client:
+            client.start(tmp_path)
+            client.open((tmp_path / "calls.md").as_uri(), "<ACTION></ACTION>")
+            client.call("textDocument/hover", at((tmp_path / "calls.md").as_uri()))
+            assert client.stop() == 0
+    until = time.monotonic() + 10
+    while loops() > before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert loops() == before
+
+
+def at(uri: str) -> dict[str, object]:
+    return {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 2}}

@@ -565,3 +565,12 @@ def test_the_caller_of_a_call_without_a_session_has_no_empty_fields(root: Path, 
     around = Runtime(root).surroundings(caller=Caller("test"))
     asyncio.run(execute(CallRequest(call_id="call-1", name="test:echo", args={"text": "a"}), around))
     assert only(state, "call.received")["caller"] == {"face": "test"}
+
+
+def test_a_log_that_nobody_closed_closes_with_its_owner(tmp_path: Path) -> None:
+    log: AuditLog | None = AuditLog(tmp_path / "audit.jsonl")
+    log.write("x", {})
+    here = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+    (opened,) = (path for path in here if os.path.realpath(path) == str(tmp_path / "audit.jsonl"))
+    log = None
+    assert os.path.realpath(opened) != str(tmp_path / "audit.jsonl")

@@ -237,6 +237,49 @@ def test_a_failing_node_is_a_structured_error_and_stops_the_rest(tmp_path: Path)
     assert "engine room" in result.observation
 
 
+async def fail_or_wait(args: dict[str, Any]) -> None:
+    if args.get("item") == "bad":
+        await asyncio.sleep(0.01)
+        fail(args)
+    await asyncio.Event().wait()
+
+
+FAILING_MAP: dict[str, Any] = {"id": "m", "type": "map", "config": {"type": "t:work"}}
+
+
+@pytest.mark.parametrize("items", [["wait", "bad"], ["bad", "wait"], ["wait", "bad", "wait"]])
+def test_the_item_that_failed_is_named_and_not_those_that_it_cancelled(tmp_path: Path, items: list[str]) -> None:  # W21
+    content = flow([{**FAILING_MAP, "inputs": {"items": items}}], outputs={"o": "m.results"})
+    result, steps = World(tmp_path, {"f": content}, {"work": fail_or_wait}).run_traced("workflow:f")
+    assert result.status == "error"
+    assert error_of(result)["details"]["node"]["item"] == items.index("bad")
+    assert statuses(steps) == {"m": "error"}
+
+
+def test_a_node_that_was_cancelled_by_a_failing_map_does_not_hide_it(tmp_path: Path) -> None:  # W21
+    # the map waits for its own items to end; the other node has ended by then, and stands first
+    content = flow(
+        [{"id": "a", "type": "t:work"}, {**FAILING_MAP, "inputs": {"items": ["wait", "bad"]}}],
+        outputs={"o": "m.results", "p": "a.output"},
+    )
+    result, steps = World(tmp_path, {"f": content}, {"work": fail_or_wait}).run_traced("workflow:f")
+    assert result.status == "error"
+    assert error_of(result)["details"]["node"]["nodeId"] == "m"
+    assert statuses(steps) == {"a": "cancelled", "m": "error"}
+
+
+def test_a_failure_stays_the_reason_when_the_rest_does_not_end_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # W21
+    from tamis.server.runtime.workflows import conduct
+
+    monkeypatch.setattr(conduct, "GRACE_S", 0)
+    content = flow([{**FAILING_MAP, "inputs": {"items": ["wait", "bad"]}}], outputs={"o": "m.results"})
+    result, steps = World(tmp_path, {"f": content}, {"work": fail_or_wait}).run_traced("workflow:f")
+    assert (result.status, statuses(steps)) == ("error", {"m": "error"})
+    assert error_of(result)["details"]["node"]["error"]["type"] == "ServiceError"
+
+
 def test_a_node_that_computes_nonsense_fails_by_its_name(tmp_path: Path) -> None:
     content = flow(
         [{"id": "if", "type": "condition", "inputs": {"value": [1]}, "config": {"operator": "less", "than": 2}}],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -11,6 +13,7 @@ import time
 import pytest
 
 from tamis.server.wire import process as watching
+from tamis.server.wire.outbox import Outbox
 from tamis.server.wire.process import watch_process
 from tamis.server.wire.stdio import MAX_QUEUED_BYTES, QueuedWriter, Writer, start_reader
 
@@ -20,6 +23,39 @@ def collect(descriptor: int) -> tuple[list[bytes], threading.Event]:
     ended = threading.Event()
     start_reader(descriptor, chunks.append, ended.set)
     return chunks, ended
+
+
+def raised(descriptor: int) -> int:
+    """The same file under a number that only a process with very many open files has."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= hard < 2100:
+        pytest.skip(f"this machine lets no process open more than {hard} files")
+    if 0 <= soft < 2100:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (2100, hard))
+    high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 2000)
+    os.close(descriptor)
+    return high
+
+
+@pytest.mark.parametrize("kind", [Writer, QueuedWriter, Outbox])
+def test_streams_may_have_descriptors_of_any_number(kind: type[Writer] | type[QueuedWriter] | type[Outbox]) -> None:
+    # a reader and a writer that waited by select() ended their threads here
+    incoming, outgoing = (raised(end) for end in os.pipe())
+    os.set_blocking(incoming, False)
+    os.set_blocking(outgoing, False)
+    message = b"x" * 1_000_000
+    writer = kind(outgoing)
+    thread = threading.Thread(target=writer.write, args=(message,), daemon=True)
+    thread.start()
+    time.sleep(0.05)  # so that the pipe is full, and the writer waits
+    chunks, ended = collect(incoming)
+    thread.join(10)
+    if not isinstance(writer, Writer):
+        writer.close(10)
+    os.close(outgoing)
+    assert ended.wait(10)
+    os.close(incoming)
+    assert b"".join(chunks) == message
 
 
 @pytest.mark.parametrize("is_blocking", [True, False])

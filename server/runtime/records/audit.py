@@ -34,6 +34,8 @@ _UNSEEN = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 class AuditLog:
     """An append-only file with its older parts beside it (``audit.jsonl.1`` is the newest of them)."""
 
+    _fd = -1
+
     def __init__(
         self, path: Path | None = None, *, max_bytes: int = 8_388_608, keep: int = 5, say: Callable[[str], object] = str
     ) -> None:
@@ -45,7 +47,6 @@ class AuditLog:
         self._max_bytes = max(max_bytes, 4 * MAX_LINE_BYTES)
         self._keep = keep
         self._say = say
-        self._fd = -1
         self._identity = (0, 0)
         self._torn = False
         self._lock = threading.Lock()
@@ -76,6 +77,10 @@ class AuditLog:
         """Releases the file; the next event opens it again."""
         with self._lock:
             self._close()
+
+    def __del__(self) -> None:
+        # of a runtime that nobody closed; a number says nothing to the collector
+        self._close()
 
     def _append(self, line: bytes) -> None:
         for _ in range(3):

@@ -15,7 +15,8 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,6 +32,8 @@ BUSY_S = 5.0
 MAX_COPIED_BYTES = 64 * 1024 * 1024
 """Up to which size what the file holds is taken along into memory."""
 CLOSE_S = 0.2
+ATTEMPTS = 4
+"""How often a file that turned out damaged or replaced is begun anew before memory is used."""
 _APPLICATION = 0x54616D73  # "Tams"
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 
@@ -51,6 +54,18 @@ _UNUSABLE = {
 }
 
 
+def _serve(
+    work: queue.SimpleQueue[Callable[[], None] | None], former: threading.Thread | None, owner: weakref.ref[Store]
+) -> None:
+    if former is not None:
+        former.join()
+    while (job := work.get()) is not None:
+        job()
+        del job  # it holds the store
+    if (store := owner()) is not None:
+        store.release()
+
+
 class Store:
     """One file, one thread of its own that works on it."""
 
@@ -65,6 +80,8 @@ class Store:
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._former: threading.Thread | None = None
+        self._has_turn = False
+        self._end: weakref.finalize[..., Store] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -115,9 +132,12 @@ class Store:
         if self._thread is None:
             # daemonic: a file that someone holds must not hold back the end of the process
             self._thread = threading.Thread(
-                target=self._serve, args=(self._work, self._former), name="tamis-store", daemon=True
+                target=_serve, args=(self._work, self._former, weakref.ref(self)), name="tamis-store", daemon=True
             )
             self._thread.start()
+            # a store that nobody closed and nobody holds takes its thread and its file with it
+            self._end = weakref.finalize(self, self._work.put, None)
+            self._end.atexit = False
         self._work.put(job)
 
     def look(self) -> str:
@@ -134,24 +154,22 @@ class Store:
         if thread is None:
             return
         self._former = thread
-        work, self._work = self._work, queue.SimpleQueue()
-        work.put(None)
+        self._work = queue.SimpleQueue()
+        if self._end is not None:
+            self._end()
         until = time.monotonic() + CLOSE_S
         while thread.is_alive() and time.monotonic() < until:
             await asyncio.sleep(0.002)
 
-    def _serve(self, work: queue.SimpleQueue[Callable[[], None] | None], former: threading.Thread | None) -> None:
-        if former is not None:
-            former.join()
-        while (job := work.get()) is not None:
-            job()
+    def release(self) -> None:
+        """Closes the file; for the store's own thread when it ends."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 connection.close()
 
     def _worked(self, work: Callable[[sqlite3.Connection], T], durable: bool) -> T:
-        for _ in range(2):
+        for _ in range(ATTEMPTS):
             try:
                 connection = self._opened()
                 connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -160,7 +178,10 @@ class Store:
                 code = _code(error)
                 if self._in_memory or code not in _UNUSABLE | _DAMAGED:
                     raise
-                if code in _DAMAGED:
+                if self._identity != _identity(self.path):
+                    # another process has moved it aside meanwhile: the file that is there now is not to blame
+                    self._disconnect()
+                elif code in _DAMAGED:
                     self._mend("it is damaged")
                 else:
                     self._to_memory(_cause(error))
@@ -175,7 +196,14 @@ class Store:
         if self._connection is not None and (self._in_memory or self._identity == _identity(self.path)):
             return self._connection
         self._disconnect()
-        for _ in range(2):
+        try:
+            with self._turn():
+                return self._opened_in_turn()
+        except OSError as error:
+            return self._to_memory(_words(error))
+
+    def _opened_in_turn(self) -> sqlite3.Connection:
+        for _ in range(ATTEMPTS):
             try:
                 return self._open()
             except _NotOurs as error:
@@ -244,10 +272,8 @@ class Store:
         """Moves a file that cannot be read out of the way, with its side files; never deletes it. Raises OSError when it cannot."""
         bad = self._identity
         self._disconnect()
-        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            # of several processes that found it one moves it, and none the new one
-            fcntl.flock(folder, fcntl.LOCK_EX)
+        # of several processes that found it one moves it, and none the new one
+        with self._turn():
             if _identity(self.path) != bad:
                 return
             dated = f"{self.path}.{datetime.now(UTC):%Y%m%dT%H%M%S}"
@@ -259,9 +285,36 @@ class Store:
                 with contextlib.suppress(OSError):
                     os.rename(f"{self.path}{side}", f"{target}{side}")
             os.rename(self.path, target)
-        finally:
-            os.close(folder)
         self._say(f"the store {self.path} cannot be read: {cause}; it was moved to {target} and a new one was begun")
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """The right to open or move the file, which one store of all processes has at a time; one that is kept too long is passed over.
+
+        A file that is moved aside between two steps of opening it makes SQLite fail in many ways.
+        """
+        if self._has_turn:
+            yield
+            return
+        make_private(self.path.parent)
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        until = time.monotonic() + BUSY_S
+        self._has_turn = True
+        try:
+            while True:
+                try:
+                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    if time.monotonic() < until:
+                        time.sleep(0.002)
+                        continue
+                except OSError:
+                    pass  # a file system without locks
+                break
+            yield
+        finally:
+            self._has_turn = False
+            os.close(folder)
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

@@ -134,6 +134,11 @@ class _Execution:
             for task in running:
                 task.cancel()
             raise
+        except NodeFailed as failed:
+            self.host.fail(failed)
+            await self._end(running)
+            # a node that was cancelled because a map's item failed may have ended before the map
+            raise self.host.failed or failed from None
         except BaseException:
             self.host.stopping.set()
             await self._end(running)
@@ -296,6 +301,10 @@ class _Map:
         except asyncio.CancelledError:
             for worker in workers:
                 worker.cancel()
+            raise
+        except NodeFailed as failed:
+            host.fail(failed)
+            await asyncio.wait(workers)
             raise
         except BaseException:
             host.stopping.set()

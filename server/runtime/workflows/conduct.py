@@ -193,7 +193,7 @@ class _Conduct:
         cancel = call.around.cancelled
         waits: set[asyncio.Future[Any]] = {task}
         stops = {asyncio.ensure_future(event.wait()) for event in (cancel, run.stopping) if event is not None}
-        why = ""
+        why, asked = "", False
         try:
             # the run's own stop is a failing node or a stream that nobody reads: the engine ends by itself then
             await asyncio.wait(waits | stops, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
@@ -217,6 +217,9 @@ class _Conduct:
                 run.stopping.set()
                 task.cancel()
         failed = task.exception() if task.done() and not task.cancelled() else None
+        if run.failed is not None and why == "cancelled" and not asked:
+            # what its failure cancelled took longer than the grace to end
+            why, failed = "", run.failed
         if failed is None and not why:
             run.finish_all()
         run.close_steps()

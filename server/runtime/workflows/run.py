@@ -21,6 +21,7 @@ from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
 from tamis.server.runtime.records.masking import result_without, secret_texts
 from tamis.server.runtime.scripts.judge import masked
+from tamis.server.runtime.workflows.engine import NodeFailed
 from tamis.server.runtime.workflows.streams import Stream, StreamFull
 from tamis.server.runtime.workflows.types import RegistryTypes
 
@@ -39,6 +40,8 @@ class Run:
         self.turns = asyncio.Semaphore(self.max_parallel)
         self.stopping = asyncio.Event()
         """Set when the run is to end: cancelled, out of time, or failed elsewhere."""
+        self.failed: NodeFailed | None = None
+        """The first node that failed; what is cancelled because of it is no failure of its own."""
         self.types = RegistryTypes(call.around.registry)
         self.outputs: dict[str, Any] = {}
         self.settled: set[str] = set()
@@ -60,8 +63,8 @@ class Run:
     def step(self, node_id: str, status: StepStatus, error: ExecutionError | None = None) -> None:
         """A node is in another state; the host is told."""
         step = self._steps.get(node_id)
-        if step is None:
-            return
+        if step is None or (status == "cancelled" and step.status == "error"):
+            return  # items of one node: what is cancelled because of a failure does not hide it
         now = round((time.perf_counter() - self._began) * 1000, 3)
         step.status = status
         if step.started_ms is UNSET and status != "skipped":
@@ -74,6 +77,12 @@ class Run:
             return
         told = StepChanged(workflow_id=self.workflow_id, call_id=self._call.request.call_id, step=step)
         self._call.around.parts.tell("workflow/stepChanged", msgspec.to_builtins(told))
+
+    def fail(self, failed: NodeFailed) -> None:
+        """A node has failed, and the run with it: whatever still runs is to end, and cannot become the run's reason any more."""
+        if self.failed is None and failed.status != "cancelled":
+            self.failed = failed
+        self.stopping.set()
 
     def give(self, name: str, value: Any) -> None:
         """The value of an output of the interface, as soon as it is known."""
