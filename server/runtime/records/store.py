@@ -16,7 +16,7 @@ import stat
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -288,7 +288,7 @@ class Store:
         self._say(f"the store {self.path} cannot be read: {cause}; it was moved to {target} and a new one was begun")
 
     @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _turn(self) -> Generator[None]:
         """The right to open or move the file, which one store of all processes has at a time; one that is kept too long is passed over.
 
         A file that is moved aside between two steps of opening it makes SQLite fail in many ways.
