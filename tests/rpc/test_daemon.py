@@ -322,9 +322,10 @@ def test_a_batch_of_no_or_too_many_messages_is_one_error(root: Path, batch: list
 def test_a_batch_that_the_end_of_stdin_cuts_short_is_answered_whole(root: Path) -> None:
     batch = [rpc("server/health", number=1), rpc("tool/execute", {"toolId": "test:hang"}, number=2)]
     out, _, code = speak(root, json.dumps(batch).encode() + b"\n")
-    found = {reply["id"]: reply["result"] for reply in json.loads(out)}
-    assert (found[2]["status"], code) == ("cancelled", 0)
-    assert 1 in found
+    found = {reply["id"]: reply for reply in json.loads(out)}
+    assert (set(found), code) == ({1, 2}, 0)
+    # on a loaded machine the tool may not have ended in the time that is left
+    assert found[2].get("error", {}).get("code") == -32800 or found[2]["result"]["status"] == "cancelled"
 
 
 def test_a_lone_surrogate_in_a_message_is_read_as_the_replacement_character(root: Path) -> None:

@@ -83,7 +83,8 @@ def test_killing_the_daemon_at_any_moment_leaves_no_process(tmp_path: Path, requ
 def test_killing_the_daemon_leaves_processes_without_die_with_parent(tmp_path: Path) -> None:
     # the layer's meta-test: the test above bites
     name = f"hang_{os.getpid()}_{time.monotonic_ns()}.py"
-    folder = support.tool_folder(tmp_path, HANG, name)
+    # a script that has still something to print when nobody reads any more would end by itself
+    folder = support.tool_folder(tmp_path, HANG.replace('print("up", flush=True)', ""), name)
     code = DAEMON.replace("support.request(sys.argv[2])", f"support.request(sys.argv[2], {name!r})")
     code = code.replace(
         'runner.run(wanted, on_output=lambda *_: print("up", flush=True))',
@@ -95,7 +96,7 @@ def test_killing_the_daemon_leaves_processes_without_die_with_parent(tmp_path: P
     while sum(pid != process.pid for pid in support.marked(f"/tool/{name}")) < 12 and time.monotonic() < end:
         time.sleep(0.05)
     left = support.marked(f"/tool/{name}")
-    assert len(left) > 12, left
+    assert len(left) >= 12, left
     process.kill()
     process.wait()
     try:
