@@ -11,19 +11,19 @@ import functools
 import gc
 import os
 import queue
-import select
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Hashable
 
-from tamis.server.lsp.session import Session, report_failure
-from tamis.server.wire.framing import FrameDecoder, encode_frame
-from tamis.server.wire.jsonrpc import RpcError
+from tamis.server.lsp.input import Input
+from tamis.server.lsp.session import Session
+from tamis.server.lsp.trace import report_failure
+from tamis.server.wire.framing import encode_frame
 from tamis.server.wire.outbox import Outbox
 from tamis.server.wire.process import watch_process
-from tamis.server.wire.stdio import claim_stdio, start_reader
+from tamis.server.wire.stdio import claim_stdio
 
 IDLE_CHECK_SECONDS = 1.0
 PAUSE_SECONDS = 0.15
@@ -32,47 +32,8 @@ COLLECT_OBJECTS = 10_000
 SETTLE_SECONDS = 0.02
 BURST_SECONDS = 0.3
 """Findings are published this often at least while input does not cease."""
-MAX_INPUT_BYTES = 64 * 1024 * 1024
 FLUSH_SECONDS = 0.3
 SWITCH_SECONDS = 0.001
-
-Bodies = list[bytes | RpcError]
-
-
-class Inbox:
-    """What is to be done, in order. Whoever reads waits while more than ``MAX_INPUT_BYTES`` wait to be handled: the pipe then
-    holds the client back."""
-
-    def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[tuple[Bodies | Callable[[], None] | None, int]] = queue.SimpleQueue()
-        self._room = threading.Condition()
-        self._size = 0
-
-    def put_bodies(self, bodies: Bodies) -> None:
-        """Messages that arrived; waits for room."""
-        size = sum(len(body) for body in bodies if isinstance(body, bytes))
-        with self._room:
-            while self._size > MAX_INPUT_BYTES:
-                self._room.wait()
-            self._size += size
-        self._queue.put((bodies, size))
-
-    def post(self, work: Callable[[], None] | None) -> None:
-        """Something to run, or None for the end of input; never waits."""
-        self._queue.put((work, 0))
-
-    def get(self, timeout: float) -> Bodies | Callable[[], None] | None:
-        """The next; raises ``queue.Empty``."""
-        work, size = self._queue.get(timeout=timeout) if timeout > 0 else self._queue.get_nowait()
-        if size:
-            with self._room:
-                self._size -= size
-                self._room.notify()
-        return work
-
-    def empty(self) -> bool:
-        """Whether nothing waits."""
-        return self._queue.empty()
 
 
 def serve(argv_root: str | None) -> int:
@@ -96,21 +57,14 @@ def _rarely_collect() -> None:
 
 def serve_streams(incoming: int, outgoing: int, argv_root: str | None = None) -> int:
     """As ``serve``, on two descriptors; in any thread."""
-    inbox = Inbox()
     outbox = Outbox(outgoing)
-    decoder = FrameDecoder("headers")
     root = os.path.abspath(argv_root) if argv_root is not None else None
 
     def send(body: bytes, *, key: Hashable = None, droppable: bool = False) -> bool:
         return outbox.write(encode_frame(body, "headers"), key=key, droppable=droppable)
 
+    inbox = Input(incoming, lambda bodies: session.foresee(bodies))
     session = Session(send, inbox.post, root, busy=lambda: not inbox.empty() or session.diagnostics.waiting)
-
-    def read(data: bytes) -> None:
-        # Delivering together what arrived together is what lets a burst of keystrokes be answered once.
-        if bodies := decoder.feed(data):
-            session.foresee(bodies)
-            inbox.put_bodies(bodies)
 
     def end(code: int) -> None:
         if session.exit_code is None:
@@ -123,10 +77,8 @@ def serve_streams(incoming: int, outgoing: int, argv_root: str | None = None) ->
 
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, terminate)
-    start_reader(incoming, read, lambda: inbox.post(None))
-
     watching = False
-    idleness = Idleness(session, inbox, incoming)
+    idleness = Idleness(session, inbox)
     while session.exit_code is None and not outbox.broken:
         try:
             work = inbox.get(idleness.patience())
@@ -152,6 +104,7 @@ def serve_streams(incoming: int, outgoing: int, argv_root: str | None = None) ->
                     watch_process(client, lambda: end(1))
     _guarded(session.close)
     outbox.close(FLUSH_SECONDS)
+    inbox.close()
     return 1 if session.exit_code is None else session.exit_code
 
 
@@ -162,13 +115,11 @@ class Idleness:
     replays: from then on the input must have been silent for ``SETTLE_SECONDS``, but for no longer than ``BURST_SECONDS``.
     """
 
-    def __init__(self, session: Session, inbox: Inbox, incoming: int) -> None:
+    def __init__(self, session: Session, inbox: Input) -> None:
         self._session = session
         self._inbox = inbox
-        self._arriving = select.poll()
-        self._arriving.register(incoming, select.POLLIN)
         self._burst = False
-        session.diagnostics.arrived = self._more
+        session.diagnostics.arrived = inbox.more
         self._owing_since = 0.0
 
     def patience(self) -> float:
@@ -187,7 +138,7 @@ class Idleness:
             # Input never ceases: say what holds now, between two messages.
             _guarded(self._session.diagnostics.publish_next)
             self._owing_since = now
-        if self._burst or self._more():
+        if self._burst or self._inbox.more():
             return SETTLE_SECONDS
         return 0.0
 
@@ -195,9 +146,6 @@ class Idleness:
         """Something owed was done; whether more input came meanwhile tells what kind of input it is."""
         self._burst = self._session.diagnostics.overtaken
         self._owing_since = 0.0
-
-    def _more(self) -> bool:
-        return not self._inbox.empty() or bool(self._arriving.poll(0))
 
 
 def _guarded(work: Callable[[], None]) -> None:

@@ -18,9 +18,6 @@ SERVER = [sys.executable, "-m", "tamis.server.lsp.main"]
 PATIENCE = 20.0
 
 
-_ENDED: list[int] = []
-
-
 class Inside:
     """A server in a thread, behind pipes like a process's; as much of ``Popen`` as the client uses."""
 
@@ -40,11 +37,7 @@ class Inside:
                 code = serve_streams(incoming, outgoing)
             finally:
                 os.close(outgoing)
-                # The server's reader may still wait on its end: a number that is given away too early would let it take
-                # another server's messages.
-                _ENDED.append(incoming)
-                if len(_ENDED) > 50:
-                    os.close(_ENDED.pop(0))
+                os.close(incoming)
                 self._code = code
 
         self._thread = threading.Thread(target=work, name="server", daemon=True)
