@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import islice
 
 MAX_NAME = 64
 MAX_SUGGESTIONS = 3
@@ -34,46 +35,58 @@ def suggest(name: str, known: Iterable[str], limit: int = MAX_SUGGESTIONS) -> li
     """
     if not name or len(name) > MAX_NAME:
         return []
-    wanted, bare, letters = _forms(name)
+    wanted, bare, size, letters = _forms(name)
     ranked: list[tuple[int, int, str]] = []
-    for order, candidate in enumerate(known):
-        if order >= MAX_CANDIDATES:
-            break
-        if not candidate or candidate == name or len(candidate) > MAX_NAME:
+    best_rank = MAX_NAME
+    forms = _forms
+    for order, candidate in enumerate(islice(known, MAX_CANDIDATES)):
+        if candidate == name or not candidate or len(candidate) > MAX_NAME:
             continue
-        found, local, others = _forms(candidate)
-        if wanted and found == wanted:
-            ranked.append((0, order, candidate))
-        elif bare and (local == wanted or found == bare):
+        found, local, length, others = forms(candidate)
+        if found == wanted:
+            if wanted:
+                ranked.append((0, order, candidate))
+                best_rank = 0
+            continue
+        if bare and (local == wanted or found == bare):
             ranked.append((1, order, candidate))
-        else:
-            bound = max(1, max(len(found), len(wanted)) // 4)
-            if limit == 1 and ranked:
-                # Only a nearer one can still be the first.
-                bound = min(bound, min(rank for rank, _, _ in ranked) - 2)
-                if bound < 1:
-                    continue
-            # A one-letter name is one edit from every other: that says nothing.
-            if min(len(found), len(wanted)) <= 1:
+            best_rank = min(best_rank, 1)
+            continue
+        # A one-letter name is one edit from every other: that says nothing.
+        if length <= 1 or size <= 1:
+            continue
+        longer = length if length > size else size
+        bound = longer // 4 or 1
+        if limit == 1 and best_rank - 2 < bound:
+            # Only a nearer one can still be the first.
+            bound = best_rank - 2
+            if bound < 1:
                 continue
-            # An edit explains at most one letter that the other has not.
-            if len(letters - others) > bound or len(others - letters) > bound:
-                continue
-            distance = osa_distance(wanted, found, bound)
-            if distance <= bound:
-                ranked.append((1 + distance, order, candidate))
-                if limit == 1:
-                    ranked = [min(ranked)]
+        # An edit explains one letter more or less, and at most one that the other has not.
+        if 2 * longer - length - size > bound or (letters & ~others).bit_count() > bound:
+            continue
+        if (others & ~letters).bit_count() > bound:
+            continue
+        distance = osa_distance(wanted, found, bound)
+        if distance <= bound:
+            ranked.append((1 + distance, order, candidate))
+            best_rank = min(best_rank, 1 + distance)
+            if limit == 1:
+                ranked = [min(ranked)]
     ranked.sort()
     return [candidate for _, _, candidate in ranked[:limit]]
 
 
 @lru_cache(maxsize=8_192)
-def _forms(name: str) -> tuple[str, str, frozenset[str]]:
-    """What a name is compared by: itself and its local part without case and separators, and its letters."""
+def _forms(name: str) -> tuple[str, str, int, int]:
+    """What a name is compared by: itself and its local part without case and separators, its length, and its letters as bits
+    (two letters may share one: it counts fewer differences then, never more)."""
     found = normalised(name)
     local = _local(name)
-    return found, found if local == name else normalised(local), frozenset(found)
+    letters = 0
+    for letter in found:
+        letters |= 1 << (ord(letter) & 63)
+    return found, found if local == name else normalised(local), len(found), letters
 
 
 def short_for(name: str, known: Iterable[str]) -> str | None:
@@ -111,6 +124,16 @@ def osa_distance(one: str, two: str, bound: int) -> int:
     """Edits (insert, delete, replace, swap of neighbours) between two texts; ``bound + 1`` when there are more."""
     if abs(len(one) - len(two)) > bound:
         return bound + 1
+    # What both have at their ends takes no edit.
+    start, shorter = 0, min(len(one), len(two))
+    while start < shorter and one[start] == two[start]:
+        start += 1
+    end, shorter = 0, shorter - start
+    while end < shorter and one[-1 - end] == two[-1 - end]:
+        end += 1
+    one, two = one[start : len(one) - end], two[start : len(two) - end]
+    if not one or not two:
+        return min(max(len(one), len(two)), bound + 1)
     before: list[int] = []
     last = list(range(len(two) + 1))
     for i, a in enumerate(one, 1):

@@ -5,11 +5,13 @@ Looks at the outer fields only; schemas are ``walk.py``'s. Must not know the dis
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator
 
+from tamis.protocols.jsontext.green import Branch, Green, python_of
 from tamis.protocols.jsontext.quote import quoted
-from tamis.protocols.jsontext.tree import JsonNode, Member
+from tamis.protocols.jsontext.tree import JsonNode, Member, memo_of
 from tamis.protocols.levels import Levels
 from tamis.protocols.manifest.reading import tool_id_fault
 from tamis.protocols.model import Edit, Fix
@@ -188,26 +190,44 @@ def lint_examples(root: JsonNode, levels: Levels, found: Collector) -> None:
     for start, i, j in kept(examples, "alike", lambda: _alike(examples)):
         found.add("LN732", (examples.start + start, examples.start + start + 1), {"i": i, "j": j})
     if levels.says("LN733") and parameters is not None and properties is not None:
-        inputs = [given for item in examples.items if (given := object_at(item, "input")) is not None]
+        inputs = [given for item in examples.greens if (given := _input_of(item)) is not None]
         required = {name for name, _ in texts_of(parameters.get("required"))}
-        optional = {member.key for member in properties.members} - required
-        given_names = {member.key for given in inputs for member in given.members}
-        if inputs and optional and not optional & given_names:
+        optional = set(properties.keys) - required
+        if inputs and optional and all(optional.isdisjoint(given.keys) for _, given in inputs):
             found.add("LN733", (examples.start, examples.start + 1))
+
+
+def _input_of(item: Green | None) -> tuple[int, Branch] | None:
+    """Where an example's input starts, from the start of the example, and the input; None where there is no object.
+
+    Without views: one is made anew for every container that an edit moved.
+    """
+    if not isinstance(item, Branch) or item.kind != "object" or "input" not in item.keys:
+        return None
+    index = len(item.keys) - 1 - item.keys[::-1].index("input")  # of several the last counts
+    given = item.values[index]
+    if not isinstance(given, Branch) or given.kind != "object":
+        return None
+    return item.value_start(index), given
 
 
 def _alike(examples: JsonNode) -> tuple[tuple[int, int, int], ...]:
     """Examples with the same input as one before: where the input stands from the start of the list, and both indices."""
+    branch = examples.green
+    if not isinstance(branch, Branch):
+        return ()
     found: list[tuple[int, int, int]] = []
-    seen: list[tuple[int, object]] = []
-    for i, item in enumerate(examples.items):
-        given = object_at(item, "input")
+    seen: dict[str, int] = {}
+    for i, item in enumerate(branch.values):
+        given = _input_of(item)
         if given is None or len(seen) + len(found) >= _MAX_ALIKE:
             continue
-        value = given.to_python()
-        first = next((j for j, other in seen if other == value), None)
-        if first is None:
-            seen.append((i, value))
-        else:
-            found.append((given.start - examples.start, i, first))
+        start, value = given
+        memo = memo_of(value)
+        text = memo.get("sorted")
+        if not isinstance(text, str):
+            text = memo["sorted"] = json.dumps(python_of(value), sort_keys=True)
+        first = seen.setdefault(text, i)
+        if first != i:
+            found.append((branch.starts[i] + start, i, first))
     return tuple(found)
