@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import itertools
-import os
 import sys
 import traceback
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -18,51 +15,25 @@ import msgspec
 
 from tamis.client import messages
 from tamis.client.errors import DaemonEnded
-from tamis.client.messages import Decide, Frames, Framing, Incoming, Serve
+from tamis.client.host import MAX_SERVED, Host, Work, busy_reply
+from tamis.client.messages import Frames, Incoming, Serve
 from tamis.client.methods import AsyncMethods
-from tamis.protocols.contract import ApprovalRequest, InitializeResult
+from tamis.protocols.contract import InitializeResult
 from tamis.protocols.messages import ServiceCancel
 
-MAX_SERVED = 64
-"""So many requests of the daemon are served at once; more are refused."""
 
-
-class AsyncClient(AsyncMethods):
+class AsyncClient(AsyncMethods, Host):
     """A running daemon. Use it with ``async with``, or call ``open`` and ``close``.
 
     Every method of the daemon is a method here that takes the params by name and gives the contract's Struct. A task that waits
-    for an answer and is cancelled cancels the request.
+    for an answer and is cancelled cancels the request. ``on_request``, ``on_approval`` and the functions of services may be coroutine
+    functions.
     """
 
-    def __init__(
-        self,
-        root: str | os.PathLike[str] | None = None,
-        *,
-        command: Sequence[str] | None = None,
-        framing: Framing = "lines",
-        timeout: float | None = 600.0,
-        on_notification: Callable[[str, Any], None] | None = None,
-        on_request: Callable[[str, Any], Any] | None = None,
-        on_approval: Decide | None = None,
-        on_log: Callable[[str], None] | None = None,
-    ) -> None:
-        """What ``Client`` takes; ``on_request``, ``on_approval`` and the functions of services may be coroutine functions."""
-        self._words = messages.words(root, command)
-        self._framing: Framing = framing
-        self._timeout = timeout
-        self._on_notification = on_notification
-        self._on_request = on_request
-        self._on_approval = on_approval
-        self._on_log = on_log
-        self._services: dict[str, dict[str, Serve]] = {}
-        self._numbers = itertools.count(1)
+    def _start(self) -> None:
         self._waiting: dict[int, tuple[asyncio.Future[Any], str, Any]] = {}
-        self._tail: deque[str] = deque(maxlen=messages.TAIL_LINES)
         self._serving: set[asyncio.Task[None]] = set()
         self._invoked: dict[str, asyncio.Task[Any]] = {}
-        self._ended: DaemonEnded | None = None
-        self._begun = on_approval is None
-        self._closed = False
         self._process: asyncio.subprocess.Process | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -170,11 +141,9 @@ class AsyncClient(AsyncMethods):
         limit = self._timeout if timeout is None else timeout
         try:
             async with asyncio.timeout(limit):
-                begun, self._begun = self._begun, True
-                if not begun and method != "initialize":
-                    # Its reply says nothing that the host asked for.
-                    begin = messages.initialize_params(approval=True)
-                    await self._write(messages.request(next(self._numbers), "initialize", begin))
+                beginning = self._beginning_of(method)
+                if beginning is not None:
+                    await self._write(beginning)
                 await self._write(messages.request(number, method, params))
                 return await future
         except (TimeoutError, asyncio.CancelledError) as error:
@@ -229,10 +198,7 @@ class AsyncClient(AsyncMethods):
         with contextlib.suppress(TimeoutError):
             code = await asyncio.wait_for(self.process.wait(), 1.0)
         await asyncio.wait(self._tasks[:1], timeout=0.2)
-        what = wrong or ("the client was closed" if self._closed else "the daemon ended before it answered")
-        if self._ended is None:
-            self._ended = DaemonEnded(what, code, () if self._closed else tuple(self._tail))
-        return self._ended
+        return self._why_ended(code, wrong)
 
     async def _read_log(self) -> None:
         stderr = self.process.stderr
@@ -241,11 +207,11 @@ class AsyncClient(AsyncMethods):
         while data := await stderr.read(1 << 16):
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
-                self._say(line.decode("utf-8", "backslashreplace"))
+                self._logged(line.decode("utf-8", "backslashreplace"))
             if len(rest) > 1 << 16:
                 rest = rest[: 1 << 16]
         if rest:
-            self._say(rest.decode("utf-8", "backslashreplace"))
+            self._logged(rest.decode("utf-8", "backslashreplace"))
 
     def _say(self, line: str) -> None:
         self._tail.append(line[:1000])
@@ -268,11 +234,7 @@ class AsyncClient(AsyncMethods):
         elif message.id is None:
             if message.method == messages.WITHDRAW:
                 self._withdraw(message)
-            if self._on_notification is not None:
-                try:
-                    self._on_notification(message.method, msgspec.json.decode(message.params))
-                except Exception:  # a host's fault must not stop the reading
-                    traceback.print_exc()
+            self._notified(message)
         else:
             task = asyncio.create_task(self._answer(message))
             self._serving.add(task)
@@ -287,42 +249,30 @@ class AsyncClient(AsyncMethods):
 
     async def _answer(self, message: Incoming) -> None:
         if len(self._serving) > MAX_SERVED:
-            text = f"{MAX_SERVED} requests are served already"
-            reply = messages.error_reply(message.id, messages.BUSY, text)
+            reply = busy_reply(message)
         else:
             try:
-                reply = {"jsonrpc": "2.0", "id": message.id, "result": await self._serve(message)}
-            except messages.NotServed as error:
-                reply = messages.error_reply(message.id, messages.METHOD_NOT_FOUND, str(error))
-            except Exception as error:  # the daemon must hear of it, whatever it was
-                reply = messages.error_reply(message.id, messages.INTERNAL_ERROR, messages.words_of(error))
+                reply = {"jsonrpc": "2.0", "id": message.id, "result": await self._served(self._work(message))}
+            except Exception as error:
+                reply = messages.failure_reply(message.id, error)
         with contextlib.suppress(ConnectionError):
             try:
                 await self._write(reply)
             except TypeError as error:
                 await self._write(messages.error_reply(message.id, messages.INTERNAL_ERROR, f"no JSON: {error}"))
 
-    async def _serve(self, message: Incoming) -> Any:
-        method = message.method or ""
-        if method == messages.APPROVAL and self._on_approval is not None:
-            question = msgspec.json.decode(message.params, type=ApprovalRequest)
-            return messages.approval_reply(await _awaited(self._on_approval(question)))
-        params = msgspec.json.decode(message.params)
-        if method == messages.INVOKE and self._services:
-            run, args = messages.served(self._services, params)
-            task = asyncio.ensure_future(_awaited(run(args)))
-            call_id = str(params.get("callId"))
-            self._invoked[call_id] = task
-            try:
-                return await task
-            except asyncio.CancelledError:
-                task.cancel()
-                raise RuntimeError("the call was withdrawn") from None
-            finally:
-                self._invoked.pop(call_id, None)
-        if self._on_request is None:
-            raise messages.NotServed(f"this host does not answer {method}")
-        return await _awaited(self._on_request(method, params))
+    async def _served(self, work: Work) -> Any:
+        if not work.call_id:
+            return work.result(await _awaited(work.run()))
+        task = asyncio.ensure_future(_awaited(work.run()))
+        self._invoked[work.call_id] = task
+        try:
+            return work.result(await task)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise RuntimeError("the call was withdrawn") from None
+        finally:
+            self._invoked.pop(work.call_id, None)
 
 
 _NOBODY: tuple[asyncio.Future[Any] | None, str, Any] = (None, "", Any)

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
-import itertools
-import os
 import subprocess
-import sys
 import threading
-import traceback
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import IO, Any, cast
@@ -20,61 +15,27 @@ import msgspec
 
 from tamis.client import messages
 from tamis.client.errors import DaemonEnded
-from tamis.client.messages import Decide, Frames, Framing, Incoming, Serve
+from tamis.client.host import MAX_SERVED, Host, busy_reply
+from tamis.client.messages import Frames, Incoming, Serve
 from tamis.client.methods import Methods
-from tamis.protocols.contract import ApprovalRequest, InitializeResult
-
-MAX_SERVED = 64
-"""So many requests of the daemon are served at once; more are refused."""
+from tamis.protocols.contract import InitializeResult
 
 
-class Client(Methods):
+class Client(Methods, Host):
     """A running daemon. Use it as a context manager, or call ``close``.
 
     Every method of the daemon is a method here (``tool_list``, ``tool_execute`` …) that takes the params by name and gives the
-    contract's Struct; ``call`` does the same by the wire's names, ``request`` gives plain data.
+    contract's Struct; ``call`` does the same by the wire's names, ``request`` gives plain data. ``on_notification`` is called in the
+    reader's thread; ``on_approval``, ``on_request`` and the functions of services run in threads of their own and may use the client.
     """
 
-    def __init__(
-        self,
-        root: str | os.PathLike[str] | None = None,
-        *,
-        command: Sequence[str] | None = None,
-        framing: Framing = "lines",
-        timeout: float | None = 600.0,
-        on_notification: Callable[[str, Any], None] | None = None,
-        on_request: Callable[[str, Any], Any] | None = None,
-        on_approval: Decide | None = None,
-        on_log: Callable[[str], None] | None = None,
-    ) -> None:
-        """Starts the daemon: ``command``, by default this Python's ``tamis rpc``.
-
-        ``timeout`` (seconds) is how long a request is waited for that gives none of its own (None: without end). The daemon bounds
-        what it runs by itself; a person who is asked may take five minutes.
-        ``on_notification(method, params)`` is called in the reader's thread, so that all output of a call has come before its
-        result; it must not wait for an answer. ``on_approval(question)`` decides whether a call may run; the daemon is told that
-        there is someone to ask before the first request. ``on_request(method, params)`` answers every other request. Both run in
-        threads of their own and may use the client. ``on_log(line)`` takes the daemon's standard error, which otherwise goes to this
-        process's own.
-        """
+    def _start(self) -> None:
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(messages.words(root, command), bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe)
-        self._framing: Framing = framing
-        self._timeout = timeout
-        self._on_notification = on_notification
-        self._on_request = on_request
-        self._on_approval = on_approval
-        self._on_log = on_log
-        self._services: dict[str, dict[str, Serve]] = {}
-        self._numbers = itertools.count(1)
+        self.process = subprocess.Popen(self._words, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe)
         self._waiting: dict[int, tuple[Future[Any], str, Any]] = {}
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._beginning = threading.Lock()
-        self._begun = on_approval is None
-        self._ended: DaemonEnded | None = None
-        self._closed = False
-        self._tail: deque[str] = deque(maxlen=messages.TAIL_LINES)
         self._serving = threading.Semaphore(MAX_SERVED)
         self._logs = threading.Thread(target=self._read_log, name="tamis-client-log", daemon=True)
         self._logs.start()
@@ -187,13 +148,11 @@ class Client(Methods):
         self.close()
 
     def _begin(self, method: str) -> None:
-        # Under a lock, so that no other thread's request goes ahead of it. Its reply says nothing that the host asked for.
+        # under a lock, so that no other thread's request goes ahead of it
         with self._beginning:
-            begun, self._begun = self._begun, True
-            if not begun and method != "initialize":
-                self._write(
-                    messages.request(next(self._numbers), "initialize", messages.initialize_params(approval=True))
-                )
+            beginning = self._beginning_of(method)
+            if beginning is not None:
+                self._write(beginning)
 
     def _send(self, method: str, params: Any, shape: Any) -> tuple[int, Future[Any]]:
         self._begin(method)
@@ -266,11 +225,8 @@ class Client(Methods):
             code = self.process.wait(1.0)
         if threading.current_thread() is not self._logs:
             self._logs.join(0.2)
-        what = wrong or ("the client was closed" if self._closed else "the daemon ended before it answered")
         with self._lock:
-            if self._ended is None:
-                self._ended = DaemonEnded(what, code, () if self._closed else tuple(self._tail))
-            return self._ended
+            return self._why_ended(code, wrong)
 
     def _read_log(self) -> None:
         stderr = self.process.stderr
@@ -282,19 +238,7 @@ class Client(Methods):
             io.TextIOWrapper(io.BufferedReader(raw), "utf-8", "backslashreplace") as lines,
         ):
             for line in lines:
-                self._tail.append(line.rstrip("\n")[:1000])
-                self._say(line)
-
-    def _say(self, line: str) -> None:
-        if self._on_log is None:
-            with contextlib.suppress(OSError, ValueError, AttributeError):
-                sys.stderr.write(line)
-                sys.stderr.flush()
-            return
-        try:
-            self._on_log(line.rstrip("\n"))
-        except Exception:  # a host's fault must not stop the log
-            traceback.print_exc()
+                self._logged(line.rstrip("\n"))
 
     def _received(self, message: Incoming) -> None:
         if message.method is None:
@@ -307,40 +251,21 @@ class Client(Methods):
                 except Exception as error:  # an error reply, or a result of another shape
                     future.set_exception(error)
         elif message.id is None:
-            if self._on_notification is not None:
-                try:
-                    self._on_notification(message.method, msgspec.json.decode(message.params))
-                except Exception:  # a host's fault must not stop the reading
-                    traceback.print_exc()
+            self._notified(message)
         elif self._serving.acquire(blocking=False):
             threading.Thread(target=self._answer, args=(message,), name="tamis-client-serve", daemon=True).start()
         else:
-            self._reply(messages.error_reply(message.id, messages.BUSY, f"{MAX_SERVED} requests are served already"))
+            self._reply(busy_reply(message))
 
     def _answer(self, message: Incoming) -> None:
         try:
-            result = self._serve(message)
-            reply = {"jsonrpc": "2.0", "id": message.id, "result": result}
-        except messages.NotServed as error:
-            reply = messages.error_reply(message.id, messages.METHOD_NOT_FOUND, str(error))
-        except Exception as error:  # the daemon must hear of it, whatever it was
-            reply = messages.error_reply(message.id, messages.INTERNAL_ERROR, messages.words_of(error))
+            work = self._work(message)
+            reply = {"jsonrpc": "2.0", "id": message.id, "result": work.result(work.run())}
+        except Exception as error:
+            reply = messages.failure_reply(message.id, error)
         finally:
             self._serving.release()
         self._reply(reply)
-
-    def _serve(self, message: Incoming) -> Any:
-        method = message.method or ""
-        if method == messages.APPROVAL and self._on_approval is not None:
-            question = msgspec.json.decode(message.params, type=ApprovalRequest)
-            return messages.approval_reply(self._on_approval(question))
-        params = msgspec.json.decode(message.params)
-        if method == messages.INVOKE and self._services:
-            run, args = messages.served(self._services, params)
-            return run(args)
-        if self._on_request is None:
-            raise messages.NotServed(f"this host does not answer {method}")
-        return self._on_request(method, params)
 
     def _reply(self, reply: dict[str, Any]) -> None:
         with contextlib.suppress(ConnectionError):

@@ -192,6 +192,11 @@ def words_of(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
+def failure_reply(identity: object, error: Exception) -> dict[str, Any]:
+    """The reply to a request of the daemon's that was not served, or failed: the daemon must hear of it, whatever it was."""
+    return error_reply(identity, METHOD_NOT_FOUND if isinstance(error, NotServed) else INTERNAL_ERROR, words_of(error))
+
+
 def error_reply(identity: object, code: int, text: str) -> dict[str, Any]:
     """An error reply to the daemon."""
     return {"jsonrpc": "2.0", "id": identity, "error": {"code": code, "message": text}}

@@ -10,6 +10,7 @@ hints never affect an outcome. ``strict`` entries are errors under ``tamis check
 from __future__ import annotations
 
 import string
+from typing import Literal
 
 import msgspec
 
@@ -254,6 +255,7 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("VA402", "tool-not-allowed", "error", "Tool '{id}' is not in the agent's inventory"),
     _e("VA403", "unknown-parameter", "error", "Unknown parameter '{p}'{hint}"),
     _e("VA404", "missing-parameter", "error", "Missing required parameter '{p}' ({type})"),
+    _e("VA405", "not-executable", "error", "The call is not executable: {why}"),
     _e("VA410", "type", "error", "Input parameter '{p}' must be {expected}, got {excerpt}"),
     _e("VA411", "coerced-loosely", "warning", "'{raw}' read as {value}"),
     _e("VA412", "lossy-coercion-refused", "error", "'{raw}' would have to be rounded or cut to be {type}"),
@@ -399,6 +401,7 @@ _ENTRIES: tuple[Entry, ...] = (
     _off("LN734", "boolean-negated", "hint", "'{p}' is true when something is not done; models confuse that"),
     _off("LN735", "enum-unexplained", "hint", "The description of '{p}' explains none of its values"),
     _e("LN736", "alias-useless", "hint", "'{v}' is {what} already"),
+    _e("LN737", "description-to-write", "information", "The description is still to be written: '{v}'"),
     # Lints of names across manifests
     _e("LN740", "name-taken", "warning", "'{v}' is {what} of {other} too; calls by this name reach {kept}"),
     _e("LN741", "id-look-alike", "warning", "'{v}' differs from '{name}' in {other} only in case or separators"),
@@ -509,15 +512,43 @@ _FORMATTER = string.Formatter()
 _MAX_ARGUMENT = 160
 
 
-def message(diag: Diag) -> str:
+Of = Literal["arguments", "output"]
+"""What was checked against a schema: what a call gives a tool, or what a tool gave."""
+_WHOLE: dict[Of, str] = {"arguments": "the arguments object", "output": "the output"}
+
+
+def value_message(diag: Diag, of: Of, *, whole: bool) -> str:
+    """``message`` of a finding about a value; ``whole``: about all of it, else about a part of it, ``p``."""
+    sentence = CATALOGUE[diag.code].message
+    if whole:
+        sentence = sentence.replace("Input parameter '{p}'", "'{p}'").replace("'{p}'", _WHOLE[of])
+        sentence = sentence[0].upper() + sentence[1:]
+    elif of == "output":
+        # what a tool gave has no parameters
+        sentence = sentence.replace("Input parameter '{p}'", "'{p}'").replace("parameter", "member")
+    return message(diag, sentence)
+
+
+def placed(code: str, text: str, name: str, of: Of) -> str:
+    """The sentence of a finding for who sees no place beside it: with the name of the part, where the catalogue's has none."""
+    if not name or "{p}" in CATALOGUE[code].message:
+        return text
+    return f"{'Input parameter ' if of == 'arguments' else ''}'{_in_line(name)}': {text}"
+
+
+def _in_line(text: str, *, whole: bool = False) -> str:
+    if len(text) > _MAX_ARGUMENT and not whole:
+        text = text[: _MAX_ARGUMENT - 1] + "…"
+    return text.replace("\n", "\\n").replace("\r", "\\r").replace("\x00", "\\0")
+
+
+def message(diag: Diag, sentence: str | None = None) -> str:
     """The sentence of a finding, on one line, with control characters shown and long arguments cut."""
     arguments = _Arguments()
     for name, value in diag.args.items():
         text = value if isinstance(value, str) else str(value)
-        if len(text) > _MAX_ARGUMENT and name not in ("list", "hint", "reason"):
-            text = text[: _MAX_ARGUMENT - 1] + "…"
-        arguments[name] = text.replace("\n", "\\n").replace("\r", "\\r").replace("\x00", "\\0")
-    sentence = CATALOGUE[diag.code].message
+        arguments[name] = _in_line(text, whole=name in ("list", "hint", "reason"))
+    sentence = CATALOGUE[diag.code].message if sentence is None else sentence
     if "subject" in arguments:
         # One sentence for both schemas of a manifest: it is listed with the first of them.
         sentence = sentence.replace("parameters", "{subject}", 1)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Iterable
 
 import msgspec
 
-from tamis.protocols.catalogue import CATALOGUE, message
+from tamis.protocols.catalogue import CATALOGUE, Of, placed, value_message
 from tamis.protocols.contract import Problem
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import from_pointer, to_pointer
@@ -22,10 +23,10 @@ from tamis.protocols.positions import Span
 from tamis.protocols.schema.coerce_json import read_json_text
 from tamis.protocols.schema.plan import Finding, Plan, Reading
 from tamis.protocols.schema.secrets import mask
-from tamis.protocols.schema.words import excerpt, is_object
+from tamis.protocols.schema.words import excerpt, is_object, label
 from tamis.protocols.suggest import same_name
 
-__all__ = ["CallCheck", "LocatedFinding", "check_call", "locate", "mask", "reading_of", "to_problem"]
+__all__ = ["CallCheck", "LocatedFinding", "check_call", "locate", "mask", "reading_of", "to_problem", "told"]
 
 _AT_NAME = frozenset(("VA403", "VA441"))
 _OF_URIS = frozenset(("VA403", "VA410"))
@@ -92,7 +93,14 @@ def reading_of(protocol: str) -> Reading:
     return "markup" if found is None else found.markers.values
 
 
-def to_problem(finding: Finding, prefix: str = "") -> Problem:
+def told(problems: Iterable[Problem], of: Of = "arguments") -> str:
+    """Problems in one sentence for who sees no paths, such as a model: each says which part it is about. Their paths have no prefix."""
+    return "; ".join(
+        placed(problem.code, problem.message, label(problem.path) if problem.path else "", of) for problem in problems
+    )
+
+
+def to_problem(finding: Finding, prefix: str = "", of: Of = "arguments") -> Problem:
     """A finding on the wire, without a range; ``prefix`` is the pointer of the arguments (``/calls/0/args``)."""
     entry = CATALOGUE[finding.code]
     diag = Diag(finding.code, (0, 0), finding.args)
@@ -101,7 +109,7 @@ def to_problem(finding: Finding, prefix: str = "") -> Problem:
         code=finding.code,
         slug=entry.slug,
         path=f"{prefix}{finding.path}",
-        message=message(diag),
+        message=value_message(diag, of, whole=not finding.path),
         expected=unset if finding.expected is None else finding.expected,
         received=unset if finding.received is None else finding.received,
         suggestion=unset if finding.suggestion is None else finding.suggestion,

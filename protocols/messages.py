@@ -1,6 +1,6 @@
 """What the daemon sends by itself: notifications, and requests that the host answers.
 
-The other half of the wire contract beside ``contract.py``; the descriptions that hosts read are generated from both. Must not
+The other half of the wire contract beside ``contract/``; the descriptions that hosts read are generated from both. Must not
 know when any of it is sent.
 """
 
@@ -33,7 +33,7 @@ class ToolOutput(Wire, kw_only=True):
     """``stdout`` or ``stderr``."""
     text: str
     truncated: bool
-    """Whether pieces before this one were dropped, because the host read too slowly."""
+    """Whether pieces before this one were dropped, because the host read too slowly, or the rest of the stream is over its limit."""
 
 
 class ProgressValue(Wire, kw_only=True):

@@ -3,7 +3,7 @@
 Blocks hold calls, calls hold parameters, parameters hold values; each part knows its place in the text. All offsets are
 code points, half open, into the whole text that was parsed. Values are kept as pieces of the source and decoded on
 demand, so that a place inside a decoded value (an error at character 17 of a JSON text inside CDATA) leads back to the
-exact source character. The wire form is in ``contract.py``; this module never knows it.
+exact source character. The wire form is in ``contract/``; this module never knows it.
 """
 
 from __future__ import annotations

@@ -259,7 +259,7 @@ export interface ErrorDetails {
   node?: FailedNode;
 }
 
-/** A model published an event (`PublishEventTool`, seed 000 §4.2). */
+/** A model published an event (`PublishEventTool`). */
 export interface EventPublished {
   eventId: string;
   eventType: string;
@@ -292,7 +292,7 @@ export interface ExecutionError {
   details?: ErrorDetails;
 }
 
-/** The outcome of one call; every field of the interface is always there. */
+/** The outcome of one call, however it ended. */
 export interface ExecutionResult {
   /** The call's id in this session. */
   callId: string;
@@ -336,7 +336,7 @@ export interface ExplainResult {
   alternatives: Alternative[];
 }
 
-/** The node that a workflow failed at (seed 004 §4, W21); `item` counts from zero in the list of a `map`. */
+/** The node that a workflow failed at; `item` counts from zero in the list of a `map`. */
 export interface FailedNode {
   nodeId: string;
   type: string;
@@ -651,7 +651,7 @@ export interface ParseResult {
   comments: WireComment[];
 }
 
-/** One call that an answer asks for (seed 001 §3.3); `request_id` is the `call_id` of its result. */
+/** One call that an answer asks for; `request_id` is the `call_id` of its result. */
 export interface ParsedToolRequest {
   requestId: string;
   toolName: string;
@@ -762,7 +762,7 @@ export interface PromptGrammarParams {
   filter?: ToolFilter | null;
 }
 
-/** What a macro engine is told of `{{tools}}` (seed 001 §6.1). */
+/** What a macro engine is told of `{{tools}}`. */
 export interface PromptMacro {
   name: string;
   type: string;
@@ -860,7 +860,7 @@ export interface RepairResult {
   calls: WireCall[];
 }
 
-/** One of `metadata.toolCallsRequested` of a message with role `assistant` (seed 001 §10.2). */
+/** One of `metadata.toolCallsRequested` of a message with role `assistant`. */
 export interface RequestedToolCall {
   requestId: string;
   toolName: string;
@@ -1074,7 +1074,7 @@ export interface StepChanged {
   step: WorkflowStep;
 }
 
-/** Result of `agent/step`. `parsed_requests` and `execution_results` are seed 001's names and shapes of the same (V22). */
+/** Result of `agent/step`. `parsed_requests` and `execution_results` are the same as records, in the shapes that hosts keep. */
 export interface StepResult {
   responseText: string;
   trailingText: string;
@@ -1210,7 +1210,7 @@ export interface ToolCallConfig {
   protocol?: string | null;
 }
 
-/** `metadata.toolCall` of a message with role `tool` (seed 001 §10.2). */
+/** `metadata.toolCall` of a message with role `tool`. */
 export interface ToolCallRecord {
   requestId: string;
   toolName: string;
@@ -1325,7 +1325,7 @@ export interface ToolExecuteTextParams {
   options?: ReadingOptions | null;
 }
 
-/** A result as seed 001 §3.3 has it; `result` is the output or the error as text, with secrets masked. */
+/** A result as a record; `result` is the output or the error as text, with secrets masked. */
 export interface ToolExecutionResult {
   requestId: string;
   toolName: string;
@@ -1390,7 +1390,7 @@ export interface ToolOutput {
   /** `stdout` or `stderr`. */
   stream: string;
   text: string;
-  /** Whether pieces before this one were dropped, because the host read too slowly. */
+  /** Whether pieces before this one were dropped, because the host read too slowly, or the rest of the stream is over its limit. */
   truncated: boolean;
 }
 
@@ -1510,7 +1510,7 @@ export interface WireBlock {
   complete: boolean;
 }
 
-/** One call as it was read (`Call` of the interface); `args` are uncoerced. */
+/** One call as it was read; `args` are uncoerced. */
 export interface WireCall {
   /** The call's id in this session. */
   callId: string;
@@ -1555,7 +1555,7 @@ export interface WorkflowDescribeParams {
   workflowId: string;
 }
 
-/** Result of `workflow/describe`: the tool that agents see (seed 004 §2.3), the file as it is, and what its graph lacks. */
+/** Result of `workflow/describe`: the tool that agents see, the file as it is, and what its graph lacks. */
 export interface WorkflowDescription {
   workflowId: string;
   /** The tool's id or an alias. */
@@ -1610,7 +1610,7 @@ export interface WorkflowRunParams {
   inputs?: { [name: string]: Json };
 }
 
-/** Result of `workflow/run`: the values of the interface's outputs by name, and every node in the file's order. */
+/** Result of `workflow/run`: the values of the interface's outputs by name, and every node in the file's order. `replayed` and `approval` are those of an `ExecutionResult`: with `inputRequired` the question and its token. */
 export interface WorkflowRunResult {
   outputs: { [name: string]: Json };
   steps: WorkflowStep[];
@@ -1621,6 +1621,9 @@ export interface WorkflowRunResult {
   /** How long it took, in milliseconds. */
   durationMs: number;
   error?: ExecutionError;
+  /** Whether this is the stored result of an earlier call. */
+  replayed: boolean;
+  approval?: { [name: string]: Json };
   /** What the model reads next. */
   observation: string;
 }
@@ -1762,7 +1765,7 @@ export interface Notifications {
   "workflow/stepChanged": { params: StepChanged };
   /** A method of the host's is no longer waited for; what it still answers is dropped. */
   "service/cancel": { params: ServiceCancel };
-  /** A model published an event (`PublishEventTool`, seed 000 §4.2). */
+  /** A model published an event (`PublishEventTool`). */
   "event/published": { params: EventPublished };
   /** A tool changed an agent's private state (`UpdatePrivateStateTool`). */
   "state/changed": { params: StateChanged };

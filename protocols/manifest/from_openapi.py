@@ -24,7 +24,8 @@ from tamis.protocols.manifest.imports import (
 )
 from tamis.protocols.manifest.openapi_schema import SchemaReader, resolved
 from tamis.protocols.manifest.openapi_script import script_text
-from tamis.protocols.manifest.openapi_wire import host_of, is_json, without_parameters
+from tamis.protocols.manifest.openapi_wire import host_of, is_form, is_json, without_parameters
+from tamis.protocols.manifest.placeholders import BODY
 from tamis.protocols.manifest.security import host_pattern_fault
 from tamis.protocols.model import Json, escape_pointer
 from tamis.protocols.schema.words import is_list, is_object
@@ -32,7 +33,7 @@ from tamis.protocols.schema.words import is_list, is_object
 MAX_OPERATIONS = 500
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _SAFE_TO_REPEAT = frozenset(("get", "put", "delete", "options", "head"))
-_FORM = "application/x-www-form-urlencoded"
+_STYLES = frozenset(("form", "simple", "deepObject", "spaceDelimited", "pipeDelimited"))
 _HERE = frozenset(("localhost", "127.0.0.1", "::1", "0.0.0.0"))
 _PLACES = ("path", "query", "header", "cookie")
 
@@ -131,7 +132,7 @@ class _Document:
             say("operationId", f"'{wanted}' became '{bare}'", "name-changed")
         request = SchemaReader(self._data, "request", say)
         properties, required, wire = self._parameters(item, operation, request, say, where)
-        body = self._body(operation, request, properties, required, say, where)
+        body, fields = self._body(operation, request, properties, required, say, where)
         if re.search(r"[{}]", without_parameters(path, wire)):
             return "a part of its path is no declared parameter"
         function = self._function(bare)
@@ -141,6 +142,7 @@ class _Document:
             "path": path,
             "parameters": wire,
             "body": body,
+            "fields": fields,
             "security": self._security(operation, say),
         }
         manifest = self._manifest(bare, method, operation, say)
@@ -256,7 +258,13 @@ class _Document:
         for (kind, name), (found, place) in declared.items():
             key = name if name not in properties and name != "body" else f"{kind}_{name}"
             style = str(found.get("style", "form" if kind in ("query", "cookie") else "simple"))
-            if style not in ("form", "simple", "deepObject", "spaceDelimited", "pipeDelimited"):
+            if found.get("allowReserved") is True:
+                say(
+                    f"{place}/allowReserved",
+                    "signs that have a meaning in an address are escaped all the same",
+                    "changed",
+                )
+            if style not in _STYLES:
                 say(f"{place}/style", f"the style '{style}' is not known: the value is sent plainly", "changed")
             explode = found.get("explode")
             properties[key] = self._property(found, kind, reader, say, place)
@@ -292,23 +300,23 @@ class _Document:
         required: list[str],
         say: Say,
         where: str,
-    ) -> str:
-        """The media type of the request's body, which becomes the parameter ``body``; empty without one."""
+    ) -> tuple[str, dict[str, Any]]:
+        """The media type of the request's body, which becomes the parameter ``body``, and how the fields of a form are written;
+        empty without one."""
         body = resolved(self._data, operation.get("requestBody"))
         if body is None:
-            return ""
+            return "", {}
         place = f"{where}/requestBody"
         content = body.get("content")
         media_types = [*content] if is_object(content) else []
         chosen = next((one for one in media_types if is_json(one)), None)
-        chosen = chosen or next((one for one in media_types if one.startswith((_FORM, "text/"))), None)
+        chosen = chosen or next((one for one in media_types if is_form(one) or one.startswith("text/")), None)
         if chosen is None or not is_object(content):
-            say(
-                place,
-                f"a body of {', '.join(media_types) or 'no type'} cannot be sent: only JSON, forms and text can",
-                "parameters-dropped",
-            )
-            return ""
+            shown = ", ".join(media_types) or "no type"
+            asked = "; the service asks for one, so that the script has to be completed" if body.get("required") else ""
+            text = f"a body of {shown} is left out: the script sends JSON, URL-encoded forms and text{asked}"
+            say(place, text, "parameters-dropped")
+            return "", {}
         if len(media_types) > 1:
             say(f"{place}/content", f"of {', '.join(media_types)} the body is sent as {chosen}", "assumed")
         media = content[chosen]
@@ -317,16 +325,35 @@ class _Document:
             f"{place}/content/{escape_pointer(chosen)}/schema",
         )
         made: dict[str, Json] = dict(schema) if is_object(schema) else {}
-        if not is_json(chosen) and chosen != _FORM and "$ref" not in made:
-            made.setdefault("type", "string")
+        if not is_json(chosen) and "$ref" not in made:
+            made.setdefault("type", "object" if is_form(chosen) else "string")
         about = body.get("description")
         if "description" not in made or "$ref" in made:
-            made["description"] = about if isinstance(about, str) and about.strip() else "What is sent."
+            made["description"] = about if isinstance(about, str) and about.strip() else BODY
         made["x-in"] = "body"
         properties["body"] = made
         if body.get("required") is True:
             required.append("body")
-        return chosen
+        return chosen, self._fields(media, say, f"{place}/content/{escape_pointer(chosen)}") if is_form(chosen) else {}
+
+    def _fields(self, media: Json, say: Say, place: str) -> dict[str, Any]:
+        """How the fields of a form are written that are written otherwise than as a matter of course: style, and whether exploded."""
+        encoding = media.get("encoding") if is_object(media) else None
+        made: dict[str, Any] = {}
+        for name, how in encoding.items() if is_object(encoding) else ():
+            if not is_object(how):
+                continue
+            style, explode = str(how.get("style", "form")), how.get("explode")
+            if style not in _STYLES:
+                say(
+                    f"{place}/encoding/{escape_pointer(name)}",
+                    f"the style '{style}' is not known: it is sent plainly",
+                    "changed",
+                )
+            if is_json(str(how.get("contentType", ""))):
+                style = "json"
+            made[name] = [style, explode if isinstance(explode, bool) else style == "form"]
+        return made
 
     # What comes out, and who may ask
 
@@ -368,8 +395,15 @@ class _Document:
             self._schemes[name] = (str(place), wire)
         elif kind == "http" and found is not None and str(found.get("scheme", "")).lower() == "basic":
             self._schemes[name] = ("basic", "")
-        elif kind in ("http", "oauth2", "openIdConnect"):
+        elif kind == "http" and found is not None and str(found.get("scheme", "")).lower() == "bearer":
             self._schemes[name] = ("bearer", "")
+        elif kind in ("oauth2", "openIdConnect"):
+            self._schemes[name] = ("bearer", "")
+            flows = found.get("flows") if found is not None else None
+            named = f" ({', '.join(flows)})" if is_object(flows) and flows else ""
+            what = "OAuth 2" if kind == "oauth2" else "OpenID Connect"
+            text = f"'{name}' is {what}{named}: the script fetches and renews no token, and asks for no scopes; put one into {self._credentials}"
+            say("security", text, "credentials")
         else:
             say("security", f"the scheme '{name}' is not known to the script", "credentials")
             return False

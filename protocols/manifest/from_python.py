@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tamis.protocols.manifest.imports import MAX_TOOLS, NAMESPACE, VERSION, Imported, ImportedTool, Note, distinct
+from tamis.protocols.manifest.placeholders import to_be_said
 from tamis.protocols.model import Json
 from tamis.protocols.positions import LineIndex, Span
 
@@ -99,9 +100,7 @@ def draft_manifest(source: str, name: str, script_path: str) -> Draft | None:
     if node.args.posonlyargs:
         what = "arguments before '/' go by position only: an entry point is called by name"
         notes.append(Note("/parameters", what, "parameters-dropped"))
-    description = (
-        about.text or f"{_title(name)}; say here what it does, when to use it, what it takes and what it gives."
-    )
+    description = about.text or to_be_said(_title(name))
     if not about.text:
         what = "there is no docstring: write what the tool does, models choose tools by it"
         notes.append(Note("/description", what, "description-missing"))

@@ -14,6 +14,7 @@ from typing import Protocol
 import msgspec
 
 from tamis.protocols.manifest.foreign import Shape
+from tamis.protocols.manifest.placeholders import to_be_said
 from tamis.protocols.manifest.reading import LANGUAGES, is_semver, tool_id_fault
 from tamis.protocols.model import Json, escape_pointer
 from tamis.protocols.schema.words import is_list, is_object
@@ -225,7 +226,7 @@ def start(bare: str, title: str, description: Json, say: Say) -> dict[str, Json]
     """The first fields of a manifest, with the alias by which the tool was called before."""
     text = _text(description).strip()
     if not text:
-        text = f"Runs {bare}; say here what it does, when to use it, what it takes and what it gives."
+        text = to_be_said(f"Runs {bare}")
         say("description", "there is no description: write one, models choose tools by it", "description-missing")
     return {
         "toolId": f"{NAMESPACE}:{bare}",

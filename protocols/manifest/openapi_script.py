@@ -55,7 +55,7 @@ def call(name, arguments):
         headers["Cookie"] = "; ".join(cookies)
     data = None
     if operation["body"] and arguments.get("body") is not None:
-        data = encoded(arguments["body"], operation["body"])
+        data = encoded(arguments["body"], operation["body"], operation["fields"])
         headers["Content-Type"] = operation["body"]
     for wire, value in headers.items():
         if not value.isprintable():
@@ -132,9 +132,15 @@ def authorize(alternatives, headers, query, cookies):
             headers["Authorization"] = "Bearer " + value
 
 
-def encoded(body, media):
-    if media == "application/x-www-form-urlencoded":
-        parts = [pair for key, value in body.items() if value is not None for pair in pairs(key, value, "form", True)]
+def encoded(body, media, fields):
+    if media.partition(";")[0].strip().lower() == "application/x-www-form-urlencoded" and isinstance(body, dict):
+        parts = []
+        for key, value in body.items():
+            style, explode = fields.get(key, ("form", True))
+            if style == "json":
+                parts.append((key, json.dumps(value, ensure_ascii=False)))
+            elif value is not None:
+                parts += pairs(key, value, style, explode)
         return urllib.parse.urlencode(parts).encode()
     if "json" in media:
         return json.dumps(body, ensure_ascii=False).encode()

@@ -12,6 +12,11 @@ def is_json(media: str) -> bool:
     return bare == "application/json" or bare.endswith("+json") or bare == "*/*"
 
 
+def is_form(media: str) -> bool:
+    """Whether a media type is a form that is written like a query."""
+    return media.partition(";")[0].strip().lower() == "application/x-www-form-urlencoded"
+
+
 def host_of(url: str) -> str:
     """The pattern that opens a URL's host: with its port where that is not the usual one."""
     try:

@@ -9,6 +9,7 @@ import unicodedata
 import msgspec
 
 from tamis.protocols.manifest.imports import NAMESPACE, VERSION, spaced
+from tamis.protocols.manifest.placeholders import NEW_TOOL
 from tamis.protocols.manifest.reading import tool_id_fault
 from tamis.protocols.model import Json
 
@@ -77,10 +78,7 @@ def new_tool(name: str, *, language: str = "python", tool_id: str = "", namespac
     manifest: dict[str, Json] = {
         "toolId": made,
         "displayName": spaced((tail if colon else name).strip()),
-        "description": (
-            "Says a text as often as asked. Replace this by what the tool does, when a model should use it, "
-            "what it takes and what it gives."
-        ),
+        "description": f"Says a text as often as asked. {NEW_TOOL}",
         "version": VERSION,
         "handler": {"type": "external-script", "scriptPath": script, "language": language},
         "parameters": {

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from tamis.protocols.base import CallProtocol, PromptTool, Shape
-from tamis.protocols.check import CallCheck, to_problem
+from tamis.protocols.check import CallCheck, to_problem, told
 from tamis.protocols.contract import (
     ErrorDetails,
     ExecutionError,
@@ -210,7 +210,7 @@ def _observation(protocol: CallProtocol, tool: PromptTool, check: CallCheck, sha
         status="error",
         error=ExecutionError(
             type="ParameterValidationError",
-            message="; ".join(problem.message for problem in errors),
+            message=told(errors),
             details=ErrorDetails(errors=errors),
         ),
         usage=Usage(cpu_ms=0.0, max_rss_bytes=0),

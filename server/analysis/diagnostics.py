@@ -13,6 +13,7 @@ from tamis.protocols.model import Block, Call, Diag, Edit, Fix
 from tamis.protocols.positions import Span
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.answers import Finding, Related, Tag
+from tamis.server.analysis.facts import NODE_SUFFIX
 from tamis.server.analysis.lints.lint import lint_manifest, lint_text
 from tamis.server.analysis.lints.silence import levels_of, silenced, with_levels
 from tamis.server.analysis.manifests import manifest_findings, plugin_findings, profile_findings
@@ -20,7 +21,6 @@ from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, RegistryView, Sna
 
 MAX_FINDINGS = 200
 MAX_SETTINGS_CHARS = 1024 * 1024
-NODE_SUFFIX = ".node.json"
 SET_ASIDE = frozenset({"TC009", "TC017"})
 """The finding that opens a block which is no request: quoted as an example, or in reasoning (rulings 5 and 7)."""
 _TAGS: dict[str, tuple[Tag, ...]] = {

@@ -1,5 +1,7 @@
 """What one file of a workspace says about tools: the names that it declares, the names that it uses, the script that it runs.
 
+Workflows and node definitions name the tools that do their work: those are dependencies, as in manifests.
+
 Facts of a file come from its text alone, so they hold until it changes. Which tool a name means is the index's matter
 (``index.py``). Must not know other files, the disk or LSP.
 """
@@ -22,10 +24,11 @@ from tamis.protocols.positions import Span
 from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Protocol, kind_of
 
 Role = Literal["declaration", "alias", "call", "profile", "dependency"]
-Kind = Literal["manifest", "profile", "workflow", "text", "other"]
+Kind = Literal["manifest", "profile", "workflow", "node", "text", "other"]
 
 INTERFACE = ("interfaceInputs", "interfaceOutputs", "inputInterface", "outputInterface")
 """The fields by which a JSON file is a workflow: those of seed 004, and those of seed 000 §7.1."""
+NODE_SUFFIX = ".node.json"
 _SUFFIXES: dict[str, Protocol] = {".tam": "tam", ".vcp": "vcp", ".action": "action"}
 
 
@@ -47,7 +50,7 @@ class Use(msgspec.Struct, frozen=True, gc=False):
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """The tool that a manifest or workflow declares, as far as it can be read; a broken manifest declares what it says."""
+    """The tool that a manifest, a workflow or a node definition declares, as far as it can be read; a broken manifest declares what it says."""
 
     tool_id: str
     span: Span
@@ -61,9 +64,11 @@ class Declared(msgspec.Struct, frozen=True):
     script_path: str = ""
     script_span: Span = (0, 0)
     entry_point: str = ""
-    kind: Literal["tool", "workflow"] = "tool"
+    kind: Literal["tool", "workflow", "node"] = "tool"
     service_name: str = ""
     """Of a service method: VCP reaches it as ``serviceName_methodName`` too."""
+    own_id: str = ""
+    """Of a workflow: the ``id`` in its file, which is one of its aliases."""
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -72,6 +77,13 @@ class Facts(msgspec.Struct, frozen=True):
     kind: Kind
     declared: Declared | None = None
     uses: tuple[Use, ...] = ()
+    nodes: tuple[Declared, ...] = ()
+    """The tools of a file of node definitions, which declares no single one."""
+
+    @property
+    def declares(self) -> tuple[Declared, ...]:
+        """Every tool that the file declares."""
+        return self.nodes if self.declared is None else (self.declared,)
 
 
 NOTHING = Facts("other")
@@ -82,6 +94,8 @@ def kind_in_index(path: str) -> Kind:
     kind = kind_of(path, "")
     if kind in ("manifest", "profile", "text"):
         return kind
+    if path.endswith(NODE_SUFFIX):
+        return "node"
     return "workflow" if kind == "other" and path.endswith((".json", ".jsonc")) else "other"
 
 
@@ -100,6 +114,8 @@ def may_matter(path: str, text: str, also: tuple[str, ...] = ()) -> bool:
         return False
     if kind == "workflow":
         return any(f'"{word}"' in text for word in INTERFACE)
+    if kind == "node":
+        return '"fullType"' in text
     if kind != "text":
         return True
     head = text[:64].lstrip("\ufeff \t\r\n")
@@ -137,6 +153,8 @@ def facts_of(path: str, text: str, also: tuple[str, ...] = ()) -> Facts:
         return _of_profile(text)
     if kind == "workflow":
         return _of_workflow(path, text)
+    if kind == "node":
+        return _of_nodes(text)
     return _of_text(path, text, also) if kind == "text" else NOTHING
 
 
@@ -204,7 +222,7 @@ def _keys(tree: JsonTree, node: JsonNode | None) -> Iterator[tuple[str, Span]]:
             yield member.key, inner(tree.text, member.key_start, member.key_end)
 
 
-# Profiles and workflows
+# Profiles, workflows, node definitions
 
 
 def _of_profile(text: str) -> Facts:
@@ -235,8 +253,71 @@ def _of_workflow(path: str, text: str) -> Facts:
     name, place = string_at(tree, "name")
     tool_id = workflow_id(path)
     at = (root.start, root.start)
-    declared = Declared(tool_id, at, name, place, kind="workflow")
-    return Facts("workflow", declared, (Use(tool_id, at, "declaration"),))
+    # Calls reach it by its bare name and the id in its file too (seed 000 §3.3, §7).
+    own_id = string_at(tree, "id")[0]
+    names = dict.fromkeys((tool_id.removeprefix(PREFIX), own_id))
+    aliases = tuple(other for other in names if other and other != tool_id)
+    version = string_at(tree, "version")[0]
+    declared = Declared(tool_id, at, name, place, version, aliases, kind="workflow", own_id=own_id)
+    uses = [Use(tool_id, at, "declaration")]
+    if own_id and own_id != tool_id:
+        uses.append(Use(own_id, string_at(tree, "id")[1], "alias"))
+    uses += [Use(named, span, "dependency") for named, span in _types(tree, root)]
+    return Facts("workflow", declared, tuple(uses))
+
+
+def _types(tree: JsonTree, root: JsonNode) -> Iterator[tuple[str, Span]]:
+    """The types of a graph's nodes besides the built-in kinds: the names of the tools that it runs."""
+    from tamis.protocols.workflow.kinds import kind_of_node
+    from tamis.protocols.workflow.model import MAX_NODES
+    from tamis.protocols.workflow.reading import NODE_FIELDS
+
+    nodes = root.get("nodes")
+    for node in nodes.items[:MAX_NODES] if nodes is not None and nodes.kind == "array" else ():
+        if node.kind != "object":
+            continue
+        named = _first(node, NODE_FIELDS["type"])
+        config = _first(node, NODE_FIELDS["config"])
+        # What a map runs for each item is named in its configuration.
+        inner_type = config.get("type") if config is not None and config.kind == "object" else None
+        is_map = named is not None and isinstance(named.value, str) and kind_of_node(named.value) == "map"
+        for one in (named, inner_type if is_map else None):
+            name = one.value if one is not None and one.kind == "string" else ""
+            if one is not None and isinstance(name, str) and name and not kind_of_node(name):
+                yield name, inner(tree.text, one.start, one.end)
+
+
+def _first(node: JsonNode, names: tuple[str, ...]) -> JsonNode | None:
+    return next((found for name in names if (found := node.get(name)) is not None), None)
+
+
+def _of_nodes(text: str) -> Facts:
+    from tamis.protocols.workflow.model import MAX_NODES
+
+    tree = parse_json(text)
+    root = tree.root
+    items = [] if root is None else [root] if root.kind == "object" else root.items
+    nodes: list[Declared] = []
+    uses: list[Use] = []
+    for item in [one for one in items if one.kind == "object"][:MAX_NODES]:
+        tool_id, span = _string(tree, item, "fullType")
+        if not tool_id:
+            continue
+        name, place = _string(tree, item, "displayName")
+        version = _string(tree, item, "version")[0]
+        nodes.append(Declared(tool_id, span, name, place, version, kind="node"))
+        uses.append(Use(tool_id, span, "declaration"))
+        worker, where = _string(tree, item, "toolId")
+        if worker:
+            uses.append(Use(worker, where, "dependency"))
+    return Facts("node", uses=tuple(uses), nodes=tuple(nodes))
+
+
+def _string(tree: JsonTree, item: JsonNode, name: str) -> tuple[str, Span]:
+    node = item.get(name)
+    if node is None or node.kind != "string" or not isinstance(node.value, str):
+        return "", (0, 0)
+    return node.value, inner(tree.text, node.start, node.end)
 
 
 # Calls

@@ -26,7 +26,7 @@ from tamis.server.analysis.facts import (
     kind_in_index,
     may_matter,
 )
-from tamis.server.runtime.registry.naming import longest, method_spellings, plain_spellings, split_pin
+from tamis.server.runtime.registry.naming import exported_spellings, longest, method_spellings, split_pin
 
 __all__ = ["DeclaredTool", "Occurrence", "Role", "WorkspaceIndex"]
 
@@ -99,8 +99,8 @@ class WorkspaceIndex:
         """Aliases and VCP commands: name to path to tool id."""
         self._methods: dict[str, dict[str, tuple[str, str]]] = {}
         """``toolId_methodName`` to path to what stands in front and the tool id."""
-        self._exported: dict[str, dict[str, str]] = {}
-        """What exports call tools: name to path to tool id."""
+        self._exported: dict[str, tuple[str, ...]] | None = None
+        """What exports call tools: name to the ids that it may stand for; made when it is asked for."""
         self.generation = 0
         """Changes with every change of a file that matters."""
 
@@ -135,7 +135,8 @@ class WorkspaceIndex:
             if self._files.pop(path, None) is None:
                 return
             self._waiting.discard(path)
-            self._drop(path)
+            if self._drop(path):
+                self._exported = None
             self.generation += 1
 
     def remove_folder(self, folder: str) -> None:
@@ -166,41 +167,40 @@ class WorkspaceIndex:
             for file, found in facts:
                 if self._files.get(file.path) is file:
                     self._waiting.discard(file.path)
-                    self._drop(file.path)
-                    self._take(file.path, found)
+                    if self._drop(file.path) != self._take(file.path, found):
+                        self._exported = None
 
-    def _take(self, path: str, facts: Facts) -> None:
+    def _take(self, path: str, facts: Facts) -> list[tuple[str, ...]]:
+        """Takes a file's facts; gives the names that it declares."""
         self._taken[path] = facts
         for use in facts.uses:
             for key in _keys(use.name):
                 self._uses.setdefault(key, {}).setdefault(path, []).append(use)
-        declared = facts.declared
-        if declared is None or not declared.tool_id:
-            return
-        self._declared.setdefault(declared.tool_id, {})[path] = declared
-        for alias in declared.aliases:
-            self._owners.setdefault(alias, {})[path] = declared.tool_id
-        for spelling, head in _spellings(declared):
-            self._methods.setdefault(spelling, {})[path] = (head, declared.tool_id)
-        for name in plain_spellings(declared.tool_id):
-            self._exported.setdefault(name, {})[path] = declared.tool_id
+        for declared in facts.declares:
+            if not declared.tool_id:
+                continue
+            self._declared.setdefault(declared.tool_id, {})[path] = declared
+            for alias in declared.aliases:
+                self._owners.setdefault(alias, {})[path] = declared.tool_id
+            for spelling, head in _spellings(declared):
+                self._methods.setdefault(spelling, {})[path] = (head, declared.tool_id)
+        return _names(facts)
 
-    def _drop(self, path: str) -> None:
+    def _drop(self, path: str) -> list[tuple[str, ...]]:
+        """Forgets a file's facts; gives the names that it declared."""
         facts = self._taken.pop(path, None)
         if facts is None:
-            return
+            return []
         for use in facts.uses:
             for key in _keys(use.name):
                 _forget(self._uses, key, path)
-        declared = facts.declared
-        if declared is not None:
+        for declared in facts.declares:
             _forget(self._declared, declared.tool_id, path)
             for alias in declared.aliases:
                 _forget(self._owners, alias, path)
             for spelling, _ in _spellings(declared):
                 _forget(self._methods, spelling, path)
-            for name in plain_spellings(declared.tool_id):
-                _forget(self._exported, name, path)
+        return _names(facts)
 
     # Asking
 
@@ -269,9 +269,17 @@ class WorkspaceIndex:
                     if len(ids) == 1:
                         return ids[0]
             if found is None and protocol:
-                ids = set(self._exported.get(pin[0] if pin is not None else name, {}).values())
-                return ids.pop() if len(ids) == 1 else None
+                exports = self._exports()
+                exported = exports.get(name) or exports.get(pin[0] if pin is not None else "", ())
+                return exported[0] if len(exported) == 1 else None
             return found
+
+    def _exports(self) -> dict[str, tuple[str, ...]]:
+        if self._exported is None:
+            owned = {alias: min(owners.values()) for alias, owners in self._owners.items()}
+            owned.update({tool_id: tool_id for tool_id in self._declared})
+            self._exported = exported_spellings(self._declared, owned)
+        return self._exported
 
     def _exact(self, name: str) -> str | None:
         if name in self._declared:
@@ -286,9 +294,25 @@ class WorkspaceIndex:
             aliases = {alias for declared in self._declared.get(tool_id, {}).values() for alias in declared.aliases}
             return [tool_id, *sorted(alias for alias in aliases if alias != tool_id and self._exact(alias) == tool_id)]
 
-    def occurrences(self, tool_id: str) -> list[Occurrence]:
-        """Every place that names a tool by its id, an alias, a version pin or a VCP method name; by path and place."""
-        names = self.names(tool_id)
+    def may_mean(self, name: str) -> tuple[str, ...]:
+        """The ids of all tools that a call may mean by a name: the one whose exact name it is, or those that exports call so."""
+        self.settle()
+        with self._lock:
+            exact = self._exact(name)
+            return (exact,) if exact is not None else self._exports().get(name, ())
+
+    def exports(self, tool_id: str) -> list[str]:
+        """What exports call a tool, and calls may then call it, without the names that could mean another one."""
+        self.settle()
+        with self._lock:
+            return [name for name, ids in self._exports().items() if ids == (tool_id,) and self._exact(name) is None]
+
+    def occurrences(self, tool_id: str, also: Iterable[str] = ()) -> list[Occurrence]:
+        """Every place that names a tool by its id, an alias, a version pin, a VCP method name or what exports call it; by path and place.
+
+        ``also``: further exact names of the tool that no file of the workspace tells (the path of a workflow).
+        """
+        names = dict.fromkeys((*self.names(tool_id), *also))
         with self._lock:
             found = [
                 occurrence
@@ -297,39 +321,51 @@ class WorkspaceIndex:
                 # An alias in the file of another tool is that tool's matter (two manifests claim it).
                 if occurrence.role != "alias" or tool_id in (self._taken_id(occurrence.path), "")
             ]
-            for spelling, owners in self._methods_of(tool_id):
-                if self._exact(spelling) is None and longest(owners.values()) == (tool_id,):
-                    for path, uses in self._uses.get(spelling, {}).items():
-                        found += [
-                            Occurrence(path, _head(use, len(tool_id)), "call", tool_id, use)
-                            for use in uses
-                            if use.protocol == "vcp" and use.name == spelling
-                        ]
-        return sorted(found, key=lambda one: (one.path, one.span))
+            for spelling, head in self._methods_of(tool_id).items():
+                # Only the id in front is the tool's own name.
+                length, name = (len(tool_id), tool_id) if head == tool_id else (len(spelling), spelling)
+                found += self._calls_by(spelling, tool_id, length, name)
+            for name in self.exports(tool_id):
+                found += self._calls_by(name, tool_id, len(name), name)
+        kept = {(one.path, one.span): one for one in found}
+        return sorted(kept.values(), key=lambda one: (one.path, one.span))
+
+    def _calls_by(self, spelling: str, tool_id: str, length: int, name: str) -> Iterator[Occurrence]:
+        """The calls that reach a tool by a name that is none of its exact ones; the first characters of it are ``name``."""
+        for path, uses in self._uses.get(spelling, {}).items():
+            for use in uses:
+                exact = self._exact(use.name) or self._exact(use.name.partition("@")[0])
+                if exact is None and use.role == "call" and self.resolve(use.name, use.protocol) == tool_id:
+                    yield Occurrence(path, _head(use, length), "call", name, use)
 
     def _taken_id(self, path: str) -> str:
         facts = self._taken.get(path)
-        return facts.declared.tool_id if facts is not None and facts.declared is not None else ""
+        return next((one.tool_id for one in facts.declares), "") if facts is not None else ""
 
-    def _methods_of(self, tool_id: str) -> Iterator[tuple[str, dict[str, tuple[str, str]]]]:
-        for declared in self._declared.get(tool_id, {}).values():
-            spelling = f"{tool_id}_{declared.method_name}"
-            if spelling in self._methods:
-                yield spelling, self._methods[spelling]
-                return
+    def _methods_of(self, tool_id: str) -> dict[str, str]:
+        """How VCP may write a method, each with what stands in front."""
+        return {
+            spelling: head
+            for declared in self._declared.get(tool_id, {}).values()
+            for spelling, head in _spellings(declared)
+        }
 
     def _named(self, name: str) -> Iterator[Occurrence]:
         for path, uses in self._uses.get(name, {}).items():
             for use in uses:
                 if use.name == name:
                     yield Occurrence(path, use.span, use.role, name, use)
-                elif use.role == "call" and self._exact(use.name) is None:
+                elif use.role in ("call", "dependency") and self._exact(use.name) is None:
                     # ``id@range``; what is itself declared is no pin.
                     yield Occurrence(path, _head(use, len(name)), use.role, name, use)
 
 
 def _spellings(declared: Declared) -> Iterator[tuple[str, str]]:
     return method_spellings(declared.tool_id, declared.service_name, declared.method_name, declared.aliases)
+
+
+def _names(facts: Facts) -> list[tuple[str, ...]]:
+    return [(one.tool_id, *one.aliases) for one in facts.declares]
 
 
 def _head(use: Use, length: int) -> Span:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tamis.protocols.manifest.reading import Manifest, ManifestReading, Memory
     from tamis.protocols.model import Document
     from tamis.protocols.schema.plan import Plan
+    from tamis.protocols.workflow.reading import WorkflowReading
     from tamis.server.analysis.index import WorkspaceIndex
     from tamis.server.runtime.settings.config import Settings as RootSettings
     from tamis.server.runtime.settings.faults import Fault
@@ -306,6 +307,14 @@ class Snapshot:
             memory=self._memory,
         )
 
+    @cached_property
+    def workflow(self) -> WorkflowReading:
+        """The text as a workflow."""
+        from tamis.protocols.workflow.reading import read_workflow
+
+        name = self.path.rpartition("/")[2].rsplit(".", 1)[0]
+        return read_workflow(self.text, name, strict=self.settings.strict_json, tree=self.tree)
+
     @property
     def index(self) -> WorkspaceIndex | None:
         """What the files of the workspace say about tools; made when it is asked for, since a manifest's own findings need none."""
@@ -328,9 +337,14 @@ class Snapshot:
             self.text, known or None, strict=self.settings.strict_json, tree=self.tree, workflows=self.workflows
         )
 
-    def tool(self, name: str) -> ToolView | None:
-        """The registered tool of that name, if the registry is known."""
-        return self.registry.get(name) if self.registry is not None else None
+    def tool(self, name: str, protocol: str = "") -> ToolView | None:
+        """The registered tool of that name, if the registry is known; of a call also by what exports call the tool."""
+        if self.registry is None:
+            return None
+        found = self.registry.get(name)
+        if found is None and (protocol or self.kind == "text"):
+            return self.registry.resolve_call(name, protocol or self.protocol, None).tool
+        return found
 
     def properties(self, tool_id: str) -> dict[str, Json]:
         """The declared parameters' schemas of a tool by name; empty for an unknown tool."""

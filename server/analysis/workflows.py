@@ -18,7 +18,6 @@ from tamis.protocols.workflow.model import Slot, Workflow
 from tamis.protocols.workflow.places import findings_at
 from tamis.protocols.workflow.reading import read_workflow
 from tamis.protocols.workflow.slots import WHOLE, Slots, slots_of
-from tamis.server.analysis.facts import workflow_id
 
 if TYPE_CHECKING:
     from tamis.server.analysis.snapshot import Snapshot
@@ -94,12 +93,7 @@ def _interface(workflow: Workflow) -> Slots:
 
 def graph_findings(snapshot: Snapshot) -> list[Diag]:
     """Findings of a workflow file, without those of its description; nothing of a graph whose file is being typed."""
-    reading = read_workflow(
-        snapshot.text,
-        workflow_id(snapshot.path).removeprefix(PREFIX),
-        strict=snapshot.settings.strict_json,
-        tree=snapshot.tree,
-    )
+    reading = snapshot.workflow
     found = list(reading.diagnostics)
     if reading.draft is None or not reading.tree.ok:
         return found

@@ -61,9 +61,13 @@ def run(arguments: argparse.Namespace) -> int:
     if not cases:
         where = ", ".join(arguments.paths) or str(root)
         warn(f"no examples in the manifests of {where}; `examples` in a manifest are its tests")
-    import asyncio
+    from tamis.server.cli.interrupts import run_to_end
 
-    verdicts = asyncio.run(_run(arguments, cases))
+    return run_to_end(_run_and_report(arguments, cases))
+
+
+async def _run_and_report(arguments: argparse.Namespace, cases: list[Case]) -> int:
+    verdicts = await _run(arguments, cases)
     if arguments.json:
         print_json(_report(verdicts))
     if arguments.junit:

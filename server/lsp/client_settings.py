@@ -92,3 +92,20 @@ def changed(before: ClientSettings, values: Mapping[str, Any]) -> ClientSettings
     trusted: Any = values.get("trusted")
     own = {**before.values, **own_settings(values)}
     return ClientSettings(trusted if isinstance(trusted, bool) else before.trusted, own)
+
+
+def without_client_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Editor settings without those that only the editor's client reads; the rest has the names of ``tamis.toml``."""
+    return {name: value for name, value in settings.items() if name.split(".")[0] not in NAMES}
+
+
+def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings laid over others, table by table."""
+    result = dict(under)
+    for name, value in over.items():
+        below = result.get(name)
+        if isinstance(below, dict) and isinstance(value, dict):
+            result[name] = merged(cast("dict[str, Any]", below), cast("dict[str, Any]", value))
+        else:
+            result[name] = value
+    return result

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tamis.server.lsp.trace import report_failure
 from tamis.server.wire.jsonrpc import INTERNAL_ERROR, RpcError
 
 if TYPE_CHECKING:
@@ -66,8 +67,6 @@ class Lane:
 
             framework = Framework(self._session, self._send)
         except Exception as error:  # a broken installation: what needs no framework goes on
-            from tamis.server.lsp.session import report_failure
-
             report_failure("the start of pygls")
             framework = Missing(self._session, error)
         while True:

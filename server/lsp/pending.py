@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_PENDING = 2_000
 """More requests than this are refused: a client that asks so much does not read the answers."""
+HELD = object()
+"""What a handler gives that answers later by itself."""
 
 
 class _Target(msgspec.Struct, rename="camel"):

@@ -18,6 +18,7 @@ from msgspec import UNSET
 
 from tamis.server.lsp import diagnostics
 from tamis.server.lsp.documents import Document, path_of, uri_of
+from tamis.server.lsp.pending import HELD
 from tamis.server.lsp.structs import (
     Diagnostic,
     FullReport,
@@ -26,6 +27,7 @@ from tamis.server.lsp.structs import (
     WorkspaceFullReport,
     WorkspaceUnchangedReport,
 )
+from tamis.server.lsp.trace import report_failure
 
 if TYPE_CHECKING:
     from tamis.server.analysis.snapshot import Snapshot
@@ -94,8 +96,6 @@ def _paths_beside(snapshot: Snapshot) -> list[str]:
 
 def pull_workspace(session: Session, params: WorkspaceDiagnosticParams, request_id: MessageId) -> Any:
     """``workspace/diagnostic``: answered when the files were looked at, and for a client that streams when there is news."""
-    from tamis.server.lsp.session import HELD
-
     session.reports.ask(request_id, params)
     return HELD
 
@@ -230,8 +230,6 @@ class Reports:
         try:
             items = diagnostics.items_of(snapshot, document)
         except Exception:  # one strange file must not keep the others from being looked at
-            from tamis.server.lsp.session import report_failure
-
             report_failure(f"diagnostics of {os.path.basename(path)}")
             items = []
         self._found[path] = _Found(*key, items, digest(items), document.encoding)

@@ -13,7 +13,6 @@ JSON (-32700) all get their error; every request gets exactly one answer; ``exit
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -24,30 +23,18 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from tamis.protocols.positions import PositionEncoding
-from tamis.server.lsp import completion, diagnostics, lifecycle, pulling, syncing
+from tamis.server.lsp import completion, diagnostics, pulling
+from tamis.server.lsp.asked import Asked
 from tamis.server.lsp.capabilities import FRAMEWORK_METHODS
 from tamis.server.lsp.documents import Document, choose_encoding
 from tamis.server.lsp.envelope import Envelope, MessageId, decode_envelope, decode_params
+from tamis.server.lsp.hot_methods import FRAMEWORK_NOTIFICATIONS, NEED_TOOLS, NOTIFICATIONS, REQUESTS
 from tamis.server.lsp.lane import Lane
-from tamis.server.lsp.pending import MAX_PENDING, Pending, target_uri
-from tamis.server.lsp.structs import (
-    CancelParams,
-    CompletionParams,
-    DidChangeConfigurationParams,
-    DidChangeFoldersParams,
-    DidChangeParams,
-    DidChangeWatchedFilesParams,
-    DidOpenParams,
-    DocumentDiagnosticParams,
-    DocumentParams,
-    FilesParams,
-    InitializeParams,
-    RenamedFilesParams,
-    SetTraceParams,
-    WorkspaceDiagnosticParams,
-)
+from tamis.server.lsp.pending import HELD, MAX_PENDING, Pending
+from tamis.server.lsp.structs import CancelParams, InitializeParams
 from tamis.server.lsp.tool_names import is_tool_method
-from tamis.server.lsp.trace import Log, Trace
+from tamis.server.lsp.trace import Log, Trace, report_failure
+from tamis.server.lsp.waiting import Waiting
 from tamis.server.lsp.workspace import loading, watching
 from tamis.server.lsp.workspace.scanning import Scanner
 from tamis.server.lsp.workspace.workspace import Workspace
@@ -71,10 +58,6 @@ if TYPE_CHECKING:
     from tamis.server.runtime.registry.registry import Registry
 
 REQUEST_FAILED = -32803
-MAX_ASKED = 1_000
-"""Requests of ours that wait for the client's answer; the oldest are given up."""
-HELD = object()
-"""What a handler gives that answers later by itself."""
 _DROPPABLE = frozenset({"window/logMessage", "$/logTrace", "telemetry/event"})
 _REFRESHES = (
     ("codeLensProvider", "workspace.codeLens.refreshSupport", "workspace/codeLens/refresh"),
@@ -105,10 +88,9 @@ class Session:
         self._post = post
         self.argv_root = argv_root
         self._framework: Lane | None = None
-        self._next_id = 0
-        self._asked: dict[int, Callable[[Any], None] | None] = {}
+        self._asked = Asked()
         self._cancelled: set[MessageId] = set()
-        self._waiting: dict[MessageId, tuple[float, Document, Envelope]] = {}
+        self._waiting = Waiting(self)
         self.begun = False
         self.ended = False
         self.loading = False
@@ -198,11 +180,11 @@ class Session:
             self.fail(request_id, RpcError(INVALID_REQUEST, f"'{method}' after shutdown; only 'exit' may follow"))
         elif self.initialize is None and method != "initialize":
             self.fail(request_id, RpcError(SERVER_NOT_INITIALIZED, f"'{method}' before 'initialize'"))
-        elif method in _NEED_TOOLS and self._postponed(request_id, method, message):
+        elif method in NEED_TOOLS and self._waiting.postponed(request_id, method, message):
             return
-        elif method in _REQUESTS:
+        elif method in REQUESTS:
             began = time.perf_counter()
-            params_type, handler = _REQUESTS[method]
+            params_type, handler = REQUESTS[method]
             try:
                 result = handler(self, _params(message.params, params_type), request_id)
                 if result is HELD:
@@ -240,11 +222,11 @@ class Session:
             return
         if self.initialize is None or self.ended:
             return
-        if method in _FRAMEWORK_NOTIFICATIONS:
+        if method in FRAMEWORK_NOTIFICATIONS:
             if self._framework is not None:
                 self._framework.receive(message)
             return
-        found = _NOTIFICATIONS.get(method)
+        found = NOTIFICATIONS.get(method)
         if found is None:
             return
         params_type, handler = found
@@ -255,43 +237,19 @@ class Session:
         except Exception:  # a notification has no answer that could carry the error
             report_failure(method)
 
-    # Requests that wait for tools
-
-    def _postponed(self, request_id: MessageId, method: str, message: Envelope) -> bool:
-        """Lets a request wait while the folder of its document is read, for a bounded time; other messages go on meanwhile."""
-        if request_id in self._waiting or all(root.loaded.is_set() for root in self.workspace.roots):
-            return False
-        uri = target_uri(message.params)
-        document = self.documents.get(uri) if uri is not None else None
-        if document is None or document.kind == "other" or not self.workspace.waits(document):
-            return False
-        if method == "textDocument/completion":
-            wait = completion.REGISTRY_WAIT_SECONDS
-        else:
-            wait = diagnostics.tools_wait(self, document)
-        if not wait or not self.begun:
-            return False
-        self._waiting[request_id] = (time.monotonic() + wait, document, message)
-        return True
-
     @property
     def due(self) -> float | None:
         """When something has waited long enough for tools (monotonic seconds)."""
-        moments = [until for until, _, _ in self._waiting.values()]
+        moments = self._waiting.due
         if (push := self.diagnostics.due) is not None:
             moments.append(push)
         return min(moments, default=None)
 
     def wake(self, *, everything: bool = False) -> None:
         """Answers what has waited long enough, or whose tools are there."""
-        now = time.monotonic()
-        for request_id, (until, document, message) in list(self._waiting.items()):
-            if everything or until <= now or not self.workspace.waits(document):
-                assert message.method is not UNSET
-                if until <= now:
-                    self.workspace.waited(document)
-                self._request(request_id, message.method, message)
-                self._waiting.pop(request_id, None)
+        for request_id, message in self._waiting.ready(everything=everything):
+            assert message.method is not UNSET
+            self._request(request_id, message.method, message)
         self.diagnostics.wake()
 
     def _cancel(self, message: Envelope) -> None:
@@ -306,7 +264,7 @@ class Session:
         elif self.pending.take(identity) is not None:
             self.fail(identity, RpcError(REQUEST_CANCELLED, "Cancelled"))
             self.framework.cancel(identity)
-        elif self._waiting.pop(identity, None) is not None:
+        elif self._waiting.forget(identity):
             self.fail(identity, RpcError(REQUEST_CANCELLED, "Cancelled"))
         else:
             self.reports.cancel(identity)
@@ -317,19 +275,7 @@ class Session:
             if self._framework is not None:
                 self._framework.receive(message)
             return
-        then = self._asked.pop(message.id, None) if isinstance(message.id, int) else None
-        if then is None:
-            return
-        result: Any = None
-        if isinstance(message.result, Raw) and not isinstance(message.error, Raw):
-            try:
-                result = decode_params(message.result, Any)
-            except RpcError:
-                result = None
-        try:
-            then(result)
-        except Exception:  # a strange answer ends nothing
-            report_failure("an answer of the client")
+        self._asked.answered(message)
 
     def fail(self, request_id: MessageId | None, error: RpcError) -> None:
         """Answers a request, or a message that is none (id null), with an error."""
@@ -345,12 +291,7 @@ class Session:
 
     def ask(self, method: str, params: object, then: Callable[[Any], None] | None = None) -> None:
         """Sends a request; ``then`` gets the result, None for an error, on this lane."""
-        self._next_id += 1
-        if then is not None:
-            self._asked[self._next_id] = then
-            if len(self._asked) > MAX_ASKED:
-                del self._asked[next(iter(self._asked))]
-        self._send(encode_request(self._next_id, method, params))
+        self._send(encode_request(self._asked.begin(then), method, params))
 
     def log(self, message: str) -> None:
         """A line for the client's log, as a warning; bounded in length and number."""
@@ -400,7 +341,7 @@ class Session:
             self.diagnostics.refresh([document])
             self.reports.changed()
 
-    def abort_tests(self, _params: object) -> None:
+    def abort_tests(self) -> None:
         """``experimental/abortRunTest``."""
         if self._framework is not None:
             self._framework.abort_tests()
@@ -454,57 +395,5 @@ class Session:
         self.scanner.poll(bool(self.documents) and not self.client_watches)
 
 
-def report_failure(method: str) -> None:
-    """Writes the failure at hand to standard error, where clients show a server's log."""
-    import traceback
-
-    print(f"tamis: '{method}' failed", file=sys.stderr)  # noqa: T201
-    traceback.print_exc(file=sys.stderr)
-
-
 def _params(raw: Raw | UnsetType, kind: type[Any]) -> Any:
-    if kind is object:
-        return None
-    return decode_params(raw, kind)
-
-
-_Request = Callable[[Session, Any, MessageId], Any]
-_Notification = Callable[[Session, Any], Any]
-
-
-def _at_once(handler: _Notification) -> _Request:
-    """A handler that does not need to know which request it answers."""
-    return lambda session, params, _: handler(session, params)
-
-
-_REQUESTS: dict[str, tuple[type[Any], _Request]] = {
-    "initialize": (InitializeParams, _at_once(lifecycle.initialize)),
-    "shutdown": (object, _at_once(lifecycle.shutdown)),
-    "textDocument/completion": (CompletionParams, _at_once(completion.complete)),
-    "completionItem/resolve": (dict[str, Any], _at_once(completion.resolve)),
-    "textDocument/diagnostic": (DocumentDiagnosticParams, _at_once(pulling.pull)),
-    "workspace/diagnostic": (WorkspaceDiagnosticParams, pulling.pull_workspace),
-}
-
-HOT_METHODS = frozenset(_REQUESTS)
-"""Requests that this lane answers."""
-
-_NEED_TOOLS = frozenset({"textDocument/completion", "textDocument/diagnostic"})
-
-_NOTIFICATIONS: dict[str, tuple[type[Any], _Notification]] = {
-    "initialized": (object, lifecycle.initialized),
-    "$/setTrace": (SetTraceParams, lifecycle.set_trace),
-    "textDocument/didOpen": (DidOpenParams, syncing.opened),
-    "textDocument/didChange": (DidChangeParams, syncing.changed),
-    "textDocument/didClose": (DocumentParams, syncing.closed),
-    "textDocument/didSave": (DocumentParams, syncing.saved),
-    "workspace/didChangeWatchedFiles": (DidChangeWatchedFilesParams, watching.watched),
-    "workspace/didChangeConfiguration": (DidChangeConfigurationParams, lifecycle.configuration),
-    "workspace/didChangeWorkspaceFolders": (DidChangeFoldersParams, watching.folders),
-    "experimental/abortRunTest": (object, Session.abort_tests),
-    "workspace/didCreateFiles": (FilesParams, watching.operated),
-    "workspace/didDeleteFiles": (FilesParams, watching.operated),
-    "workspace/didRenameFiles": (RenamedFilesParams, watching.renamed),
-}
-
-_FRAMEWORK_NOTIFICATIONS = frozenset({"window/workDoneProgress/cancel"})
+    return None if kind is object else decode_params(raw, kind)

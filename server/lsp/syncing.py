@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tamis.server.lsp.documents import Document
+from tamis.server.lsp.workspace.loading import DEFINING
 
 if TYPE_CHECKING:
     from tamis.server.lsp.session import Session
@@ -32,7 +33,7 @@ def _put(session: Session, document: Document) -> None:
     session.diagnostics.changed(document)
     root = session.workspace.root_of(document.path)
     if (
-        document.kind == "manifest"
+        document.kind in DEFINING
         and root is not None
         and document.path is not None
         and root.loaded.is_set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -67,3 +68,11 @@ class Log:
 def shortened(text: str) -> str:
     """A text of bounded length."""
     return text if len(text) <= MAX_LINE else f"{text[:MAX_LINE]}… ({len(text) - MAX_LINE} more characters)"
+
+
+def report_failure(method: str) -> None:
+    """Writes the failure at hand to standard error, where clients show a server's log."""
+    import traceback
+
+    print(f"tamis: '{method}' failed", file=sys.stderr)  # noqa: T201
+    traceback.print_exc(file=sys.stderr)

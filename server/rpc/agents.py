@@ -9,13 +9,14 @@ import msgspec
 from tamis.protocols.contract import EndedSession, SessionView, StepResult
 from tamis.protocols.manifest.profile import MAX_TIMEOUT_MS
 from tamis.protocols.model import Document
-from tamis.server.rpc.approvals import GivenApproval, check_token, token_answer
+from tamis.server.rpc.approvals import GivenApproval, check_token, token_answer, unknown
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_page, check_protocol, check_size, given
 from tamis.server.rpc.running import Context, Running
 from tamis.server.rpc.session import Request
 from tamis.server.runtime.agents.session import MAX_WAITING, TooManyWaitingError
 from tamis.server.runtime.agents.step import StepRequest, step
+from tamis.server.runtime.approvals.questions import ApprovalUnknown
 
 SessionId = Annotated[str, msgspec.Meta(min_length=1, max_length=1_024)]
 
@@ -100,6 +101,8 @@ def methods(host: Host) -> Group:
                 # who runs rounds reads notifications, also without an initialize
                 around = msgspec.structs.replace(runs.around(request, running), on_event=runs.tell_state)
                 return await step(asked, around, runtime.parts.sessions, read)
+        except ApprovalUnknown as error:
+            raise unknown(error) from None
         except TooManyWaitingError:
             text = f"{MAX_WAITING} steps of this session wait already"
             raise named_error("overloaded", text, "wait for their results", retryable=True) from None
@@ -112,6 +115,7 @@ def methods(host: Host) -> Group:
     def end(_request: Request, params: AgentEnd) -> EndedSession:
         """Forgets an agent's session, and cancels what still runs for it."""
         cancelled = host.runtime.parts.sessions.end(params.session_id)
+        host.runtime.parts.approvals.standing.forget_session(params.session_id)
         return EndedSession(ended=cancelled is not None, cancelled=cancelled or [])
 
     return {

@@ -45,6 +45,7 @@ GIVEN_BY: dict[str, tuple[str, ...]] = {
         *("parse/feed", "prompt/generate", "agent/step"),
     ),
     "taskNotFound": ("task/get", "task/result", "task/cancel"),
+    "approvalUnknown": ("tool/execute", "tool/executeText", "agent/step", "workflow/run"),
     "notTrusted": ("tool/execute", "tool/executeText", "agent/step", "workflow/run"),
 }
 """Errors of the project's own → the methods that give them; ``overloaded`` may come from any."""

@@ -15,9 +15,10 @@ from tamis.server.rpc.approvals import GivenApproval, check_token, token_answer,
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
 from tamis.server.rpc.session import Request
+from tamis.server.rpc.showing import Shown
 from tamis.server.runtime.approvals.questions import ApprovalUnknown
 from tamis.server.runtime.calls.execute import execute
-from tamis.server.runtime.calls.model import CallRequest, OnOutput, OnProgress, Surroundings
+from tamis.server.runtime.calls.model import CallRequest, OnProgress, Surroundings
 from tamis.server.runtime.calls.states import State
 from tamis.server.runtime.calls.text import TextOptions, check_approval, execute_text
 from tamis.server.runtime.records.tracing import read_trace
@@ -100,8 +101,9 @@ class Runs:
         host = self._host
         streams = params.output == "stream" or (params.output is None and host.streams)
         context = params.context or Context()
+        shown = Shown(self._show) if streams else None
         around = host.runtime.surroundings(
-            on_output=self._shower() if streams else None,
+            on_output=None if shown is None else shown.piece,
             # to a client that never said who it is, all that comes is an answer
             on_event=self.tell_state if host.encoding is not None else None,
             on_progress=None if params.work_done_token is None else self._reporter(params.work_done_token),
@@ -109,7 +111,7 @@ class Runs:
             caller=Caller("rpc", context.session_id or "", context.agent_id or "", host.client or UNSET),
             trace=read_trace(context.traceparent, context.tracestate),
         )
-        return with_ladder(host, around)
+        return with_ladder(host, around if shown is None else replace(around, on_cut=shown.cut))
 
     async def execute(self, request: Request, params: Execute) -> ExecutionResult:
         """Runs one tool in its sandbox; what happened to it is the result's ``status``, never an error of the request."""
@@ -174,19 +176,8 @@ class Runs:
         # never dropped: a state that is missing would make the next one look illegal
         self._host.session.notify("tool/event", CallEvent(call_id=call_id, state=state))
 
-    def _shower(self) -> OnOutput:
-        sequences: dict[str, int] = {}
-        lost: set[str] = set()
-
-        def show(call_id: str, stream: str, text: str) -> None:
-            number = sequences[call_id] = sequences.get(call_id, 0) + 1
-            told = {"callId": call_id, "seq": number, "stream": stream, "text": text, "truncated": call_id in lost}
-            if self._host.session.notify("tool/output", told, droppable=True):
-                lost.discard(call_id)
-            else:
-                lost.add(call_id)
-
-        return show
+    def _show(self, told: dict[str, Any], droppable: bool) -> bool:
+        return self._host.session.notify("tool/output", told, droppable=droppable)
 
     def _reporter(self, token: str | int) -> OnProgress:
         def report(call_id: str, text: str) -> None:

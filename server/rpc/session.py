@@ -201,7 +201,8 @@ class Session:
                 raise body
             message, replaced = decode(body)
         except RpcError as error:
-            self._send(encode_error(None, error))
+            if not (isinstance(body, bytes) and self._is_bad_reply(body)):
+                self._send(encode_error(None, error))
             return
         if replaced and not self.warned_surrogates:
             self.warned_surrogates = True
@@ -242,6 +243,19 @@ class Session:
             answer(encode_error(None, RpcError(INVALID_REQUEST, "an id must be a string or a number")))
         else:
             self._request(identity, method, content.get("params"), answer)
+
+    def _is_bad_reply(self, body: bytes) -> bool:
+        """Whether a message that is no JSON is an answer to us all the same: who waits for it judges what is wrong with it."""
+        from tamis.protocols.jsontext.numbers import read_leniently
+
+        message = read_leniently(body) if self._waiting else None
+        if not isinstance(message, dict) or "method" in message:
+            return False
+        content = cast("dict[str, Any]", message)
+        if not self._is_awaited(content.get("id")):
+            return False
+        self._reply(content["id"], content)
+        return True
 
     def _is_awaited(self, identity: object) -> bool:
         return isinstance(identity, str) and identity in self._waiting

@@ -11,7 +11,8 @@ from tamis.protocols import contract
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, given
 from tamis.server.rpc.session import Request
-from tamis.server.runtime.runtime import MAX_TEXT_CHARS, InlineTool
+from tamis.server.runtime.registry.inline import InlineTool
+from tamis.server.runtime.runtime import MAX_TEXT_CHARS
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:

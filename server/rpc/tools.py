@@ -7,15 +7,18 @@ from typing import Any, Literal
 
 import msgspec
 
-from tamis.protocols.contract import Description, ParseResult, ToolList, ValidateResult
+from tamis.protocols.check import to_problem
+from tamis.protocols.contract import Description, ParseResult, Problem, ToolList, ValidateResult
 from tamis.protocols.reader import read_text
+from tamis.protocols.schema.plan import Finding
 from tamis.protocols.wire import parse_result
 from tamis.server.rpc.aside import aside
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
 from tamis.server.rpc.session import Request
+from tamis.server.runtime.calls.resolving import not_executable
+from tamis.server.runtime.registry.inline import InlineTool
 from tamis.server.runtime.registry.listing import ToolFilter, WrongCursorError
-from tamis.server.runtime.runtime import InlineTool
 from tamis.server.runtime.texts.exports import Form
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
@@ -117,14 +120,21 @@ def methods(host: Host) -> Group:
 
 
 def _validate_calls(host: Host, calls: list[dict[str, Any]], tools: list[InlineTool]) -> ValidateResult:
-    results = [
-        host.runtime.validate_args(str(call.get("toolId", "")), {}, tools, call=call, prefix=f"/calls/{index}/args")
-        for index, call in enumerate(calls)
-    ]
-    valid = all(result.valid for result in results)
+    errors: list[Problem] = []
+    results: list[ValidateResult] = []
+    for index, call in enumerate(calls):
+        prefix = f"/calls/{index}/args"
+        result = host.runtime.validate_args(str(call.get("toolId", "")), {}, tools, call=call, prefix=prefix)
+        # what tool/execute would refuse is not valid, however well its arguments fit (ruling 1)
+        why = not_executable(call)
+        if why:
+            errors.append(to_problem(Finding("VA405", "", "error", {"why": why}), prefix))
+        errors += result.errors
+        results.append(result)
+    valid = not errors
     return ValidateResult(
         valid=valid,
-        errors=[problem for result in results for problem in result.errors],
+        errors=errors,
         warnings=[problem for result in results for problem in result.warnings],
         coerced=[result.coerced for result in results] if valid else msgspec.UNSET,
     )

@@ -208,6 +208,8 @@ def _run_result(result: ExecutionResult, steps: list[Any], outputs: dict[str, An
         engine=host.runtime.settings.engine.type,
         duration_ms=result.duration_ms,
         error=result.error,
+        replayed=result.replayed,
+        approval=result.approval,
         observation=result.observation,
     )
 

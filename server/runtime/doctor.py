@@ -16,6 +16,9 @@ from tamis.server.runtime.scripts.interpreters import describe, interpreters_of,
 from tamis.server.runtime.settings.config import MAX_FILE_BYTES, read_bounded
 from tamis.server.runtime.settings.faults import engine_faults, policy_faults, protocol_faults, root_faults
 
+MAX_NAMED = 8
+"""Tools that a line names."""
+
 
 def examine(runtime: Runtime) -> dict[str, Any]:
     """The report: ``ok`` and a list of checks ``{name, state, text, remedy?}``."""
@@ -36,20 +39,22 @@ def examine(runtime: Runtime) -> dict[str, Any]:
 
 
 def _declared(runtime: Runtime) -> set[str]:
-    """The kinds of packages that registered tools declare."""
+    """The kinds of packages that no registered script can do without."""
     from tamis.sandbox.environments.declared import declares
     from tamis.sandbox.model import PathRefused
     from tamis.server.runtime.scripts.interpreters import built_in
 
-    kinds: set[str] = set()
+    kinds: list[str] = []
+    scripts = 0
     for tool in runtime.registry.tools:
         handler = tool.manifest.handler
         if isinstance(handler, ExternalScript) and handler.language in LANGUAGES:
             language = built_in(handler.language)
+            scripts += 1
             with contextlib.suppress(PathRefused):
                 if declares(tool.folder, handler.script_path, language):
-                    kinds.add("python" if language == "python" else "javascript")
-    return kinds
+                    kinds.append("python" if language == "python" else "javascript")
+    return {kind for kind in kinds if kinds.count(kind) == scripts}
 
 
 def _dependencies(runtime: Runtime) -> list[dict[str, Any]]:
@@ -93,8 +98,7 @@ def _runtimes(runtime: Runtime) -> list[dict[str, Any]]:
     from tamis.sandbox.interpreters import Interpreter, find_interpreter
 
     chosen = interpreters_of(runtime.settings)
-    handlers = [tool.manifest.handler for tool in runtime.registry.tools]
-    used = {handler.language for handler in handlers if isinstance(handler, ExternalScript)}
+    users, scripts = _users(runtime)
     checks: list[dict[str, Any]] = []
     for language in ("python", "nodejs", "bun"):
         found = find_interpreter(language, chosen)
@@ -103,15 +107,35 @@ def _runtimes(runtime: Runtime) -> list[dict[str, Any]]:
             text = f"{describe(found)}; {old}" if old else describe(found)
             checks.append(check(language, "warning" if old else "ok", text, "install a newer one" if old else ""))
         else:
-            # A runtime that no registered tool needs is worth a word, not a failure.
-            state: State = "error" if language in used else "warning"
-            checks.append(check(language, state, found.reason, found.remedy))
+            state, needed = _missed(users.get(language, []), scripts)
+            checks.append(check(language, state, f"{found.reason}; {needed}", found.remedy))
     for name in runtime.settings.sandbox.runtimes:
         fault = missing_for(ExternalScript("", name), runtime.settings)
         reason, _, remedy = fault.partition("; fix: ")
         words = " ".join(runtime.settings.sandbox.runtimes[name].command)
-        checks.append(check(name, ("error" if name in used else "warning") if fault else "ok", reason or words, remedy))
+        state, needed = _missed(users.get(name, []), scripts)
+        checks.append(check(name, state if fault else "ok", f"{reason}; {needed}" if fault else words, remedy))
     return checks
+
+
+def _users(runtime: Runtime) -> tuple[dict[str, list[str]], int]:
+    """The tools that each runtime runs, and how many tools are scripts at all."""
+    users: dict[str, list[str]] = {}
+    for tool in runtime.registry.tools:
+        handler = tool.manifest.handler
+        if isinstance(handler, ExternalScript):
+            users.setdefault(handler.language, []).append(tool.tool_id)
+    return users, sum(map(len, users.values()))
+
+
+def _missed(users: list[str], scripts: int) -> tuple[State, str]:
+    """How bad it is that a runtime is missing: what only some tools need is optional, and worth a word."""
+    if not users:
+        return "warning", "optional: no registered tool needs it"
+    named = ", ".join(users[:MAX_NAMED]) + (", …" if len(users) > MAX_NAMED else "")
+    if len(users) < scripts:
+        return "warning", f"optional: {scripts - len(users)} of {scripts} tools do without it, and not {named}"
+    return "error", f"no tool can be called without it ({named})"
 
 
 def _configuration(runtime: Runtime) -> list[dict[str, Any]]:

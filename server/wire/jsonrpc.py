@@ -88,4 +88,6 @@ def encode(message: object) -> bytes:
     except (UnicodeEncodeError, OverflowError, TypeError):
         import json
 
-        return mend_surrogates(json.dumps(msgspec.to_builtins(message)).encode("ascii"))
+        text = mend_surrogates(json.dumps(msgspec.to_builtins(message)).encode("ascii"))
+        # read again, so that a number that JSON does not have is null here too
+        return msgspec.json.encode(json.loads(text))

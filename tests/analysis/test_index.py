@@ -186,10 +186,17 @@ TEXTS = (
     vcp("x:a_m") + vcp("x:b@1") + vcp("al"),
     "no calls",
     '{"tool_ids_inventory": ["x:a", "al"]}',
+    action("x_a") + vcp("x_a@1") + action("flow") + action("x_n"),
     '{"interfaceInputs": {}}',
+    '{"interfaceInputs": {}, "id": "al", "nodes": [{"type": "x:a@^1"}, {"type": "map", "config": {"type": "flow"}}]}',
+    '[{"fullType": "x:n", "toolId": "x:a@^1"}, {"fullType": "x:b"}, {"fullType": "x.a"}, {"fullType": 1}]',
+    '{"fullType": "x:a"}',
     "",
 )
-PATHS = ("/1.tool.json", "/2.tool.json", "/a.md", "/b.vcp", "/agent_profile.json", "/f/flow.json")
+PATHS = (
+    *("/1.tool.json", "/2.tool.json", "/a.md", "/b.vcp", "/agent_profile.json", "/f/flow.json"),
+    *("/f/more.json", "/n.node.json"),
+)
 
 
 @given(st.lists(st.tuples(st.sampled_from(PATHS), st.sampled_from((None, *TEXTS)), st.booleans()), max_size=14))
@@ -208,8 +215,10 @@ def test_after_any_edits_the_index_is_that_of_the_last_texts(edits: list[tuple[s
     fresh = WorkspaceIndex()
     for path, text in sorted(last.items()):
         fresh.update(path, text)
-    for name in ("x:a", "x:b", "al", "x:a_m", "workflow:flow"):
+    for name in ("x:a", "x:b", "al", "x:a_m", "workflow:flow", "x_a", "x:n", "x_n", "flow"):
         assert index.occurrences(name) == fresh.occurrences(name)
+        assert index.may_mean(name) == fresh.may_mean(name)
+        assert index.exports(name) == fresh.exports(name)
         assert index.resolve(name, "vcp") == fresh.resolve(name, "vcp")
     assert index.tools() == fresh.tools()
     assert index.files() == fresh.files()
@@ -223,3 +232,27 @@ def test_a_call_by_the_name_of_an_export_means_the_tool_unless_two_share_it() ->
     assert index.resolve("x_a", "json") is None
     index.remove("/b.tool.json")
     assert index.resolve("x_a@1.0.0", "action") == "x:a"
+
+
+def test_a_file_of_nodes_declares_each_of_them() -> None:  # A41
+    index = WorkspaceIndex()
+    index.update("/n.node.json", '[{"fullType": "x:n", "toolId": "x:a@^1"}, {"fullType": "x:m"}, {}]')
+    assert [(tool.tool_id, tool.path, tool.declared.kind) for tool in index.tools()] == [
+        ("x:m", "/n.node.json", "node"),
+        ("x:n", "/n.node.json", "node"),
+    ]
+    (use,) = index.occurrences("x:a")
+    assert (use.role, use.name) == ("dependency", "x:a")
+    assert index.resolve("x_m", "json") == "x:m"
+    index.update("/n.node.json", '{"fullType": "x:k"}')
+    assert [tool.tool_id for tool in index.tools()] == ["x:k"]
+    assert (index.resolve("x_m", "json"), index.resolve("x_k", "json")) == (None, "x:k")
+
+
+def test_a_workflow_names_the_tools_of_its_nodes() -> None:  # W02
+    index = WorkspaceIndex()
+    nodes = '[{"type": "input"}, {"fullType": "x:a"}, {"type": "map", "config": {"type": "x:a@1"}}, {"type": 1}, 2]'
+    index.update("/f/flow.json", f'{{"interfaceInputs": {{}}, "id": "own", "nodes": {nodes}}}')
+    assert [(one.role, one.name) for one in index.occurrences("x:a")] == [("dependency", "x:a")] * 2
+    assert index.names("workflow:flow") == ["workflow:flow", "flow", "own"]
+    assert index.occurrences("input") == []

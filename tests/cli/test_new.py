@@ -90,3 +90,16 @@ def test_every_name_gives_a_sound_tool_or_a_reason(name: str) -> None:
         assert "/" not in file
         assert "\0" not in file
         assert len(file.encode(sys.getfilesystemencoding(), "surrogatepass")) < 256
+
+
+def test_a_description_that_is_still_the_samples_is_told_until_it_is_written(tamis: Tamis) -> None:
+    assert tamis("new", "my-tool").code == 0
+    path = tamis.folder / "my-tool" / "my-tool.tool.json"
+    assert "information: The description is still to be written" in (told := tamis("check").out)
+    assert "[LN737 description-to-write]" in told
+    path.write_text(path.read_text().replace("Replace this by what the tool does,", "It is for tests:"))
+    assert tamis("check").out == ""
+    # and by a switch
+    assert tamis("new", "other").code == 0
+    (tamis.folder / "tamis.toml").write_text('[lint]\nLN737 = "off"\n')
+    assert tamis("check").out == ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -225,3 +227,31 @@ def test_only_the_samples_form_is_an_expected_error() -> None:
 
 def test_the_command_is_listed() -> None:
     assert {"test", "new", "import", "export"} <= set(COMMANDS)
+
+
+def test_a_handler_that_swallows_its_cancel_does_not_keep_the_command_alive(tmp_path: Path) -> None:
+    write_tool(tmp_path, "stays", [{"description": "Ends.", "input": {}}], handler={"type": "stays"})
+    (tmp_path / "tamis.toml").write_text('handlers = ["stays"]\n')
+    text = """
+import asyncio, sys
+from tamis.server.cli import interrupts, main
+from tamis.server.runtime.calls import handlers, plugins
+
+class Stays:
+    api, type = handlers.HANDLER_API, "stays"
+    def problem(self, handler):
+        return ""
+    async def run(self, call):
+        while True:
+            try: await asyncio.sleep(60)
+            except asyncio.CancelledError: pass
+
+plugins._LOADED["stays"] = Stays()
+interrupts.run_to_end.__defaults__ = (0.3,)
+sys.exit(main.main(["test", "--yes", "--timeout-ms", "100"]))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (1, "")
+    assert "1 example of 1 tool: 1 failed" in ended.stdout

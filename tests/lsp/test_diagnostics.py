@@ -183,7 +183,8 @@ def test_watched_file_reloads_the_tools(root: Path) -> None:
         assert codes(client.published(uri)) == ["VA403"]
         registrations = [message for message in client.messages if message.get("method") == "client/registerCapability"]
         patterns = registrations[0]["params"]["registrations"][0]["registerOptions"]["watchers"]
-        assert {"globPattern": "**/*.tool.json"} in patterns
+        # Manifests, node definitions, and workflows, which may have any name.
+        assert {"globPattern": "**/*.{json,jsonc}"} in patterns
         manifest.write_text(json.dumps(MANIFEST).replace('"text"', '"txt"'))
         client.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": manifest.as_uri(), "type": 2}]})
         assert codes(client.published(uri)) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tamis.server.lsp.capabilities import FRAMEWORK_METHODS
-from tamis.server.lsp.session import HOT_METHODS
+from tamis.server.lsp.hot_methods import HOT_METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "editors" / "features.md").read_text("utf-8")

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.lsp.lsp_client import SERVER, Client
+from tests.toolbox import make_tool
 
 
 @pytest.fixture
@@ -227,12 +228,12 @@ def test_client_of_another_process_namespace_is_not_taken_for_dead(client: Clien
 
 def test_only_protocol_on_stdout_even_if_a_library_prints() -> None:
     script = (
-        "import os, sys, tamis.server.lsp.session as s\n"
-        "old = s._REQUESTS['shutdown'][1]\n"
+        "import os, sys, tamis.server.lsp.hot_methods as s\n"
+        "old = s.REQUESTS['shutdown'][1]\n"
         "def noisy(*args):\n"
         "    print('chatter'); sys.stdout.flush(); os.write(1, b'raw chatter\\n'); os.system('echo child chatter')\n"
         "    return old(*args)\n"
-        "s._REQUESTS['shutdown'] = (object, noisy)\n"
+        "s.REQUESTS['shutdown'] = (object, noisy)\n"
         "from tamis.server.lsp.main import serve\n"
         "sys.exit(serve(None))\n"
     )
@@ -243,12 +244,28 @@ def test_only_protocol_on_stdout_even_if_a_library_prints() -> None:
     assert b"child chatter" in client.stderr
 
 
-def test_works_with_the_c_locale_and_a_missing_home() -> None:
-    with Client(env={"LANG": "C", "LC_ALL": "C", "HOME": "/nonexistent"}) as client:
-        client.start()
+@pytest.mark.parametrize("kind", ["missing", "closed"])
+def test_works_with_the_c_locale_and_without_a_home(tmp_path: Path, kind: str) -> None:
+    root = tmp_path / "root"
+    make_tool(root, "test:echo")
+    home = tmp_path / "home"
+    if kind == "closed":
+        home.write_text("")  # nobody makes a folder below a file, not even root
+    own = ("TAMIS_STATE_DIR", "TAMIS_CACHE_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+    places = dict.fromkeys(own, "") | {"HOME": str(home / "me")}
+    before = sorted(root.rglob("*"))
+    with Client(env={"LANG": "C", "LC_ALL": "C", **places}) as client:
+        client.start(root)
         client.open("untitled:a", "说明 </ACTION>\n")
         assert client.published("untitled:a")[0]["range"]["start"]["character"] == 3
+        result = client.call("tool/execute", {"toolId": "test:echo", "args": {"text": "工"}})
+        assert (result["status"], result["output"]) == ("success", {"text": "工"})
         assert client.stop() == 0
+    # what outlives the session stands below the home, if it can, and nowhere else
+    assert sorted(root.rglob("*")) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "root"]
+    if kind == "missing":
+        assert [path.name for path in home.glob("me/.local/state/tamis/audit.jsonl")] == ["audit.jsonl"]
 
 
 def test_cancelled_request_that_arrived_together_is_not_begun(client: Client) -> None:

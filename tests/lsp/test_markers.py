@@ -17,8 +17,7 @@ from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.index import WorkspaceIndex
 from tamis.server.analysis.navigation.workflows import workflow_files
 from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot, is_settings, kind_of
-from tamis.server.runtime.registry.loader import FoundFile, Scan
-from tamis.server.runtime.registry.reading import build_registry
+from tamis.server.runtime.registry.sources import composed, find
 from tamis.server.runtime.settings.config import load_settings
 from tamis.server.runtime.settings.faults import disk_faults
 from tamis.server.runtime.texts.checkables import script_beside
@@ -46,13 +45,8 @@ UPDATE = bool(os.environ.get("TAMIS_UPDATE_MARKERS"))
 def core_of(case: Case, root: Path) -> Core:
     """What the analyses are asked with, made without the server."""
     write_documents(case, root)
-    found = tuple(
-        FoundFile(str(root / name), text)
-        for name, text in sorted(case.documents.items())
-        if name.endswith(".tool.json")
-    )
     loaded = load_settings(root, case.options.get("settings"))
-    registry = build_registry(Scan(found, ()), loaded.settings)
+    registry = composed(find(root, loaded.settings), loaded.settings, (), ())
     settings = Settings(
         schema_diagnostics=case.options.get("schemaDiagnostics") != "off",
         strict_json=loaded.settings.strict_json,

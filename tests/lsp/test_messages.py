@@ -21,7 +21,8 @@ import pytest
 from lsprotocol import converters, types
 
 from tamis.server.lsp.capabilities import FRAMEWORK_METHODS
-from tamis.server.lsp.session import HOT_METHODS, Session
+from tamis.server.lsp.hot_methods import HOT_METHODS
+from tamis.server.lsp.session import Session
 from tests.lsp.validation import check_message
 
 CONVERTER = converters.get_converter()

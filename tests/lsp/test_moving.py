@@ -220,3 +220,20 @@ def test_a_workflows_id_is_renamed_with_its_file_where_the_client_can(folder: Pa
         params = {"textDocument": {"uri": uri}, "position": here, "newName": "core:total"}
         assert client.fails("textDocument/rename", params)["message"].endswith("and the name of its file")
         assert client.stop() == 0
+
+
+def test_a_client_that_renames_no_files_is_told_what_names_a_workflow(folder: Path) -> None:  # W02
+    flow = folder / "flows" / "sum.json"
+    flow.parent.mkdir()
+    flow.write_text('{"interfaceInputs": {}}', "utf-8")
+    with Client(cwd=folder, inside=True) as client:
+        client.start(folder, {})
+        uri = (folder / "a.md").as_uri()
+        for name in ("workflow:sum", "sum", "workflow_sum"):
+            call = CALL.replace("core:echo", name)
+            client.open(uri, call, "markdown")
+            params = {"textDocument": {"uri": uri}, "position": place(call, name, "utf-16")}
+            for verb, more in (("prepareRename", {}), ("rename", {"newName": "workflow:total"})):
+                refused = client.fails(f"textDocument/{verb}", {**params, **more})
+                assert refused["message"] == "'workflow:sum' is named by its workflow file; rename the file"
+            client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})

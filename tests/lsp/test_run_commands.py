@@ -595,6 +595,20 @@ def test_output_comes_while_the_script_runs_to_a_client_that_wants_it(root: Path
         assert editor.answer(request)["result"]["status"] == "cancelled"
 
 
+def test_output_over_its_limit_says_that_the_rest_is_missing(own_root: Path) -> None:
+    make_tool(own_root, "t:flood", "import sys\nsys.stderr.write('x' * 9000)\nprint(1)")
+    (own_root / "tamis.toml").write_text("[sandbox]\nstderrBytes = 5000\n")
+    with Editor(cwd=own_root) as editor:
+        declared = {"experimental": {"tamis": {"output": True}}}
+        editor.call("initialize", {"processId": None, "rootUri": own_root.as_uri(), "capabilities": declared})
+        editor.notify("initialized", {})
+        request = editor.command(editor.lens(opened(editor, own_root, action("t:flood")), "▶ Run"))
+        assert editor.answer(request)["result"]["status"] == "success"
+        told = editor.told("tool/output")
+        assert sum(len(one["text"]) for one in told if one["stream"] == "stderr") == 5000
+        assert [(one["stream"], one["text"]) for one in told if one["truncated"]] == [("stderr", "")]
+
+
 def test_a_script_that_fails_is_a_finding_at_its_call_until_the_call_is_edited(editor: Editor, root: Path) -> None:
     uri = opened(editor, root, action("t:fail") + "\n")
     editor.run(editor.lens(uri, "▶ Run"))

@@ -17,7 +17,7 @@ import pytest
 
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.server.lsp.capabilities import FRAMEWORK_METHODS
-from tamis.server.lsp.session import HOT_METHODS
+from tamis.server.lsp.hot_methods import HOT_METHODS
 from tests.lsp.lsp_client import Client
 from tests.lsp.markers import FOLDER, LANGUAGES, read_case
 

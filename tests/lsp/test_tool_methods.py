@@ -61,6 +61,48 @@ def test_a_cancelled_run_gives_its_normal_result(client: Client) -> None:  # V52
     assert client.answer(number)["result"]["status"] == "cancelled"
 
 
+def told(client: Client, number: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The values of the progress that came before the answer, and the answer."""
+    values: list[dict[str, Any]] = []
+    while True:
+        message = client.next()
+        if message.get("method") == "$/progress":
+            assert message["params"]["token"] == "w"
+            values.append(message["params"]["value"])
+        elif message.get("id") == number:
+            return values, message
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "title", "end"),
+    [
+        ("tool/execute", {"toolId": "test:echo", "args": {"text": "x"}}, "test:echo", "success"),
+        ("tool/execute", {"toolId": "test:echo", "args": {"text": [1]}}, "test:echo", "error"),
+        ("tool/execute", {"call": {"toolId": "test:echo", "args": {}}}, "test:echo", "success"),
+        ("tool/executeText", {"text": "nothing"}, "tool/executeText", "done"),
+        ("workflow/run", {"workflowId": "none"}, "none", "error"),
+        ("tool/executeText", {"text": "x", "protocol": "none"}, "tool/executeText", "failed"),
+    ],
+)
+def test_a_work_done_token_has_a_begin_and_an_end(
+    client: Client, method: str, params: dict[str, Any], title: str, end: str
+) -> None:
+    values, _ = told(client, client.request(method, {**params, "workDoneToken": "w"}))
+    assert values == [
+        {"kind": "begin", "title": f"Running {title}", "cancellable": True},
+        {"kind": "end", "message": end},
+    ]
+
+
+def test_a_progress_that_is_cancelled_cancels_the_run(client: Client) -> None:  # V52
+    number = client.request("tool/execute", {"toolId": "test:sleep", "workDoneToken": "w"})
+    while client.next().get("params", {}).get("state") != "executing":
+        pass
+    client.notify("window/workDoneProgress/cancel", {"token": "w"})
+    values, answer = told(client, number)
+    assert (values, answer["result"]["status"]) == ([{"kind": "end", "message": "cancelled"}], "cancelled")
+
+
 def test_errors_are_those_of_the_daemon(client: Client) -> None:
     for method, params, code in (
         ("tool/describe", {"toolId": "no:such"}, 1001),

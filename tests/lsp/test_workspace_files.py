@@ -17,7 +17,7 @@ from tamis.server.lsp.workspace import scanning
 from tamis.server.lsp.workspace.roots import Root
 from tamis.server.lsp.workspace.scanning import Change, Scanner
 from tamis.server.lsp.workspace.workspace import Workspace
-from tamis.server.runtime.registry.reading import load_registry
+from tamis.server.runtime.registry.sources import composed, find
 from tamis.server.runtime.settings.config import load_settings
 from tests.lsp.lsp_client import Client
 
@@ -97,9 +97,10 @@ def agrees_with_a_fresh_load(watched: Watched) -> None:
     folder = Path(watched.root.path)
     registry = watched.root.registry
     assert registry is not None
-    fresh = load_registry(folder, load_settings(folder).settings)
-    assert [(one.path, one.available, one.reason) for one in registry.tools] == [
-        (one.path, one.available, one.reason) for one in fresh.tools
+    settings = load_settings(folder).settings
+    fresh = composed(find(folder, settings), settings, (), ())
+    assert [(one.manifest, one.path, one.available, one.reason) for one in registry.tools] == [
+        (one.manifest, one.path, one.available, one.reason) for one in fresh.tools
     ]
     assert registry.conflicts == fresh.conflicts
     assert sorted(error.path for error in registry.errors) == sorted(error.path for error in fresh.errors)
@@ -408,6 +409,115 @@ HAPPENINGS = [
 ]
 
 
+def a_workflow_comes(root: Path) -> list[Path]:
+    (root / "flows" / "new.json").write_text(workflow("values"))
+    return [root / "flows" / "new.json"]
+
+
+def a_workflow_changes(root: Path) -> list[Path]:
+    (root / "flows" / "a.json").write_text(workflow("values", "more"))
+    return [root / "flows" / "a.json"]
+
+
+def a_workflow_breaks(root: Path) -> list[Path]:
+    (root / "flows" / "a.json").write_text(workflow("values")[:-20])
+    return [root / "flows" / "a.json"]
+
+
+def a_workflow_is_none_any_more(root: Path) -> list[Path]:
+    (root / "flows" / "a.json").write_text('{"some": "data"}')
+    return [root / "flows" / "a.json"]
+
+
+def a_workflow_goes(root: Path) -> list[Path]:
+    (root / "flows" / "a.json").unlink()
+    return [root / "flows" / "a.json"]
+
+
+def a_workflow_is_renamed(root: Path) -> list[Path]:
+    (root / "flows" / "a.json").rename(root / "flows" / "b.json")
+    return [root / "flows" / "a.json", root / "flows" / "b.json"]
+
+
+def workflows_of_any_name_come(root: Path) -> list[Path]:
+    for name in ("package.json", "x.jsonc", "deep/a.json", "agent_profile.json", "not.tool.jsonc"):
+        (root / "flows" / name).parent.mkdir(exist_ok=True)
+        (root / "flows" / name).write_text(workflow("values"))
+    return [root / "flows" / "package.json", root / "flows" / "x.jsonc", root / "flows" / "deep"]
+
+
+def the_workflow_folder_moves(root: Path) -> list[Path]:
+    (root / "flows").rename(root / "streams")
+    return [root / "flows", root / "streams"]
+
+
+def a_workflow_folder_comes(root: Path) -> list[Path]:
+    (root / "more").mkdir()
+    (root / "more" / "m.json").write_text(workflow("values"))
+    return [root / "more" / "m.json"]
+
+
+def the_settings_name_other_folders(root: Path) -> list[Path]:
+    (root / "other").mkdir()
+    (root / "other" / "o.json").write_text(workflow("values"))
+    (root / "tamis.toml").write_text('workflows = ["other"]\n')
+    return [root / "tamis.toml"]
+
+
+def a_workflow_streams(root: Path) -> list[Path]:
+    text = workflow("values").replace('"STRING"', '"STRING", "isStream": true')
+    (root / "flows" / "a.json").write_text(text)
+    return [root / "flows" / "a.json"]
+
+
+def nodes_change(root: Path) -> list[Path]:
+    (root / "n.node.json").write_text(json.dumps([NODE, NODE | {"fullType": "x:other", "toolId": "core:nothing"}]))
+    return [root / "n.node.json"]
+
+
+def some_nodes_break(root: Path) -> list[Path]:
+    (root / "n.node.json").write_text(json.dumps([NODE, {"fullType": 1}, NODE | {"fullType": "x y"}]))
+    return [root / "n.node.json"]
+
+
+def nodes_go(root: Path) -> list[Path]:
+    (root / "n.node.json").unlink()
+    return [root / "n.node.json"]
+
+
+def what_does_a_nodes_work_goes(root: Path) -> list[Path]:
+    (root / "echo.tool.json").unlink()
+    (root / "z.tool.json").unlink()
+    return [root / "echo.tool.json", root / "z.tool.json"]
+
+
+HAPPENINGS += [
+    a_workflow_comes,
+    a_workflow_changes,
+    a_workflow_breaks,
+    a_workflow_is_none_any_more,
+    a_workflow_goes,
+    a_workflow_is_renamed,
+    workflows_of_any_name_come,
+    the_workflow_folder_moves,
+    a_workflow_folder_comes,
+    the_settings_name_other_folders,
+    a_workflow_streams,
+    nodes_change,
+    some_nodes_break,
+    nodes_go,
+    what_does_a_nodes_work_goes,
+]
+NODE = {"fullType": "x:node", "toolId": "core:echo", "inputs": {"text": {"dataFlowType": "STRING"}}}
+
+
+def workflow(*inputs: str) -> str:
+    """A workflow with these inputs."""
+    slots = {name: {"dataFlowType": "ARRAY"} for name in inputs}
+    outputs = {"said": {"dataFlowType": "STRING"}}
+    return json.dumps({"interfaceInputs": slots, "interfaceOutputs": outputs, "nodes": []})
+
+
 @pytest.mark.parametrize("told", [True, False], ids=["told", "found"])
 @pytest.mark.parametrize("happening", HAPPENINGS, ids=lambda one: one.__name__)
 def test_what_is_known_stays_what_is_there(
@@ -416,7 +526,13 @@ def test_what_is_known_stays_what_is_there(
     monkeypatch.setattr(scanning, "POLL_SECONDS", 0.02)
     (root / "a.md").write_text(CALL)
     (root / "z.tool.json").write_text(manifest())
+    (root / "flows").mkdir()
+    (root / "flows" / "a.json").write_text(workflow("values"))
+    (root / "flows" / "data.json").write_text('{"some": "data"}')
+    (root / "n.node.json").write_text(json.dumps(NODE))
+    (root / "tamis.toml").write_text('workflows = ["flows", "more"]\n')
     watched = Watched(root)
+    assert {"workflow:a", "x:node", "core:echo"} <= set(watched.tools)
     before = len(watched.changes)
     paths = happening(root)
     if told:

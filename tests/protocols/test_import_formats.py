@@ -113,6 +113,14 @@ def test_the_script_is_python_and_has_a_function_for_every_operation() -> None:
     [
         ({"parameters": [{"$ref": "other.yaml#/x"}]}, None),
         ({"requestBody": {"content": {"multipart/form-data": {}}}}, ("parameters-dropped", "/requestBody")),
+        (
+            {"requestBody": {"content": {"application/x-www-form-urlencoded": {"encoding": {"a": {"style": "odd"}}}}}},
+            ("changed", "/requestBody/content/application~1x-www-form-urlencoded/encoding/a"),
+        ),
+        (
+            {"parameters": [{"name": "id", "in": "path"}, {"name": "q", "in": "query", "allowReserved": True}]},
+            ("changed", "/parameters/1/allowReserved"),
+        ),
         ({"callbacks": {"x": {}}}, ("field-dropped", "/callbacks")),
         (
             {"responses": {"200": {"content": {"application/json": {"schema": {"$ref": "http://else/where"}}}}}},
@@ -140,6 +148,70 @@ def test_what_cannot_be_taken_over_is_said(fields: dict[str, Any], note: tuple[s
         assert any(code == one and (path is None or where == f"/paths/~1x~1{{id}}/get{path}") for one, where in told), (
             told
         )
+
+
+@pytest.mark.parametrize(
+    ("scheme", "said", "sent"),
+    [
+        (
+            {"type": "oauth2", "flows": {"clientCredentials": {}, "implicit": {}}},
+            "OAuth 2 (clientCredentials, implicit)",
+            1,
+        ),
+        (
+            {"type": "openIdConnect", "openIdConnectUrl": "https://x"},
+            "OpenID Connect: the script fetches and renews no",
+            1,
+        ),
+        ({"type": "http", "scheme": "digest"}, "the scheme 's' is not known to the script", 0),
+        ({"type": "mutualTLS"}, "the scheme 's' is not known to the script", 0),
+        ({"type": "http", "scheme": "Bearer"}, "", 1),
+    ],
+)
+def test_credentials_that_the_script_cannot_get_are_said(scheme: dict[str, Any], said: str, sent: int) -> None:
+    document = operation(security=[{"s": []}]) | {"components": {"securitySchemes": {"s": scheme}}}
+    made = import_openapi(document, "x")
+    told = [note.message for tool in made.tools for note in tool.notes if note.code == "credentials"]
+    assert [said in one for one in told] == ([True] if said else [])
+    (script,) = made.scripts.values()
+    assert ("SCHEMES = {'s': ['bearer', '']}" in script) == bool(sent)
+
+
+def test_a_body_that_is_left_out_says_whether_the_service_asks_for_it() -> None:
+    for required in (False, True):
+        body = {"required": required, "content": {"multipart/form-data": {"schema": {"type": "object"}}}}
+        made = import_openapi(operation(requestBody=body), "x")
+        (told,) = [note.message for tool in made.tools for note in tool.notes if note.code == "parameters-dropped"]
+        assert told.startswith(
+            "a body of multipart/form-data is left out: the script sends JSON, URL-encoded forms and"
+        )
+        assert ("the service asks for one" in told) == required
+
+
+@pytest.mark.parametrize(
+    ("media", "encoding", "body", "sent"),
+    [
+        ("application/x-www-form-urlencoded", {}, {"a": "b c", "n": 1, "l": [1, "ä"]}, "a=b+c&n=1&l=1&l=%C3%A4"),
+        ("application/x-www-form-urlencoded; charset=utf-8", {}, {"t": True, "no": None}, "t=true"),
+        (
+            "application/x-www-form-urlencoded",
+            {"l": {"style": "pipeDelimited"}, "o": {"style": "deepObject"}, "j": {"contentType": "application/json"}},
+            {"l": [1, 2], "o": {"x": 1}, "j": {"y": [2]}},
+            "l=1%7C2&o%5Bx%5D=1&j=%7B%22y%22%3A+%5B2%5D%7D",
+        ),
+        ("application/x-www-form-urlencoded", {}, "a=b", "a=b"),
+    ],
+)
+def test_a_form_is_written_as_its_document_says(media: str, encoding: Any, body: Any, sent: str) -> None:  # D88
+    content = {media: {"schema": {} if isinstance(body, dict) else {"type": "string"}, "encoding": encoding}}
+    made = import_openapi(operation(requestBody={"content": content}), "x")
+    (tool,) = sound(made).values()
+    assert tool["parameters"]["properties"]["body"]["type"] == ("object" if isinstance(body, dict) else "string")
+    (script,) = made.scripts.values()
+    world: dict[str, Any] = {"__file__": "x.py"}
+    exec(compile(script, "x.py", "exec"), world)  # the script's own code, which only defines functions
+    (fields,) = [one["fields"] for one in world["OPERATIONS"].values()]
+    assert world["encoded"](body, media, fields) == sent.encode()
 
 
 def test_names_that_meet_in_two_places_both_get_through() -> None:

@@ -202,6 +202,33 @@ def test_an_approval_that_was_polled_finishes_the_same_round(tmp_path: Path) -> 
     assert [one["status"] for one in kept[0]["metadata"]["toolCallsRequested"]] == ["completed", "completed"]
 
 
+def test_a_token_that_fits_no_call_of_an_answer_is_unknown_and_nothing_runs(tmp_path: Path) -> None:  # V61
+    make_tool(tmp_path, "test:echo")
+    make_tool(tmp_path, "test:ask", execution={"requireConfirmation": True})
+    wire = Wire(tmp_path)
+    asking = vcp("test:ask", text="2")
+    config = {"enabled": True, "protocol": "vcp"}
+    with wire.client as client:
+        client.request("initialize", {"capabilities": {"experimental": {"tamis": {"approval": "poll"}}}})
+        waiting = wire.step(asking, config=config)["results"][0]["approval"]
+        answer = {"token": waiting["token"], "optionId": waiting["options"][0]["optionId"]}
+        before = client.request("agent/session", {"sessionId": "s"})
+        for text, given in (
+            (vcp("test:echo", text="1") + vcp("test:ask", text="3"), answer),
+            ("No call at all.", answer),
+            (asking, answer | {"optionId": "surely"}),
+        ):
+            error = failure(wire, "agent/step", {"text": text, "sessionId": "s", "config": config, "approval": given})
+            assert (error.code, error.data["code"]) == (1401, "approvalUnknown")
+        # nothing of these answers is the conversation's, and the question is still open
+        assert client.request("agent/session", {"sessionId": "s"}) == before
+        # where nothing may run at all, that is said
+        off = wire.step(asking, config=config | {"enabled": False}, approval=answer)
+        assert off["stop"] == "denied"
+        done = wire.step(asking, config=config, approval=answer)
+        assert [one["status"] for one in done["results"]] == ["success"]
+
+
 def test_a_strict_step_runs_only_what_is_well_formed(wire: Wire) -> None:  # A21
     text = action("test:echo", text="a && b")
     assert wire.step(text, "strict")["results"][0]["output"] == {"text": "a && b"}

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.runtime.workflow_world import flow
 from tests.toolbox import make_tool, vcp
 
 REQUEST = {"experimental": {"tamis": {"approval": "request"}}}
@@ -247,6 +248,32 @@ def test_a_client_that_polls_comes_back_with_a_token(root: Path) -> None:
         assert one.result(one.execute(approval=given))["status"] == "success"
         assert one.until(id=one.execute(approval=given))["error"]["code"] == 1401
         assert one.resolved() == ["allowed"]
+
+
+def test_a_workflow_is_polled_for_like_any_call(root: Path) -> None:
+    (root / "flows").mkdir()
+    content = flow([{"id": "c", "type": "constant", "config": {"value": 1}}], outputs={"o": "c.value"})
+    (root / "flows" / "one.json").write_text(json.dumps(content))
+    (root / "tamis.toml").write_text('workflows = ["flows"]\n[policy]\nrequireConfirmation = "always"\n')
+    with host(root, POLL) as one:
+        asked = one.request("workflow/run", {"workflowId": "one"})["result"]
+        assert (asked["status"], asked["approval"]["tool"]) == ("inputRequired", "workflow:one")
+        given = {"token": asked["approval"]["token"], "optionId": "allow"}
+        done = one.request("workflow/run", {"workflowId": "one", "approval": given})["result"]
+        assert (done["status"], done["outputs"], done["approval"]["outcome"]) == ("success", {"o": 1}, "allowed")
+
+
+def test_what_was_allowed_for_a_session_ends_with_it(root: Path) -> None:
+    context = {"sessionId": "s-1"}
+    with host(root, POLL) as one:
+        token = one.result(one.execute(context=context))["approval"]["token"]
+        given = {"token": token, "optionId": "session"}
+        assert one.result(one.execute(context=context, approval=given))["status"] == "success"
+        assert one.result(one.execute({"text": "more"}, context=context))["status"] == "success"
+        one.request("agent/end", context)
+        # another conversation of the same id
+        assert one.result(one.execute(context=context))["status"] == "inputRequired"
+        assert one.request("approval/list")["result"]["approvals"] == []
 
 
 def test_a_token_answers_its_call_of_a_text(root: Path) -> None:

@@ -204,6 +204,19 @@ def test_output_is_streamed_before_the_response_when_asked(root: Path) -> None:
         assert [params["seq"] for params in told] == list(range(1, len(told) + 1))
 
 
+@pytest.mark.parametrize(("stream", "status"), [("stderr", "success"), ("stdout", "error")])
+def test_the_last_output_says_that_a_limit_cut_the_rest(root: Path, stream: str, status: str) -> None:
+    make_tool(root, "test:flood", f"import sys\nsys.{stream}.write('x' * 9000)\nsys.{stream}.flush()\nprint(1)")
+    (root / "tamis.toml").write_text("[sandbox]\nstderrBytes = 5000\nstdoutBytes = 5000\n")
+    seen: list[Any] = []
+    with Client(root, on_notification=lambda method, params: seen.append((method, params))) as client:
+        assert client.request("tool/execute", {"toolId": "test:flood", "output": "stream"})["status"] == status
+    told = [params for method, params in seen if method == "tool/output" and params["stream"] == stream]
+    assert sum(len(params["text"]) for params in told) == 5000
+    assert [params["truncated"] for params in told] == [*(False for _ in told[1:]), True]
+    assert told[-1]["text"] == ""
+
+
 def test_a_host_that_can_approve_is_asked(root: Path) -> None:  # V14, V61
     (root / "tamis.toml").write_text('[policy]\nrequireConfirmation = "always"\n')
     asked: list[Any] = []

@@ -168,6 +168,25 @@ def test_a_call_that_was_only_shown_is_not_run(raw: RawHost) -> None:  # ruling 
         assert ask(raw, "tool/execute", {"call": {**call, **said}})["result"]["status"] == "error"
 
 
+def test_a_call_that_was_only_shown_is_not_valid(raw: RawHost) -> None:  # ruling 1
+    good = "<ACTION><echo><text>a</text></echo></ACTION>"
+    for text, given, why in (
+        (f"<think>{good}</think>", {}, "only an example"),
+        (good[:-9], {"complete": False}, "cut off"),
+    ):
+        calls = ask(raw, "tool/parse", {"text": text, **given})["result"]["calls"]
+        checked = ask(raw, "tool/validate", {"calls": [{"toolId": "echo", "args": {"text": "b"}}, *calls]})["result"]
+        assert (checked["valid"], "coerced" in checked) == (False, False)
+        (problem,) = checked["errors"]
+        assert (problem["code"], problem["slug"], problem["path"]) == ("VA405", "not-executable", "/calls/1/args")
+        assert why in problem["message"]
+        # both faces say the same
+        refused = ask(raw, "tool/execute", {"call": calls[0]})["result"]["error"]
+        assert refused["message"] == problem["message"]
+    calls = ask(raw, "tool/parse", {"text": good})["result"]["calls"]
+    assert ask(raw, "tool/validate", {"calls": calls})["result"]["valid"]
+
+
 def test_a_call_without_an_id_of_its_own_gets_one(raw: RawHost) -> None:
     for given in ("", None, 5):
         call = {"toolId": "echo", "args": {}, "callId": given}

@@ -234,6 +234,19 @@ def test_state_is_shared_with_the_host(tmp_path: Path, monkeypatch: pytest.Monke
         assert client.request("state/get", {"path": "c"}) == {"found": True, "value": [1, 2]}
 
 
+def test_an_answer_with_a_number_that_json_does_not_have_ends_the_call(raw: RawHost) -> None:
+    raw.send(id=1, method="service/register", params={"serviceName": "s", "methods": [method("m")]})
+    raw.until(id=1)
+    raw.send(id=2, method="tool/execute", params={"toolId": "s:m", "args": {"text": "x"}})
+    asked = raw.until(method="service/invoke")
+    raw.send(id=asked["id"], result={"rate": [float("nan")]})
+    error = raw.until(id=2)["result"]["error"]
+    assert (error["type"], error["message"]) == (
+        "OutputFormatError",
+        "the result of s.m is no JSON: NaN at /rate/0; give null or a text instead",
+    )
+
+
 def test_an_event_is_told_before_the_response(raw: RawHost) -> None:
     params = {"toolId": "PublishEventTool", "args": {"event_type": "e"}, "context": {"sessionId": "s1"}}
     raw.send(id=2, method="tool/execute", params=params)

@@ -19,7 +19,22 @@ def text(words, **more):
 
 
 def tools():
-    names = ["echo", "add", "fail", "picture", "slow", "exit", "env", "write", "count", "long", "ask", "wait"]
+    names = [
+        "echo",
+        "add",
+        "fail",
+        "picture",
+        "slow",
+        "exit",
+        "env",
+        "write",
+        "count",
+        "long",
+        "ask",
+        "wait",
+        "nan",
+        "tell",
+    ]
     return [{"name": name, "inputSchema": {"type": "object"}} for name in names]
 
 
@@ -54,11 +69,18 @@ def called(number, name, args, meta):
     if name == "count":
         called.times += 1
         return text(str(called.times))
+    if name == "nan":
+        return text("see the structure", structuredContent={"rates": [float("nan")]})
     if name == "long":
         return text("x" * args["size"])
     if name == "ask":
         send({"id": "own-1", "method": "sampling/createMessage", "params": {}})
         return text("asked, and was told: " + sys.stdin.readline().strip())
+    if name == "tell":
+        told = {"progressToken": meta.get("progressToken"), "progress": 1, "message": "with " + args["key"]}
+        send({"method": "notifications/progress", "params": told})
+        time.sleep(0.5)
+        return text("told")
     if name == "wait":
         time.sleep(60)
     return None

@@ -55,6 +55,23 @@ def test_nsjail_says_what_stands_on_something_else(tmp_path: Path) -> None:
     assert warned == {"layer disable-userns", "layer die-with-parent"}
 
 
+def test_a_runtime_that_only_some_tools_need_is_optional(tmp_path: Path) -> None:
+    gone = '[sandbox.interpreters]\nbun = "/nowhere/bun"\n'
+
+    def said() -> tuple[str, str]:
+        found = report(tmp_path, gone)
+        line = lines(found, "bun")[0]
+        assert line["remedy"]
+        assert found["ok"] == (line["state"] != "error")
+        return line["state"], line["text"].partition("; ")[2]
+
+    assert said() == ("warning", "optional: no registered tool needs it")
+    make_tool(tmp_path, "test:bun", language="bun")
+    assert said() == ("error", "no tool can be called without it (test:bun)")
+    make_tool(tmp_path, "test:python")
+    assert said() == ("warning", "optional: 1 of 2 tools do without it, and not test:bun")
+
+
 def test_no_sandbox_is_an_error_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent() -> Binary:
         raise Unavailable("bubblewrap was not found", host.INSTALL_BWRAP)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import json
 import os
 import time
 from pathlib import Path
@@ -532,3 +533,52 @@ def test_a_glob_shows_what_fits_and_nothing_beside_it(tmp_path: Path) -> None:  
     result = run_tool(root, "test:glob", settings={"policy": {"readRoots": [str(data)]}})
     assert result.status == "success", result.error
     assert result.output == sorted(f"n{number}.csv" for number in range(40))
+
+
+FORM: dict[str, Any] = {
+    "mode": {"enum": ["fast", "slow"]},
+    "form": {
+        "type": "object",
+        "properties": {"kind": {"enum": ["a"]}, "one": {"const": 1}, "code": {"type": "string", "pattern": "^x"}},
+        "required": ["kind"],
+        "additionalProperties": False,
+    },
+    "list": {"type": "array", "items": {"type": "integer"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ({"mode": "fats"}, "Input parameter 'mode': 'fats' is not one of \"fast\", \"slow\", did you mean 'fast'?"),
+        ({"form": {"kind": "b"}}, "Input parameter 'form.kind': 'b' is not one of \"a\""),
+        ({"form": {"kind": "a", "one": 2}}, "Input parameter 'form.one': Must be exactly 1, got 2"),
+        ({"form": {"kind": "a", "code": "y"}}, "Input parameter 'form.code': \"y\" does not match the pattern ^x"),
+        ({"form": {}}, "Missing required parameter 'form.kind' (one of \"a\")"),
+        ({"list": [1, "x"]}, "Input parameter 'list[1]' must be an integer, got \"x\""),
+        ({}, "The arguments object must hold at least 1 members, it has 0"),
+    ],
+)
+def test_what_is_wrong_with_arguments_names_the_parameter(tmp_path: Path, args: Any, said: str) -> None:  # A32
+    parameters = {"type": "object", "properties": FORM, "minProperties": 1}
+    make_tool(tmp_path, "t:form", parameters=parameters)
+    result = run_tool(tmp_path, "t:form", args)
+    assert result.observation == f"Observation: Error - Invalid parameters for t:form: {said}"
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        (3, "The output must be an object, got 3"),
+        ({}, "Missing required member 'a' (integer)"),
+        ({"a": "x"}, "'a' must be an integer, got \"x\""),
+        ({"a": 1, "form": {"kind": "b"}}, "'form.kind': 'b' is not one of \"a\""),
+        ({"a": 1, "b": 1}, "Unknown member 'b'"),
+    ],
+)
+def test_what_is_wrong_with_an_output_names_the_place_in_it(tmp_path: Path, output: Any, said: str) -> None:  # D64
+    properties = {"a": {"type": "integer"}, "form": FORM["form"]}
+    schema = {"type": "object", "properties": properties, "required": ["a"], "additionalProperties": False}
+    make_tool(tmp_path, "t:out", f"print({json.dumps(json.dumps(output))})", output=schema)
+    error = error_of(run_tool(tmp_path, "t:out"))
+    assert error["message"] == f"the script's output does not fit the manifest's output schema: {said}"

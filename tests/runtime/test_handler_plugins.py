@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,50 @@ def test_outputs_that_are_no_json_or_too_large_are_errors(
 
     error = error_of(world(tmp_path, Odd(), monkeypatch).run("t:shout", {"text": "x"}))
     assert error["type"] in ("OutputFormatError", "ResourceError")
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        (float("nan"), "NaN; give"),
+        ({"a": [1, float("inf")], "b": float("nan")}, "Infinity at /a/1; give"),
+        ({"x/y": (1, -float("inf"))}, "-Infinity at /x~1y/1; give"),
+        ({"big": 10**40, "n": {1: float("nan")}}, "NaN at /n/1; give"),
+    ],
+)
+def test_numbers_that_json_does_not_have_are_errors_with_their_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: Any, said: str
+) -> None:
+    class Odd(Shout):
+        def run(self, call: HandlerCall) -> Any:
+            return output
+
+    error = error_of(world(tmp_path, Odd(), monkeypatch).run("t:shout", {"text": "x"}))
+    assert error == {
+        "type": "OutputFormatError",
+        "message": f"the result of the handler 'shout' is no JSON: {said} null or a text instead",
+    }
+
+
+@pytest.mark.parametrize(
+    ("output", "read"),
+    [
+        ({"a": (1, 2)}, {"a": [1, 2]}),
+        ([date(2026, 1, 2), {3}], ["2026-01-02", [3]]),
+        ({1: {"big": 10**40}}, {"1": {"big": 10**40}}),
+        (10**40, 10**40),
+    ],
+)
+def test_what_has_a_form_in_json_is_read_in_that_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: Any, read: Any
+) -> None:
+    class Odd(Shout):
+        def run(self, call: HandlerCall) -> Any:
+            return output
+
+    result = world(tmp_path, Odd(), monkeypatch).run("t:shout", {"text": "x"})
+    assert (result.status, result.output) == ("success", read)
+    assert result.observation.endswith(f"Result: {json.dumps(read)}")
 
 
 def test_a_handler_that_hangs_and_will_not_be_cancelled_is_left(

@@ -19,13 +19,28 @@ from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest, Surroundings
 from tamis.server.runtime.mcp.results import read_result
 from tamis.server.runtime.mcp.servers import Running
-from tamis.server.runtime.mcp.session import McpError, McpSession
+from tamis.server.runtime.mcp.session import McpError, McpSession, progress_words
 from tamis.server.runtime.records.tracing import read_trace
 from tamis.server.runtime.runtime import Runtime
 
 SERVER = Path(__file__).with_name("mcp_server.py")
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-TOOLS = ("echo", "add", "fail", "picture", "slow", "exit", "env", "write", "count", "long", "ask", "wait", "gone")
+TOOLS = (
+    "echo",
+    "add",
+    "fail",
+    "picture",
+    "slow",
+    "exit",
+    "env",
+    "write",
+    "count",
+    "long",
+    "ask",
+    "wait",
+    "nan",
+    "gone",
+)
 
 
 def make(root: Path, how: str = "", *, settings: str = "", more: str = "") -> Runtime:
@@ -93,6 +108,12 @@ def test_each_form_of_a_result_is_kept(tmp_path: Path) -> None:
     assert (failed.status, failed.error.type, failed.error.message) == ("error", "ServiceError", "it is broken: 工具")
 
 
+def test_a_number_that_json_does_not_have_is_no_output(tmp_path: Path) -> None:
+    failed = run(make(tmp_path), lambda around: call(around, "nan"))
+    assert (failed.status, failed.error.type) == ("error", "OutputFormatError")
+    assert "is no JSON: NaN at /rates/0; give null or a text instead" in failed.error.message
+
+
 def test_a_server_of_the_newest_revision_is_spoken_to_in_its_way(tmp_path: Path) -> None:
     assert run(make(tmp_path, "modern"), lambda around: call(around, "echo", text="x")).output == "x"
 
@@ -149,7 +170,87 @@ def test_a_server_that_ends_is_started_again_by_the_next_call(tmp_path: Path) ->
     first, ended, again = run(make(tmp_path), work)
     assert (first.output, again.output) == ("1", "1")
     assert (ended.status, ended.error.type) == ("error", "ServiceError")
-    assert "ended before it answered" in ended.error.message
+    assert "ended before it answered; it ended with exit code 3" in ended.error.message
+
+
+def test_a_server_that_reached_a_limit_says_which(tmp_path: Path) -> None:
+    runtime = make(tmp_path, settings="[sandbox]\nstdoutBytes = 1000")
+    result = run(runtime, lambda around: call(around, "long", size=200_000))
+    assert "it reached the limit 'stdout'" in result.error.message
+
+
+def test_a_cancel_is_heard_while_the_server_starts(tmp_path: Path) -> None:
+    async def work(around: Surroundings) -> ExecutionResult:
+        starting = asyncio.ensure_future(call(around, "echo", text="x"))
+        while not around.parts.mcp.names:
+            await asyncio.sleep(0.02)
+        around.parts.running_calls.cancel(call_id="c-echo")
+        # far less than the start may take
+        return await asyncio.wait_for(starting, 10)
+
+    result = run(make(tmp_path, "mute", more="startMs = 60000"), work)
+    assert (result.status, result.attempts) == ("cancelled", 0)
+
+
+def test_a_server_that_hangs_is_left_to_its_calls_and_started_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tamis.server.runtime.mcp.servers.SILENT_S", 0.1)
+
+    async def work(around: Surroundings) -> list[ExecutionResult]:
+        # it answers one after another, so that all wait behind the one that never ends
+        await call(around, "echo", text="is there")
+        waiting = asyncio.ensure_future(call(around, "wait"))
+        await asyncio.sleep(0)
+        given_up = await call(around, "count", timeout_ms=500)
+        await asyncio.sleep(0.2)
+        anew = await call(around, "count")
+        assert not waiting.done()
+        around.parts.running_calls.cancel(call_id="c-wait")
+        return [given_up, anew, await waiting, await call(around, "count")]
+
+    found = run(make(tmp_path), work)
+    assert [one.status for one in found] == ["timeout", "success", "cancelled", "success"]
+    assert [one.output for one in found if one.status == "success"] == ["1", "2"]
+
+
+def test_a_server_that_only_was_slow_stays_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tamis.server.runtime.mcp.servers.SILENT_S", 0.0)
+
+    async def work(around: Surroundings) -> list[ExecutionResult]:
+        first = [await call(around, "count"), await call(around, "slow", timeout_ms=1)]
+        async with asyncio.timeout(20):
+            while around.parts.mcp.doubted:
+                await asyncio.sleep(0.02)
+        return [*first, await call(around, "count")]
+
+    found = run(make(tmp_path), work)
+    assert [one.output for one in found if one.status == "success"][-1] == "2"
+
+
+def test_a_secret_in_the_progress_of_a_task_is_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # D83
+    monkeypatch.setenv("TAMIS_STATE_DIR", str(tmp_path / "state"))
+    runtime = make(tmp_path)
+    runtime.parts.stays = True
+    manifest = json.loads((tmp_path / "echo.tool.json").read_text("utf-8")) | {
+        "toolId": "mcp:tell",
+        "handler": {"type": "mcp", "server": "test", "tool": "tell"},
+        "execution": {"mode": "async"},
+        "parameters": {"type": "object", "properties": {"key": {"type": "string", "x-secret": True}}},
+    }
+    (tmp_path / "tell.tool.json").write_text(json.dumps(manifest), "utf-8")
+
+    async def work(around: Surroundings) -> Any:
+        accepted = await call(around, "tell", key="hunter2hunter2")
+        await around.parts.tasks.result(str(accepted.task_id), 30_000)
+        return await around.parts.tasks.get(str(accepted.task_id))
+
+    task = run(runtime, work)
+    assert (task.status, task.progress.message) == ("completed", "with ***")
+
+
+def test_long_words_of_progress_are_cut() -> None:
+    assert len(progress_words({"message": "x" * 100_000, "progress": 1, "total": 2})) < 2_000
 
 
 def test_progress_is_told_and_the_trace_passed_on(tmp_path: Path) -> None:

@@ -52,6 +52,24 @@ def test_calls_are_counted_by_tool_and_status() -> None:
     assert told.script_cpu_seconds == 0.006
 
 
+def test_a_result_that_is_given_again_starts_and_uses_nothing() -> None:
+    metrics, again = Metrics(), ended("a:x", ms=1_000.0)
+    again.replayed = True
+    metrics.ended(again, known=True)
+    told = report(metrics)
+    assert (told.calls, told.tools[0].replayed, told.tools[0].attempts) == (1, 1, 0)
+    assert (told.starts, told.script_cpu_seconds) == ({"warm": 0, "cold": 0}, 0.0)
+    assert (told.tools[0].calls, told.tools[0].duration_ms.count) == (1, 0)
+
+
+def test_what_the_nodes_of_a_workflow_used_is_counted_once() -> None:
+    metrics, workflow = Metrics(), ended("workflow:w")
+    workflow.sandbox = None
+    metrics.ended(ended("a:x"), known=True)
+    metrics.ended(workflow, known=True)
+    assert report(metrics).script_cpu_seconds == 0.002
+
+
 def test_a_name_that_no_tool_has_makes_no_row() -> None:
     """A model can make up any number of names; the numbers stay bounded."""
     metrics = Metrics()

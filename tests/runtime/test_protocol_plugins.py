@@ -170,7 +170,7 @@ BAD = {
     "leaving": ("import sys; sys.exit(3)", "cannot be loaded: SystemExit"),
     "api": (
         example_source().replace("api = 1", "api = 7"),
-        "version 7 of the plug-in interface, this Tamis has version 1",
+        "version 7 of the interface, this Tamis has version 1",
     ),
     "id": (example_source().replace('id = "invoke"', 'id = "vcp"'), "its id is 'vcp'"),
     "method": (example_source().replace("def write_calls", "def write"), "it has no write_calls"),
@@ -208,7 +208,7 @@ def test_two_packages_with_one_id_are_refused(root: Path, site: Path) -> None:
     package(site, "other", example_source(), "invoke = tamis_other:INVOKE")
     done = tamis(root, site, "parse", "--protocol", "invoke", text=INVOKE)
     assert done.returncode == 2
-    assert "two packages bring a protocol 'invoke'" in done.stderr
+    assert "two packages bring the protocol 'invoke'" in done.stderr
 
 
 def test_a_profile_may_name_a_protocol_of_a_package(root: Path, site: Path) -> None:

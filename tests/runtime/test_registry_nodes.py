@@ -89,6 +89,28 @@ def test_a_node_whose_tool_is_not_there_says_so(tmp_path: Path, tool_id: str, ca
     assert cause in node.reason
 
 
+def test_a_node_whose_work_a_node_shall_do_says_so(tmp_path: Path) -> None:
+    ways = {
+        "n:a": "n:b",
+        "n:b": "n:a@^1",
+        "n:self": "n:self@1.0.0",
+        "n:in": "n:self",
+        "n:two": "n:wrapped",
+        "n:wrapped": "",
+    }
+    nodes = [NODE | {"fullType": name} | ({"toolId": to} if to else {}) for name, to in ways.items()]
+    runtime = written(tmp_path, *nodes)
+    told = {name: got(runtime, name).reason.partition(";")[0] for name in ways}
+    assert told == {
+        "n:a": "`toolId` leads in a circle, n:a → n:b → n:a",
+        "n:b": "`toolId` leads in a circle, n:b → n:a → n:b",
+        "n:self": "`toolId` names the node itself",
+        "n:in": "`toolId` names 'n:self', which is a node too",
+        "n:two": "`toolId` names 'n:wrapped', which is a node too",
+        "n:wrapped": told["n:wrapped"],
+    }
+
+
 def test_a_node_of_a_tool_that_cannot_run_says_why(tmp_path: Path) -> None:
     (make_tool(tmp_path, "core:blur") / "tool.py").unlink()
     assert (

@@ -21,11 +21,14 @@ from msgspec import UNSET
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
+from tamis.server.runtime.calls.replay_shelf import forget_old
 from tamis.server.runtime.calls.replays import KeyReused, Replays
 from tamis.server.runtime.calls.text import TextOptions, execute_text
 from tamis.server.runtime.records.folders import state_folder
+from tamis.server.runtime.records.store import Store
 from tamis.server.runtime.records.trail import Caller
 from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.settings.config import IdempotencySettings
 from tests.toolbox import make_tool, vcp
 
 COUNT = "import json, os, sys\nn = len(os.listdir('.n'))\nopen(f'.n/{n}', 'w').close()\nprint(n)"
@@ -418,3 +421,26 @@ def call_result() -> ExecutionResult:
         usage=Usage(cpu_ms=0.0, max_rss_bytes=0),
         permissions=Permissions(requested={}, granted=Granted(), denied=[]),
     )
+
+
+def test_results_are_counted_without_being_read(tmp_path: Path) -> None:
+    # a shelf at its bound would read 256 MiB for each result that is added
+    plans: list[str] = []
+
+    def work(db: sqlite3.Connection) -> None:
+        asked: list[str] = []
+        db.set_trace_callback(asked.append)
+        forget_old(db, IdempotencySettings())
+        db.set_trace_callback(None)
+        plans.extend(
+            str(row[3]) for query in asked for row in db.execute(f"EXPLAIN QUERY PLAN {query}") if "total" in query
+        )
+
+    async def run() -> None:
+        store = Store(tmp_path)
+        await store.run(work)
+        await store.close()
+
+    asyncio.run(run())
+    assert plans
+    assert all("COVERING INDEX" in plan for plan in plans)

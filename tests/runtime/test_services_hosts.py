@@ -37,6 +37,14 @@ def test_every_json_value_is_an_output(tmp_path: Path, value: Any) -> None:
     assert (result.status, result.output) == ("success", value)
 
 
+def test_a_number_that_json_does_not_have_is_no_output(tmp_path: Path) -> None:
+    world = Served(tmp_path, lambda *given: {"rate": [0.5, float("nan")]})
+    world.register("s", method("m"))
+    error = error_of(world.run("s:m"))
+    assert error["type"] == "OutputFormatError"
+    assert error["message"] == "the result of s.m is no JSON: NaN at /rate/1; give null or a text instead"
+
+
 def test_a_host_that_never_answers_is_a_timeout_and_is_told(tmp_path: Path) -> None:  # V13, ruling 40
     world = Served(tmp_path, never)
     world.register("s", method("m"))

@@ -21,7 +21,7 @@ import pytest
 
 from tamis.server.runtime.doctor import examine
 from tamis.server.runtime.health import health
-from tamis.server.runtime.records import store as store_module
+from tamis.server.runtime.records import database as database_module
 from tamis.server.runtime.records.owners import Owner, is_gone
 from tamis.server.runtime.records.store import Store
 from tamis.server.runtime.records.tables import MIGRATIONS
@@ -116,6 +116,21 @@ def test_a_damaged_file_is_moved_aside_and_a_new_one_begun(tmp_path: Path, conte
     assert with_store(tmp_path, put_and_names) == (["n0", "n1"], [], "")
 
 
+@pytest.mark.parametrize("change", ["DROP TABLE secrets", "ALTER TABLE secrets DROP COLUMN value"])
+def test_a_file_whose_tables_were_taken_away_is_moved_aside(tmp_path: Path, change: str) -> None:
+    async def work(store: Store) -> list[str]:
+        await put(store, "before")
+        with contextlib.closing(sqlite3.connect(tmp_path / "tamis.db")) as other:
+            other.execute(change)
+            other.commit()
+        return await put_and_names(store)
+
+    result, said, problem = with_store(tmp_path, work)
+    assert (result[-1][0], problem) == ("n", "")
+    assert ["its tables are not those" in text for text in said] == [True]
+    assert with_store(tmp_path, names) == (result, [], "")
+
+
 def test_a_file_that_is_damaged_while_it_is_open_costs_what_it_held_only(tmp_path: Path) -> None:
     async def work(store: Store) -> list[str]:
         await put(store, "before")
@@ -173,7 +188,7 @@ def _error(code: int) -> sqlite3.Error:
 def test_another_that_keeps_the_turn_to_open_does_not_hold_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "BUSY_S", 0.05)
+    monkeypatch.setattr(database_module, "BUSY_S", 0.05)
     held = os.open(tmp_path, os.O_RDONLY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -184,9 +199,10 @@ def test_another_that_keeps_the_turn_to_open_does_not_hold_for_ever(
 
 def test_a_store_that_nobody_closed_takes_its_thread_and_file_with_it(tmp_path: Path) -> None:
     # of a runtime that was dropped: a worker of this suite once had more than a thousand files open
+    before = set(threading.enumerate())
     store: Store | None = Store(tmp_path)
     asyncio.run(put(store, "x"))
-    (thread,) = (one for one in threading.enumerate() if one.name == "tamis-store")
+    (thread,) = (one for one in set(threading.enumerate()) - before if one.name == "tamis-store")
     store = None
     gc.collect()
     thread.join(10)
@@ -210,7 +226,7 @@ def test_a_damaged_file_that_cannot_be_moved_is_left_and_memory_used(
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(store_module.os, "rename", refuse)
+    monkeypatch.setattr(database_module.os, "rename", refuse)
     result, said, problem = with_store(tmp_path, put_and_names)
     assert result == ["n0"]
     assert "it is damaged, and it cannot be moved aside: Permission denied" in problem
@@ -261,7 +277,7 @@ def test_a_file_of_every_older_version_is_brought_up_to_date(tmp_path: Path) -> 
 def test_a_file_that_someone_holds_is_waited_for_and_then_done_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "BUSY_S", 0.2)
+    monkeypatch.setattr(database_module, "BUSY_S", 0.2)
     with_store(tmp_path, put_and_names)
     holder = sqlite3.connect(tmp_path / "tamis.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")

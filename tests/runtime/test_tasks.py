@@ -356,6 +356,68 @@ def test_tasks_are_forgotten_by_age_and_by_number(root: Path) -> None:  # expiry
     assert in_daemon(root, later, {"tasks": {"keepSeconds": 0}})[0] == []
 
 
+def test_tasks_are_forgotten_when_their_results_are_too_large(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "MAX_BYTES", 5_000)
+
+    async def work(runtime: Runtime) -> list[str]:
+        for number in range(4):
+            accepted = await call(runtime, "late", text=f"{number}{'x' * 500}")
+            assert isinstance(accepted.task_id, str)
+            await ended(runtime, accepted.task_id)
+        await call(runtime, "hang")
+        found = [await ended(runtime, task.task_id) for task in (await runtime.parts.tasks.page()).tasks[1:]]
+        return [json.loads(msgspec.json.encode(result.output))["text"][0] for _, result in found]
+
+    kept, _ = in_daemon(root, work)
+    assert 0 < len(kept) < 4
+    assert kept == ["3", "2", "1"][: len(kept)]
+
+
+def test_a_call_back_that_nobody_takes_keeps_no_task_from_beginning(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks_module, "MAX_UNFINISHED", 1)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        port = deaf.getsockname()[1]
+        settings = {
+            "tasks": {"callbackUrl": f"http://127.0.0.1:{port}/"},
+            "policy": {"allowHosts": [f"127.0.0.1:{port}"], "allowCidrs": ["127.0.0.1/32"]},
+        }
+
+        async def work(runtime: Runtime) -> list[str]:
+            found: list[str] = []
+            for _ in range(2):
+                accepted = await call(runtime, "late")
+                found.append(accepted.status)
+                await ended(runtime, str(accepted.task_id))
+                await asyncio.sleep(0.05)
+            return found
+
+        assert in_daemon(root, work, settings)[0] == ["accepted", "accepted"]
+
+
+def test_a_task_whose_call_back_is_broken_off_is_not_lost(root: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        port = deaf.getsockname()[1]
+        settings = {
+            "tasks": {"callbackUrl": f"http://127.0.0.1:{port}/"},
+            "policy": {"allowHosts": [f"127.0.0.1:{port}"], "allowCidrs": ["127.0.0.1/32"]},
+            "audit": {"enabled": True},
+        }
+
+        async def work(runtime: Runtime) -> None:
+            accepted = await call(runtime, "late")
+            assert isinstance(accepted.task_id, str)
+            await ended(runtime, accepted.task_id)
+            deaf.settimeout(30)
+            await asyncio.to_thread(deaf.accept)
+
+        in_daemon(root, work, settings)
+    events = [json.loads(line) for line in (state_folder() / "audit.jsonl").read_text().splitlines()]
+    assert "task.lost" not in [event["event"] for event in events]
+    assert [event["problem"] for event in events if event["event"] == "task.calledBack"] == [rows.ENDED]
+
+
 def test_a_runtime_that_is_closed_leaves_no_task_working(root: Path) -> None:
     accepted, _ = in_daemon(root, lambda runtime: call(runtime, "hang"))
 

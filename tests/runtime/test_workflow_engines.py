@@ -277,6 +277,16 @@ class Odd:
         return {}
 
 
+class Endless:
+    """Gives what JSON does not have, as an output or as an item."""
+
+    async def run(self, payload: dict[str, Any], run: Any) -> dict[str, Any]:
+        if payload["inputs"].get("text_to_summarize") == "early":
+            run.give("summary_result", [float("nan")])
+            return {}
+        return {"summary_result": {"a": float("inf")}}
+
+
 class Deaf:
     """Ends by nothing that it is told."""
 
@@ -304,6 +314,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
         EntryPoint("echoing", f"{here}:Echoing", engines.GROUP),
         EntryPoint("failing", f"{here}:Failing", engines.GROUP),
         EntryPoint("object", f"{here}:Odd", engines.GROUP),
+        EntryPoint("endless", f"{here}:Endless", engines.GROUP),
         EntryPoint("deaf", f"{here}:Deaf", engines.GROUP),
         EntryPoint("list", f"{here}:Listing", engines.GROUP),
         EntryPoint("plain", f"{here}:Plain", engines.GROUP),
@@ -332,6 +343,8 @@ def test_an_engine_of_a_package_runs_payloads(tmp_path: Path) -> None:  # W17
         ("failing", "licence", "no licence"),
         ("failing", "x", "the engine failed: KeyError: 'oops'"),
         ("object", "x", "'summary_result' is no JSON"),
+        ("endless", "early", "'summary_result' is no JSON: NaN at /0; give null"),
+        ("endless", "x", "'summary_result' is no JSON: Infinity at /a; give null"),
         ("list", "x", "the engine gave no outputs by name"),
         ("plain", "x", "the engine failed: TypeError"),
         ("gone", "x", "the engine 'gone' cannot be loaded: AttributeError"),

@@ -53,6 +53,27 @@ def world(root: Path, gate: Gate, items: list[int], **settings: Any) -> World:
     return made
 
 
+def test_what_a_map_only_streams_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tamis.server.runtime.workflows.run.MAX_HELD_BYTES", 100)
+    items = list(range(200))
+    content = streamed(items)
+    made = World(tmp_path, {"s": content}, {"slow": lambda args: f"{args['item']:10}"})
+    made.runtime.parts.stays = True
+
+    async def work() -> list[Any]:
+        result = await made.call("workflow:s")
+        found: list[Any] = []
+        while True:
+            given = await made.runtime.parts.workflows.streams.read(result.output["all"]["handle"], 1_000)
+            assert given is not None
+            found += given.items
+            if given.done:
+                assert given.error is UNSET
+                return found
+
+    assert len(asyncio.run(work())) == len(items)
+
+
 def test_a_handle_comes_at_once_and_the_items_as_they_are_made(tmp_path: Path) -> None:
     async def work() -> None:
         gate = Gate()

@@ -218,6 +218,18 @@ def test_a_map_may_pass_over_items_that_fail(tmp_path: Path) -> None:
     assert error_of(failed)["details"]["node"]["item"] == 1
 
 
+def test_what_the_nodes_give_together_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tamis.server.runtime.workflows.run.MAX_HELD_BYTES", 10_000)
+    node = {"id": "m", "type": "map", "config": {"type": "t:big"}, "inputs": {"items": list(range(200))}}
+    content = flow([node], outputs={"o": "m.results"})
+    kept = World(tmp_path, {"m": content}, {"big": lambda _args: "x" * 1_000}).run("workflow:m")
+    assert error_of(kept)["details"]["node"]["item"] >= 10
+    assert "make the output a stream" in error_of(kept)["message"]
+    single = flow([{"id": "a", "type": "t:big"}], outputs={"o": "a.output"})
+    alone = World(tmp_path, {"a": single}, {"big": lambda _args: "x" * 10_001}).run("workflow:a")
+    assert error_of(alone)["details"]["node"]["nodeId"] == "a"
+
+
 def test_a_failing_node_is_a_structured_error_and_stops_the_rest(tmp_path: Path) -> None:  # W21
     content = flow(
         [{"id": "bad", "type": "t:fail"}, {"id": "next", "type": "t:shout"}],
@@ -266,6 +278,22 @@ def test_a_node_that_was_cancelled_by_a_failing_map_does_not_hide_it(tmp_path: P
     assert result.status == "error"
     assert error_of(result)["details"]["node"]["nodeId"] == "m"
     assert statuses(steps) == {"a": "cancelled", "m": "error"}
+
+
+def test_an_item_that_was_refused_is_not_hidden_by_those_that_it_cancelled(tmp_path: Path) -> None:  # W21
+    rule = {"tool": "t:work", "parameter": "item", "matches": "no", "verdict": "deny"}
+    content = flow([{**FAILING_MAP, "inputs": {"items": ["wait", "no", "wait"]}}], outputs={"o": "m.results"})
+    world = World(tmp_path, {"f": content}, {"work": fail_or_wait}, policy={"rules": [rule]})
+    result, steps = world.run_traced("workflow:f")
+    assert error_of(result)["details"]["node"]["status"] == "blocked"
+    assert statuses(steps) == {"m": "blocked"}
+
+
+def test_a_map_that_passed_over_an_item_is_no_failed_step(tmp_path: Path) -> None:
+    node = {"id": "m", "type": "map", "config": {"type": "t:odd", "onError": "skip"}, "inputs": {"items": [1, 2]}}
+    world = World(tmp_path, {"m": flow([node], outputs={"o": "m.results"})}, {"odd": fail})
+    _, steps = world.run_traced("workflow:m")
+    assert [(step.status, step.error) for step in steps] == [("success", UNSET)]
 
 
 def test_a_failure_stays_the_reason_when_the_rest_does_not_end_in_time(
@@ -540,6 +568,20 @@ def test_a_secret_of_a_node_is_masked_in_the_workflows_error(tmp_path: Path) -> 
     assert "bad key" in error_of(result)["message"]
     assert "hunter2" not in json.dumps(error_of(result))
     assert "hunter2" not in result.observation
+
+
+def test_a_secret_of_a_node_is_masked_in_what_is_kept_of_the_workflow(tmp_path: Path) -> None:  # D83
+    inner = flow([{"id": "a", "type": "t:echo", "inputs": {"key": "hunter2hunter2"}}], outputs={"o": "a.output"})
+    outer = flow([{"id": "w", "type": "workflow:inner"}], outputs={"o": "w.output"})
+    world = World(tmp_path, {"inner": inner, "outer": outer}, {"echo": lambda args: f"the key is {args['key']}"})
+    world.runtime.parts.services.unregister("t")
+    schema = {"type": "object", "properties": {"key": {"type": "string", "x-secret": True}}}
+    world.register("t", {"name": "echo", "description": "Echoes.", "agentCallable": True, "parameters": schema})
+    result = world.run("workflow:outer", idempotency_key="once")
+    assert result.output == "the key is hunter2hunter2"
+    assert "the key is ***" in result.observation
+    again = world.run("workflow:outer", idempotency_key="once")
+    assert (again.replayed, again.output) == (True, "the key is ***")
 
 
 def test_a_workflow_that_a_tool_could_have_written_is_not_registered(tmp_path: Path) -> None:  # ruling 34

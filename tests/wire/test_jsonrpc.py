@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.server.wire.jsonrpc import RpcError, decode, encode, encode_error, mend_surrogates
+from tamis.server.wire.jsonrpc import RpcError, decode, encode, encode_error, encode_result, mend_surrogates
 
 TEXT = st.text(st.one_of(st.characters(), st.characters(categories=["Cs"]), st.sampled_from('\\u"d8\ud83d\ude0b')))
 VALUES = st.recursive(TEXT | st.integers() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner))
@@ -82,3 +82,9 @@ def test_an_error_without_data_has_no_member_data() -> None:
         "id": None,
         "error": {"code": -32600, "message": "no"},
     }
+
+
+def test_whatever_is_sent_is_json() -> None:
+    for value in ([float("nan"), float("inf")], ["\ud800", float("nan")], {"a": ["\udfff", -float("inf")]}):
+        sent = json.loads(encode_result(1, value), parse_constant=pytest.fail)["result"]
+        assert "null" in json.dumps(sent)

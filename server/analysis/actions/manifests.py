@@ -15,6 +15,7 @@ from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode
 from tamis.protocols.manifest.foreign import SHAPES, Shape, foreign_shape
 from tamis.protocols.manifest.format import FIELD_ORDER, format_manifest
+from tamis.protocols.manifest.placeholders import MISSING_FIELD
 from tamis.protocols.model import Edit, Json
 from tamis.protocols.positions import Span
 from tamis.server.analysis.actions.refactorings import FileChange, Refactoring
@@ -117,7 +118,7 @@ def _convert(snapshot: Snapshot, shape: Shape, root: JsonNode) -> list[Refactori
 _SAMPLES: dict[str, Json] = {
     "toolId": "custom:my-tool",
     "displayName": "My tool",
-    "description": "Say here what the tool does, when to use it, what it takes and what it gives.",
+    "description": MISSING_FIELD,
     "version": "1.0.0",
     "handler": {"type": "external-script", "scriptPath": "my-tool.py", "language": "python"},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import Edit
 from tamis.protocols.positions import Span
 from tamis.server.analysis.actions.manifests import inventory_edit
@@ -34,7 +35,8 @@ def in_profile(snapshot: Snapshot, span: Span) -> list[Refactoring]:
 def addable(snapshot: Snapshot) -> tuple[list[str], list[str]]:
     """The ids of the registered tools, and those of the workflows."""
     tools = {tool.tool_id for tool in snapshot.registry.tools} if snapshot.registry is not None else set[str]()
-    return sorted(tools), sorted(snapshot.workflows or ())
+    workflows = {*(snapshot.workflows or ()), *(tool_id for tool_id in tools if tool_id.startswith(PREFIX))}
+    return sorted(tools - workflows), sorted(workflows)
 
 
 def _adding(title: str, edits: tuple[Edit, ...]) -> Refactoring:

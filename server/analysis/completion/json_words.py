@@ -233,7 +233,7 @@ PROFILE: dict[str, Any] = {
         ),
         "toolCallConfig": {
             "type": "object",
-            "description": "How the agent's calls are handled; without it tool calls are off (ruling 42).",
+            "description": "How the agent's calls are handled; without it tool calls are off.",
             "properties": {
                 "enabled": _word("Whether the agent may call tools.", type="boolean", default=False),
                 "mode": _word("Whether calls run by themselves or wait for a person.", enum=["auto", "manual"]),

@@ -233,9 +233,8 @@ def _profiles(snapshot: Snapshot) -> Iterator[str]:
 
 def _folders(snapshot: Snapshot, workflows: bool) -> Iterator[str]:
     index = snapshot.index
-    kind = "workflow" if workflows else "tool"
     declared = index.tools() if index is not None else ()
-    folders = {posixpath.dirname(tool.path) for tool in declared if tool.declared.kind == kind}
+    folders = {posixpath.dirname(tool.path) for tool in declared if (tool.declared.kind == "workflow") is workflows}
     yield from list(_below(snapshot, folders))[:MAX_FOLDERS]
 
 

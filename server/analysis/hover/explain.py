@@ -37,6 +37,15 @@ def explain(snapshot: Snapshot, offset: int, facts: HoverFacts | None = None) ->
         from tamis.server.analysis.configuration.shown import explain_settings
 
         return explain_settings(snapshot, offset)
+    return _in_graph(snapshot, offset, facts)
+
+
+def _in_graph(snapshot: Snapshot, offset: int, facts: HoverFacts) -> HoverText | None:
+    """The tools that a workflow or a node definition names."""
+    said = snapshot.index.facts(snapshot.path) if snapshot.index is not None else None
+    for use in said.uses if said is not None else ():
+        if use.span[0] <= offset <= use.span[1] and use.span[0] < use.span[1]:
+            return _tool(snapshot, use.name, use.span, facts)
     return None
 
 
@@ -46,7 +55,7 @@ def _in_text(snapshot: Snapshot, offset: int, facts: HoverFacts) -> HoverText | 
         return _mention(snapshot.text, offset) or _half_typed(snapshot, offset, facts)
     for call in calls_at(block, offset):
         if call.tool_span[0] <= offset <= call.tool_span[1]:
-            return _tool(snapshot, call.tool_id, call.tool_span, facts)
+            return _tool(snapshot, call.tool_id, call.tool_span, facts, call.protocol)
         found = _argument(snapshot, call, offset)
         if found is not None:
             return found
@@ -71,8 +80,8 @@ def _half_typed(snapshot: Snapshot, offset: int, facts: HoverFacts) -> HoverText
     return None
 
 
-def _tool(snapshot: Snapshot, name: str, span: Span, facts: HoverFacts) -> HoverText | None:
-    tool = snapshot.tool(name)
+def _tool(snapshot: Snapshot, name: str, span: Span, facts: HoverFacts, protocol: str = "") -> HoverText | None:
+    tool = snapshot.tool(name, protocol)
     return HoverText(span, tool_card(snapshot, tool, facts)) if tool is not None else None
 
 

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from tamis.protocols.contract import Permissions
+from tamis.protocols.manifest.reading import WorkflowHandler
 from tamis.server.analysis.describe import code
 from tamis.server.analysis.hover.prompt_texts import NAMES, PromptText, PromptView, prompt_texts
 from tamis.server.analysis.snapshot import Snapshot, ToolView
@@ -73,6 +74,8 @@ def security(snapshot: Snapshot, tool: ToolView, facts: HoverFacts) -> str:
         *_asked("to reach", context.network.allow_hosts),
         *_asked("for the capability", context.required_capabilities),
     ]
+    if not asked and isinstance(tool.manifest.handler, WorkflowHandler):
+        return "Asks for nothing itself: what a workflow runs has the rights of its own manifests."
     if not asked:
         return "Asks for nothing: it reads its own folder, and has no network."
     lines = [f"Asks {'; '.join(asked)}."]

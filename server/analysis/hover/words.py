@@ -7,53 +7,41 @@ from collections.abc import Callable
 
 from tamis.protocols.model import Call
 
-_TAM_FIELDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
-    (
-        re.compile(r"command(?:_\d+)?\Z"),
+_TAM_FIELDS: dict[str, tuple[str, str]] = {
+    r"command(?:_\d+)?": (
         "the tool of a step",
         "The steps of a block run in the order of their numbers; `command` alone is step 1.",
     ),
-    (
-        re.compile(r"retry(?:_\d+)?\Z"),
+    r"retry(?:_\d+)?": (
         "how often a step is tried again",
         "The number of further attempts after the first one failed; 0 without it.",
     ),
-    (
-        re.compile(r"on_error(?:_\d+)?\Z"),
+    r"on_error(?:_\d+)?": (
         "what happens when a step fails",
         "`stop` (the default) leaves out the steps that follow; `continue` runs them.",
     ),
-    (
-        re.compile(r"type_hint_.+\Z"),
+    r"type_hint_.+": (
         "how a value is read",
         "`text` (the default), `json`: the value is JSON text, or `base64`: it is Base64 of UTF-8 text.",
     ),
-    (
-        re.compile(r"uri_.+\Z"),
+    r"uri_.+": (
         "a value by reference",
         "The file that a `fam://` URI names is given to the tool instead of a text; `[resources]` of tamis.toml says which folders there are.",
     ),
-    (
-        re.compile(r"common_.+\Z"),
-        "a parameter of all steps",
-        "Every step has it; a step's own parameter of that name wins.",
-    ),
-    (
-        re.compile(r"request_id\Z"),
+    r"common_.+": ("a parameter of all steps", "Every step has it; a step's own parameter of that name wins."),
+    r"request_id": (
         "the block's own id",
         "The same id with the same content is not run again and gives the stored result; with other content it is an error.",
     ),
-    (re.compile(r"comment\Z"), "a note", "It is not passed on to any tool."),
-)
+    r"comment": ("a note", "It is not passed on to any tool."),
+}
+"""By pattern of the normal key: what it is, and what it does."""
 _VCP_FIELDS = {
     "toolname": (
         "the tool to run",
         "Its id, an alias, its `vcpCommand`, or `toolId_methodName` of a service (ruling 30).",
     ),
-    "archery": ("a field of the host", "Read by the host, not by the tool."),
-    "ink": ("a field of the host", "Read by the host, not by the tool."),
-    "river": ("a field of the host", "Read by the host, not by the tool."),
-    "vref": ("a field of the host", "Read by the host, not by the tool."),
+    **dict.fromkeys(("archery", "ink", "river", "vref"), ("a field of the host", "Read by the host, not by the tool.")),
     "timelycontact": ("a field of the host", "Tells the host when to run the call."),
     "toolpassword": ("a field of the host", "Read by the host to let the call pass; it is not handed to the tool."),
     "requireadmin": ("a field of the host", "Read by the host to ask an administrator; it is not handed to the tool."),
@@ -74,7 +62,7 @@ def about_field(protocol: str, key: str, calls: list[Call]) -> str:
         from tamis.protocols.tam.keys import parse_key
 
         normal = parse_key(key).normal
-        found = next(((title, text) for pattern, title, text in _TAM_FIELDS if pattern.match(normal)), None)
+        found = next((about for pattern, about in _TAM_FIELDS.items() if re.fullmatch(pattern, normal)), None)
         return _card(key, *found, _effect(normal, calls)) if found else ""
     if protocol == "action":
         found = _ACTION_WORDS.get(key.strip("</> ").lower())

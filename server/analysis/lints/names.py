@@ -93,14 +93,14 @@ def lint_names_across(snapshot: Snapshot, root: JsonNode) -> Found:
             "other": f"{tool.tool_id} ({_beside(snapshot.path, tool.path)})",
             "kept": reach,
         }
-        related = tuple(place_of(snapshot, other.path, name) for other, _ in others[:4])
+        related = tuple(place_of(snapshot, other.path, name) for other, _ in others[:4] if is_file(other.path))
         found.append((Diag("LN740", where.span, args), related))
     alike = [tool for tool in names.alike.get(folded(tool_id), ()) if tool.path != snapshot.path]
     alike = [tool for tool in alike if tool.tool_id != tool_id]
     if alike:
         other = alike[0]
         args = {"v": tool_id, "name": other.tool_id, "other": _beside(snapshot.path, other.path)}
-        related = tuple(place_of(snapshot, tool.path, tool.tool_id) for tool in alike[:4])
+        related = tuple(place_of(snapshot, tool.path, tool.tool_id) for tool in alike[:4] if is_file(tool.path))
         found.append((Diag("LN741", node.span, args), related))
     return found
 
@@ -112,6 +112,11 @@ def place_of(snapshot: Snapshot, path: str, name: str) -> Related:
         text = snapshot.index.text(path) if snapshot.index is not None else ""
     found = re.search('"' + re.escape(name) + '"', text)
     return Related(f"'{name}' is declared here too", found.span() if found else (0, 0), path)
+
+
+def is_file(path: str) -> bool:
+    """Whether a tool stands in a file: methods of the host's services and Tamis's own tools do not."""
+    return path.startswith("/")
 
 
 def _beside(path: str, other: str) -> str:

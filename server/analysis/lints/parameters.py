@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode, Member
+from tamis.protocols.manifest.placeholders import left_to_say
 from tamis.protocols.model import Diag, Edit, Fix
 from tamis.protocols.tam.keys import parse_key, squash
 from tamis.server.analysis.lints import wording
@@ -130,6 +131,10 @@ def describe(said: JsonNode, text: str, names: tuple[str, ...], limit: int, foun
     left = wording.placeholder(text)
     if left is not None:
         found.add("LN720", said.span, {"v": left})
+        return
+    asked = left_to_say(text)
+    if asked is not None:
+        found.add("LN737", said.span, {"v": asked})
         return
     for name in names:
         if name and wording.repeats(text, name):

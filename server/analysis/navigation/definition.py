@@ -13,7 +13,7 @@ from tamis.protocols.jsontext.tree import JsonTree
 from tamis.protocols.positions import Span
 from tamis.server.analysis.facts import Declared, inner
 from tamis.server.analysis.navigation.schemas_here import declaring, property_of
-from tamis.server.analysis.navigation.subject import Subject, input_of, is_workflow, script_of, subject_at
+from tamis.server.analysis.navigation.subject import Subject, has_slots, input_of, script_of, subject_at
 from tamis.server.analysis.snapshot import Snapshot
 
 
@@ -120,7 +120,8 @@ def _declarations(snapshot: Snapshot, subject: Subject) -> list[tuple[str, Decla
         return []
     if subject.manifest == snapshot.path:
         facts = index.facts(snapshot.path)
-        return [(snapshot.path, facts.declared)] if facts is not None and facts.declared is not None else []
+        own = facts.declares if facts is not None else ()
+        return [(snapshot.path, one) for one in own if len(own) == 1 or one.tool_id == subject.tool_id]
     found = [(tool.path, tool.declared) for tool in index.declarations(subject.tool_id)]
     return sorted(found, key=lambda one: one[0] != subject.manifest)
 
@@ -129,8 +130,8 @@ def _property(snapshot: Snapshot, subject: Subject) -> list[Target]:
     if not subject.manifest:
         return []
     tree = tree_of(snapshot, subject.manifest)
-    if is_workflow(snapshot, subject.manifest):
-        member = input_of(tree, subject.name)
+    if has_slots(snapshot, subject.manifest):
+        member = input_of(tree, subject.name, subject.tool_id)
     else:
         here = subject.manifest == snapshot.path
         found = property_of(tree, subject.schema, subject.name) if here else declaring(tree, (subject.name,))

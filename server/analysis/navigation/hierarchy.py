@@ -35,22 +35,24 @@ def callers_at(snapshot: Snapshot, offset: int) -> list[Caller]:
     subject = subject_at(snapshot, offset)
     if subject is None or subject.kind != "tool" or snapshot.index is None:
         return []
-    found = [caller_of(snapshot.index, tool.path) for tool in snapshot.index.declarations(subject.tool_id)]
+    tools = snapshot.index.declarations(subject.tool_id)
+    found = [caller_of(snapshot.index, tool.path, tool.tool_id) for tool in tools]
     return [one for one in found if one.path == subject.manifest] or found
 
 
-def caller_of(index: WorkspaceIndex, path: str) -> Caller:
-    """A file as one end."""
+def caller_of(index: WorkspaceIndex, path: str, tool_id: str = "") -> Caller:
+    """A file as one end; of one that declares several tools the one with this id."""
     facts = index.facts(path)
-    declared = facts.declared if facts is not None else None
+    own = facts.declares if facts is not None else ()
+    declared = next((one for one in own if len(own) == 1 or one.tool_id == tool_id), None)
     if declared is None or not declared.tool_id:
         return Caller(path, path.rsplit("/", 1)[-1], (0, 0))
     return Caller(path, declared.tool_id, declared.span, declared.tool_id, declared.display_name)
 
 
-def incoming(index: WorkspaceIndex, path: str) -> list[Edge]:
-    """The files that name the tool of a file, by path."""
-    tool_id = caller_of(index, path).tool_id
+def incoming(index: WorkspaceIndex, path: str, tool_id: str = "") -> list[Edge]:
+    """The files that name the tool of a file, by path; ``tool_id`` tells which where it declares several."""
+    tool_id = caller_of(index, path, tool_id).tool_id
     places: dict[str, list[Span]] = {}
     for one in index.occurrences(tool_id) if tool_id else ():
         if one.role in ("call", "profile", "dependency"):
@@ -67,7 +69,7 @@ def outgoing(index: WorkspaceIndex, path: str) -> list[Edge]:
         if tool_id is not None:
             places.setdefault(tool_id, []).append(use.span)
     return [
-        Edge(caller_of(index, tools[0].path), tuple(spans))
+        Edge(caller_of(index, tools[0].path, tool_id), tuple(spans))
         for tool_id, spans in places.items()
         if (tools := index.declarations(tool_id))
     ]

@@ -20,6 +20,7 @@ from tamis.server.analysis.navigation.subject import script_of
 from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
 
 MAX_LINKS = 1_000
+_WORDS = {"tool": "manifest", "workflow": "workflow", "node": "node definition"}
 _RESOURCE = re.compile(r"(?i:fam)://[^\s\"'<>«»「」`\\]{1,1024}")
 _WEB = re.compile(r"https?://[^\s]+")
 
@@ -50,6 +51,8 @@ def links_of(snapshot: Snapshot) -> list[Link]:
         found = list(_of_profile(snapshot))
     elif snapshot.kind == "text":
         found = list(_of_text(snapshot))
+    elif snapshot.kind == "other":
+        found = list(_of_graph(snapshot))
     return sorted(found, key=lambda link: link.span)[:MAX_LINKS]
 
 
@@ -91,11 +94,18 @@ def _of_profile(snapshot: Snapshot) -> Iterator[Link]:
 
 
 def _tool(index: WorkspaceIndex | None, name: str, span: Span) -> Iterator[Link]:
-    """The file that declares a tool: a manifest, or a workflow."""
+    """The file that declares a tool: a manifest, a workflow, or a node definition."""
     tool_id = index.resolve(name) if index is not None else None
     for tool in index.declarations(tool_id)[:1] if index is not None and tool_id is not None else ():
-        what = "Open the workflow" if tool.declared.kind == "workflow" else "Open the manifest"
-        yield Link(span, what, tool.path, tool.declared.span)
+        yield Link(span, f"Open the {_WORDS[tool.declared.kind]}", tool.path, tool.declared.span)
+
+
+def _of_graph(snapshot: Snapshot) -> Iterator[Link]:
+    """The tools that a workflow or a node definition names."""
+    facts = snapshot.index.facts(snapshot.path) if snapshot.index is not None else None
+    for use in facts.uses if facts is not None else ():
+        if use.role == "dependency":
+            yield from _tool(snapshot.index, use.name, use.span)
 
 
 def _of_text(snapshot: Snapshot) -> Iterator[Link]:

@@ -13,14 +13,20 @@ from tamis.protocols.manifest.reading import script_path_fault, tool_id_fault
 from tamis.protocols.model import Edit
 from tamis.server.analysis.facts import Declared, workflow_id
 from tamis.server.analysis.index import WorkspaceIndex
+from tamis.server.analysis.navigation.own_names import follows
 from tamis.server.analysis.navigation.rename import RenameEdit
 
 Move = tuple[str, str]
 """A file or folder's old and new path."""
 
 
-def edits_of_moves(index: WorkspaceIndex, moves: Sequence[Move]) -> tuple[list[RenameEdit], list[str]]:
-    """The edits that keep manifests, profiles and calls right, and sentences about what no edit can keep right."""
+def edits_of_moves(
+    index: WorkspaceIndex, moves: Sequence[Move], roots: Sequence[str] = ()
+) -> tuple[list[RenameEdit], list[str]]:
+    """The edits that keep manifests, profiles and calls right, and sentences about what no edit can keep right.
+
+    ``roots`` are the open folders: from there a workflow's path is a name of it.
+    """
     edits: list[RenameEdit] = []
     notes: list[str] = []
     for path in index.files():
@@ -31,7 +37,7 @@ def edits_of_moves(index: WorkspaceIndex, moves: Sequence[Move]) -> tuple[list[R
             found = _script(index, path, facts.declared, moves, notes)
             edits += [found] if found is not None else []
         elif facts.kind == "workflow":
-            edits += _workflow(index, path, facts.declared, moves, notes)
+            edits += _workflow(index, path, facts.declared, moves, notes, roots)
     return sorted(set(edits), key=lambda one: (one.path, one.edit.start)), notes
 
 
@@ -69,22 +75,34 @@ def _script(
 
 
 def _workflow(
-    index: WorkspaceIndex, path: str, declared: Declared, moves: Sequence[Move], notes: list[str]
+    index: WorkspaceIndex,
+    path: str,
+    declared: Declared,
+    moves: Sequence[Move],
+    notes: list[str],
+    roots: Sequence[str],
 ) -> list[RenameEdit]:
     now = moved(path, moves)
     old, new = declared.tool_id, workflow_id(now)
     others = [tool for tool in index.declarations(old) if tool.path != path]
-    if old == new or others or not now.endswith((".json", ".jsonc")):
+    if now == path or others or not now.endswith((".json", ".jsonc")):
         return []
-    fault = tool_id_fault(new)
-    if fault is None and index.resolve(new) is not None:
+    paths = {
+        posixpath.relpath(path, root): posixpath.relpath(now, root)
+        for root in roots
+        if path.startswith(f"{root}/") and now.startswith(f"{root}/")
+    }
+    paths = {before: after for before, after in paths.items() if index.resolve(before) in (None, old)}
+    fault = tool_id_fault(new) if old != new else None
+    if fault is None and old != new and index.resolve(new) is not None:
         fault = "another tool has that id"
     if fault is not None:
         notes.append(f"'{old}' cannot become '{new}': {fault}")
         return []
     return [
-        RenameEdit(one.path, Edit(*span, quoted(new)[1:-1]), one.use.aside)
-        for one in index.occurrences(old)
-        if one.name == old and one.role != "declaration"
+        RenameEdit(one.path, Edit(*span, quoted(name)[1:-1]), one.use.aside)
+        for one in index.occurrences(old, paths)
+        if one.role != "declaration"
+        and (name := paths.get(one.name) or follows(index, old, one.name, new, path)) not in (None, one.name)
         for span in one.spans
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -38,15 +38,19 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
     return "".join([*parts, text[at:]])
 
 
-def disproof(snapshot: Snapshot, path: str, text: str, edits: Sequence[Edit], proof: Proof) -> str:
+Names = Mapping[int, tuple[str, str]]
+"""By the place of an edit: the name that stands there, and the one that comes."""
+
+
+def disproof(snapshot: Snapshot, path: str, text: str, edits: Sequence[Edit], proof: Proof, names: Names) -> str:
     """Why the edited text does not say the same with the new name; empty when it does."""
     ordered = sorted(edits, key=lambda edit: edit.start)
     if any(one.end > two.start for one, two in pairwise(ordered)):
         return "two places overlap"
     after = apply(text, ordered)
     if kind_in_index(path) == "text":
-        return _of_calls(snapshot, path, text, after, proof, ordered)
-    return _of_json(snapshot, path, text, after, proof, ordered)
+        return _of_calls(snapshot, path, text, after, proof, names)
+    return _of_json(snapshot, path, text, after, proof, names)
 
 
 # Calls
@@ -59,17 +63,21 @@ def _read(snapshot: Snapshot, path: str, text: str, tools: dict[str, ToolHint]) 
     return read_text(text, protocol_of(path), options)
 
 
-def _of_calls(snapshot: Snapshot, path: str, before: str, after: str, proof: Proof, edits: Sequence[Edit]) -> str:
+def _renamed_name(name: str, names: Names, start: int) -> str:
+    """A written name after the edit at its place; what stands behind the tool's name in it stays."""
+    old, new = names.get(start, ("", ""))
+    return name if not old else new + name[len(old) :] if name.startswith(old) else new
+
+
+def _of_calls(snapshot: Snapshot, path: str, before: str, after: str, proof: Proof, names: Names) -> str:
     hints = snapshot.registry.hints() if snapshot.registry is not None else {}
     old = [call for _, call in calls_of(_read(snapshot, path, before, hints))]
-    new = [call for _, call in calls_of(_read(snapshot, path, after, _renamed(hints, proof)))]
+    new = [call for _, call in calls_of(_read(snapshot, path, after, _renamed(hints, proof, names)))]
     if len(old) != len(new):
         return "its calls would be read otherwise"
-    starts = {edit.start for edit in edits}
+    starts = set(names)
     for one, two in zip(old, new, strict=True):
-        tool = one.tool_id
-        if proof.what == "tool" and one.tool_span[0] in starts:
-            tool = proof.new + tool[len(proof.old) :] if tool.startswith(proof.old) else proof.new
+        tool = _renamed_name(one.tool_id, names, one.tool_span[0]) if proof.what == "tool" else one.tool_id
         if two.tool_id != tool:
             return f"a call would name '{two.tool_id}' instead of '{tool}'"
         if two.executable != one.executable:
@@ -101,13 +109,14 @@ def _of_params(
     return ""
 
 
-def _renamed(hints: dict[str, ToolHint], proof: Proof) -> dict[str, ToolHint]:
+def _renamed(hints: dict[str, ToolHint], proof: Proof, names: Names) -> dict[str, ToolHint]:
     """What readers know of the tools once the rename is done."""
     made = dict(hints)
     if proof.what == "tool":
-        hint = made.get(proof.old)
-        if hint is not None:
-            made[proof.new] = hint
+        for old, new in {(proof.old, proof.new), *names.values()}:
+            hint = hints.get(old)
+            if hint is not None:
+                made[new] = hint
         return made
     for name, hint in hints.items():
         properties = hint.parameters.get("properties")
@@ -120,7 +129,7 @@ def _renamed(hints: dict[str, ToolHint], proof: Proof) -> dict[str, ToolHint]:
 # Manifests and profiles
 
 
-def _of_json(snapshot: Snapshot, path: str, before: str, after: str, proof: Proof, edits: Sequence[Edit]) -> str:
+def _of_json(snapshot: Snapshot, path: str, before: str, after: str, proof: Proof, names: Names) -> str:
     old, new = parse_json(before), parse_json(after)
     if len(old.diagnostics) != len(new.diagnostics):
         return "the file would no longer be read as before"
@@ -129,14 +138,13 @@ def _of_json(snapshot: Snapshot, path: str, before: str, after: str, proof: Proo
     if _shape(old.root) != _shape(new.root):
         return "the file would be read otherwise"
     if proof.what == "tool":
-        return _names(path, before, after, proof, edits)
+        return _names(path, before, after, names)
     return _errors(snapshot, before, after)
 
 
-def _names(path: str, before: str, after: str, proof: Proof, edits: Sequence[Edit]) -> str:
-    starts = {edit.start for edit in edits}
+def _names(path: str, before: str, after: str, names: Names) -> str:
     old, new = facts_of(path, before).uses, facts_of(path, after).uses
-    expected = [proof.new if use.span[0] in starts else use.name for use in old]
+    expected = [_renamed_name(use.name, names, use.span[0]) for use in old]
     return "" if [use.name for use in new] == expected else "its names would be read otherwise"
 
 

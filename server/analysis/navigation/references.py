@@ -14,6 +14,7 @@ from tamis.protocols.jsontext.tree import JsonTree, Path
 from tamis.protocols.model import Block, Call, Param
 from tamis.protocols.positions import Span
 from tamis.server.analysis.facts import Role, inner
+from tamis.server.analysis.index import Occurrence
 from tamis.server.analysis.navigation.definition import text_of, tree_of
 from tamis.server.analysis.navigation.schemas_here import (
     anchors_of,
@@ -29,14 +30,16 @@ from tamis.server.analysis.navigation.subject import (
     calls_of,
     closing_name,
     extra_keys,
+    has_slots,
     input_of,
-    is_workflow,
     manifest_of,
     read_file,
     script_of,
     subject_at,
+    tool_id_of,
 )
 from tamis.server.analysis.snapshot import Snapshot
+from tamis.server.runtime.registry.naming import plain_spellings
 
 Form = Literal["json", "tag", "close", "attribute", "key", "text", "pointer"]
 """How a name is written: as JSON text, an opening or closing tag, the value of an attribute, a ``key:``, plain text, or in a ``$ref``."""
@@ -109,8 +112,7 @@ def _here(snapshot: Snapshot, subject: Subject) -> Site:
 
 
 def _tool(snapshot: Snapshot, subject: Subject, only: str) -> Iterator[Site]:
-    index = snapshot.index
-    for one in index.occurrences(subject.tool_id) if index is not None else ():
+    for one in occurrences_of(snapshot, subject.tool_id):
         if only and one.path != only:
             continue
         text = text_of(snapshot, one.path)
@@ -119,6 +121,20 @@ def _tool(snapshot: Snapshot, subject: Subject, only: str) -> Iterator[Site]:
         for span in one.spans:
             where: Form = "close" if span == one.use.close else form
             yield Site(one.path, span, one.role, where, text[slice(*span)], declares, one.use.aside, one.use.protocol)
+
+
+def occurrences_of(snapshot: Snapshot, name: str) -> list[Occurrence]:
+    """Every place that names a tool, given by a name, by any of its names: those that files declare, and those that only the registry knows."""
+    tool_id = tool_id_of(snapshot, name) or name
+    registry = snapshot.registry
+    tool = registry.get(tool_id) if registry is not None else None
+    also: list[str] = []
+    if registry is not None and tool is not None:
+        for other in (*tool.manifest.aliases, *plain_spellings(tool_id)):
+            meant = registry.resolve_call(other, "", None).tool
+            if meant is not None and meant.tool_id == tool_id:
+                also.append(other)
+    return snapshot.index.occurrences(tool_id, also) if snapshot.index is not None else []
 
 
 def _form(text: str, span: Span, protocol: str, *, tag: bool) -> Form:
@@ -137,8 +153,8 @@ def _parameter(snapshot: Snapshot, subject: Subject, only: str) -> Iterator[Site
         yield from _unknown_parameter(snapshot, subject)
         return
     tree = tree_of(snapshot, subject.manifest)
-    if is_workflow(snapshot, subject.manifest):
-        member = input_of(tree, subject.name)
+    if has_slots(snapshot, subject.manifest):
+        member = input_of(tree, subject.name, subject.tool_id)
         if member is not None and only in ("", subject.manifest):
             span = inner(tree.text, member.key_start, member.key_end)
             yield Site(subject.manifest, span, "parameter", "json", tree.text[slice(*span)], declares=True)
@@ -185,14 +201,15 @@ def _in_calls(snapshot: Snapshot, subject: Subject, only: str) -> Iterator[Site]
     if index is None:
         return
     tool_id = subject.tool_id or index_id(snapshot, subject.manifest)
-    paths = dict.fromkeys(one.path for one in index.occurrences(tool_id) if one.role == "call")
+    paths = dict.fromkeys(one.path for one in occurrences_of(snapshot, tool_id) if one.role == "call")
     for path in paths:
         if only and path != only:
             continue
         text = text_of(snapshot, path)
         document = read_file(snapshot, path, text)
         for block, call in calls_of(document):
-            if means(snapshot, call, subject.manifest):
+            same = tool_id_of(snapshot, call.tool_id, call.protocol) == tool_id
+            if same and means(snapshot, call, subject.manifest):
                 yield from _of_call(path, text, block, call, subject.name)
 
 

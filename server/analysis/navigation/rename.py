@@ -17,10 +17,11 @@ from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import MAX_NAME_CHARS, Edit, escape_pointer
 from tamis.protocols.positions import LineIndex, Span
 from tamis.server.analysis.navigation.definition import text_of, tree_of
+from tamis.server.analysis.navigation.own_names import follows
 from tamis.server.analysis.navigation.proof import Proof, disproof
-from tamis.server.analysis.navigation.references import Site, index_id, sites_of
+from tamis.server.analysis.navigation.references import Site, index_id, occurrences_of, sites_of
 from tamis.server.analysis.navigation.schemas_here import DEFINITIONS, arguments_schema, object_schema, property_of
-from tamis.server.analysis.navigation.subject import Subject, is_workflow, subject_at
+from tamis.server.analysis.navigation.subject import Subject, has_slots, subject_at
 from tamis.server.analysis.snapshot import Snapshot
 
 _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f\"\\<>&=「」«»\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
@@ -60,11 +61,11 @@ def prepare(snapshot: Snapshot, offset: int, *, files: bool = False) -> Renamabl
         workflow = workflow_of(snapshot, subject.name)
         if workflow and not files:
             raise RenameRefusedError(f"'{subject.name}' is named by its workflow file; rename the file")
-        if snapshot.index is None or not any(site.declares for site in _sites(snapshot, subject)):
+        if snapshot.index is None or not (workflow or any(site.declares for site, _ in _tool_sites(snapshot, subject))):
             raise RenameRefusedError(f"No manifest of the workspace declares '{subject.name}'")
-    elif subject.kind == "parameter" and is_workflow(snapshot, subject.manifest):
-        raise RenameRefusedError("The inputs of a workflow are wired inside it; rename them in its editor")
-    elif subject.kind == "parameter" and not any(site.declares for site in _sites(snapshot, subject)):
+    elif subject.kind == "parameter" and has_slots(snapshot, subject.manifest):
+        raise RenameRefusedError("The inputs of a workflow or a node are wired in a graph; rename them in its editor")
+    elif subject.kind == "parameter" and not any(site.declares for site in sites_of(snapshot, subject)):
         owner = f"no parameter of '{subject.tool_id}'" if subject.tool_id else "no parameter of a known tool"
         raise RenameRefusedError(f"'{subject.name}' is {owner}")
     elif subject.kind == "script":
@@ -86,24 +87,34 @@ def rename(snapshot: Snapshot, offset: int, new: str, *, files: bool = False) ->
     workflow = workflow_of(snapshot, subject.name) if subject.kind == "tool" else ""
     if subject.kind == "tool":
         _check_id(snapshot, subject, new, workflow=bool(workflow))
+        sites = [(site, name) for site, name in _tool_sites(snapshot, subject) if not workflow or not site.declares]
     else:
         _check_name(snapshot, subject, new)
-    sites = [site for site in _sites(snapshot, subject) if not workflow or not site.declares]
-    edits = [RenameEdit(site.path, _edit(snapshot, subject, site, new), site.aside) for site in sites]
-    _prove(snapshot, subject, new, edits)
+        sites = [(site, subject.name) for site in sites_of(snapshot, subject)]
+    names = {name: _becomes(snapshot, subject, name, new) or new for _, name in sites}
+    _check_made(snapshot, subject, names)
+    edits = [RenameEdit(site.path, _edit(snapshot, subject, site, names[name]), site.aside) for site, name in sites]
+    places = {(site.path, site.span[0]): (name, names[name]) for site, name in sites}
+    _prove(snapshot, subject, new, edits, places)
     return edits
 
 
 def workflow_of(snapshot: Snapshot, tool_id: str) -> str:
     """The file that a workflow's id stands for; empty for any other name."""
-    tools = snapshot.index.declarations(tool_id) if snapshot.index is not None and tool_id.startswith(PREFIX) else ()
-    return next((tool.path for tool in tools if tool.declared.kind == "workflow"), "")
+    if snapshot.index is None or not tool_id.startswith(PREFIX):
+        return ""
+    tools = snapshot.index.declarations(tool_id)
+    found = next((tool.path for tool in tools if tool.declared.kind == "workflow"), "")
+    # One of nodes alone is known to the registry only.
+    tool = snapshot.registry.get(tool_id) if snapshot.registry is not None and not found else None
+    return tool.path if tool is not None and tool.tool_id == tool_id else found
 
 
 def moved_workflow(snapshot: Snapshot, offset: int, new: str) -> tuple[str, str] | None:
     """The old and the new path of the workflow file that a rename at an offset renames, or None where it renames none."""
     subject = subject_at(snapshot, offset)
-    path = workflow_of(snapshot, subject.name) if subject is not None and subject.kind == "tool" else ""
+    tool_id = _named(snapshot, subject).name if subject is not None and subject.kind == "tool" else ""
+    path = workflow_of(snapshot, tool_id)
     if not path:
         return None
     folder, slash, name = path.rpartition("/")
@@ -111,7 +122,10 @@ def moved_workflow(snapshot: Snapshot, offset: int, new: str) -> tuple[str, str]
 
 
 def _named(snapshot: Snapshot, subject: Subject) -> Subject:
-    """A reference as what it refers to."""
+    """A reference as what it refers to, a name that is made of a tool's id as the id."""
+    if subject.kind == "tool" and subject.name != subject.tool_id and not subject.declares:
+        made = _becomes(snapshot, msgspec.structs.replace(subject, name=subject.tool_id), subject.name, subject.tool_id)
+        return subject if made is None else msgspec.structs.replace(subject, name=subject.tool_id)
     if subject.kind != "reference":
         return subject
     path = subject.path
@@ -127,16 +141,39 @@ def _named(snapshot: Snapshot, subject: Subject) -> Subject:
     raise RenameRefusedError("This reference leads to no name that could be changed")
 
 
-def _sites(snapshot: Snapshot, subject: Subject) -> list[Site]:
-    if subject.kind != "tool" or snapshot.index is None:
-        return sites_of(snapshot, subject)
-    spans = {
-        (one.path, span)
-        for one in snapshot.index.occurrences(subject.tool_id)
-        if one.name == subject.name
-        for span in one.spans
-    }
-    return [site for site in sites_of(snapshot, subject) if (site.path, site.span) in spans]
+def _tool_sites(snapshot: Snapshot, subject: Subject) -> list[tuple[Site, str]]:
+    """The places that a rename of a tool's name changes, each with the name that stands there."""
+    names = {(one.path, span): one.name for one in occurrences_of(snapshot, subject.tool_id) for span in one.spans}
+    changes = {name for name in names.values() if _becomes(snapshot, subject, name, subject.name) is not None}
+    return [
+        (site, name)
+        for site in sites_of(snapshot, subject)
+        if (name := names.get((site.path, site.span), "")) in changes
+    ]
+
+
+def _becomes(snapshot: Snapshot, subject: Subject, name: str, new: str) -> str | None:
+    """What a name of the tool becomes when the subject's name becomes ``new``; None where it stays."""
+    if name == subject.name:
+        return new
+    if subject.name != subject.tool_id or snapshot.index is None:
+        return None
+    return follows(snapshot.index, subject.tool_id, name, new, workflow_of(snapshot, subject.tool_id))
+
+
+def _check_made(snapshot: Snapshot, subject: Subject, names: Mapping[str, str]) -> None:
+    """A name that is made of the new id must not mean another tool."""
+    for name, made in names.items():
+        index, registry = snapshot.index, snapshot.registry
+        if subject.kind != "tool" or name == subject.name or made == name or index is None:
+            continue
+        tool = registry.get(made) if registry is not None else None
+        meant = {*index.may_mean(made), *((tool.tool_id,) if tool is not None else ())} - {subject.tool_id}
+        if meant:
+            other = min(meant)
+            raise RenameRefusedError(
+                f"Calls that say '{name}' would have to say '{made}', which means '{other}' already"
+            )
 
 
 # New names
@@ -150,14 +187,23 @@ def _check_id(snapshot: Snapshot, subject: Subject, new: str, *, workflow: bool)
         raise RenameRefusedError(f"'{new}' cannot be a tool id: {fault}")
     if new.startswith(PREFIX) and not workflow:
         raise RenameRefusedError(f"'{new}' cannot be a tool id of a manifest: '{PREFIX}' names workflow files")
-    tool = snapshot.tool(new)
+    tool = snapshot.registry.get(new) if snapshot.registry is not None else None
     owner = snapshot.index.resolve(new) if snapshot.index is not None else None
     if tool is None and owner is None:
+        _check_calls(snapshot, subject, new)
         return
     declared = snapshot.index.declarations(owner) if owner is not None and snapshot.index is not None else []
     path = tool.path if tool is not None else declared[0].path if declared else ""
     what = f"'{subject.name}' itself" if owner == subject.tool_id else f"the tool '{owner or new}'"
     raise RenameRefusedError(f"'{new}' is taken: it is a name of {what}{f' in {path}' if path else ''}")
+
+
+def _check_calls(snapshot: Snapshot, subject: Subject, new: str) -> None:
+    """A new id must not take calls from another tool, which exports call so."""
+    index = snapshot.index
+    for other in index.may_mean(new) if index is not None else ():
+        if other != subject.tool_id and any(one.name == new for one in occurrences_of(snapshot, other)):
+            raise RenameRefusedError(f"'{new}' is taken: calls reach the tool '{other}' by it")
 
 
 def _check_name(snapshot: Snapshot, subject: Subject, new: str) -> None:
@@ -229,7 +275,13 @@ def _place(snapshot: Snapshot, site: Site) -> str:
 # Proof
 
 
-def _prove(snapshot: Snapshot, subject: Subject, new: str, edits: list[RenameEdit]) -> None:
+def _prove(
+    snapshot: Snapshot,
+    subject: Subject,
+    new: str,
+    edits: list[RenameEdit],
+    places: Mapping[tuple[str, int], tuple[str, str]],
+) -> None:
     by_path: dict[str, list[Edit]] = {}
     for one in edits:
         by_path.setdefault(one.path, []).append(one.edit)
@@ -243,7 +295,8 @@ def _prove(snapshot: Snapshot, subject: Subject, new: str, edits: list[RenameEdi
         schema=_schema(snapshot, subject) if subject.kind == "parameter" else (),
     )
     for path, changes in by_path.items():
-        reason = disproof(snapshot, path, text_of(snapshot, path), changes, proof)
+        names = {start: change for (file, start), change in places.items() if file == path}
+        reason = disproof(snapshot, path, text_of(snapshot, path), changes, proof, names)
         if reason:
             raise RenameRefusedError(f"'{subject.name}' cannot become '{new}': {reason} ({path})")
 

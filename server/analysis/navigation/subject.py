@@ -13,9 +13,10 @@ from typing import Literal
 import msgspec
 
 from tamis.protocols.jsontext.parse import parse_json
-from tamis.protocols.jsontext.tree import JsonTree, Member, Path
+from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member, Path
 from tamis.protocols.model import Block, Call, Document, Param, ReadOptions
 from tamis.protocols.positions import Span
+from tamis.protocols.workflow.reading import INPUTS
 from tamis.server.analysis.completion.cursor import Cursor, find_cursor
 from tamis.server.analysis.facts import inner, protocol_of, use_of
 from tamis.server.analysis.navigation.schemas_here import (
@@ -30,7 +31,6 @@ from tamis.server.analysis.navigation.schemas_here import (
 from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
 
 SubjectKind = Literal["tool", "parameter", "script", "entry", "reference", "definition"]
-INPUTS = "interfaceInputs"
 _WORD = re.compile(r"[^\s<>\"'`=&,;「」«»{}\[\]]{1,256}")
 
 
@@ -70,7 +70,7 @@ def subject_at(snapshot: Snapshot, offset: int) -> Subject | None:
 
 def tool_id_of(snapshot: Snapshot, name: str, protocol: str = "") -> str | None:
     """The id that a name means, as running would resolve it; what no registry knows yet, by the declarations in the workspace."""
-    tool = snapshot.tool(name)
+    tool = snapshot.tool(name, protocol)
     if tool is not None:
         return tool.tool_id
     return snapshot.index.resolve(name, protocol) if snapshot.index is not None else None
@@ -78,9 +78,10 @@ def tool_id_of(snapshot: Snapshot, name: str, protocol: str = "") -> str | None:
 
 def manifest_of(snapshot: Snapshot, name: str, protocol: str = "") -> str:
     """The file of the tool that a name means; empty where none declares it. Of several versions the one that would run."""
-    tool = snapshot.tool(name)
+    tool = snapshot.tool(name, protocol)
     index = snapshot.index
-    path = tool.path if tool is not None else ""
+    # Methods of the host's services and Tamis's own tools stand in no file.
+    path = tool.path if tool is not None and tool.path.startswith("/") else ""
     if index is None or (path and index.knows(path)):
         return path
     tool_id = tool.tool_id if tool is not None else index.resolve(name, protocol)
@@ -311,20 +312,49 @@ def _property(snapshot: Snapshot, tree: JsonTree, path: Path, name: str, span: S
 
 
 def _in_workflow(snapshot: Snapshot, offset: int) -> Subject | None:
-    """The inputs of a workflow are the parameters of its tool (W08)."""
+    """In a workflow or a file of node definitions: the tools that they name, and their inputs, which are parameters (W08, ruling 36)."""
     facts = snapshot.index.facts(snapshot.path) if snapshot.index is not None else None
-    if facts is None or facts.kind != "workflow" or facts.declared is None:
+    if facts is None or not facts.declares:
         return None
-    found = _string(parse_json(snapshot.text), offset)
-    if found is None or not found[3] or len(found[0]) != 2 or found[0][0] != INPUTS:
+    for use in facts.uses:
+        # A workflow's own id stands nowhere in it.
+        if use.span[0] < use.span[1] and _touches(use.span, offset):
+            return tool_subject(snapshot, use.name, use.span, declares=use.role in ("declaration", "alias"))
+    tree = parse_json(snapshot.text)
+    found = _string(tree, offset)
+    if found is None or not found[3] or len(found[0]) < 2:
         return None
-    return Subject("parameter", found[2], found[1], facts.declared.tool_id, snapshot.path, (INPUTS,), declares=True)
+    path, name, span, _ = found
+    owner = tree.root.at(path[:-2]) if tree.root is not None else None
+    if owner is None or owner.kind != "object" or str(path[-2]) not in _inputs_of(owner):
+        return None
+    tool_id = facts.declared.tool_id if facts.declared is not None else _full_type(owner)
+    return (
+        Subject("parameter", span, name, tool_id, snapshot.path, (str(path[-2]),), declares=True) if tool_id else None
+    )
 
 
-def input_of(tree: JsonTree, name: str) -> Member | None:
-    """The member that declares an input of a workflow."""
-    inputs = tree.root.get(INPUTS) if tree.root is not None and tree.root.kind == "object" else None
-    return inputs.member(name) if inputs is not None and inputs.kind == "object" else None
+def input_of(tree: JsonTree, name: str, tool_id: str) -> Member | None:
+    """The member that declares an input of a workflow, or of the node of this type."""
+    root = tree.root
+    for owner in () if root is None else [root] if root.kind == "object" else root.items:
+        if owner.kind != "object" or _full_type(owner) not in ("", tool_id):
+            continue
+        inputs = next((found for group in _inputs_of(owner) if (found := owner.get(group)) is not None), None)
+        member = inputs.member(name) if inputs is not None and inputs.kind == "object" else None
+        if member is not None:
+            return member
+    return None
+
+
+def _full_type(owner: JsonNode) -> str:
+    node = owner.get("fullType")
+    return node.value if node is not None and isinstance(node.value, str) else ""
+
+
+def _inputs_of(owner: JsonNode) -> tuple[str, ...]:
+    """The fields that may hold the inputs of a workflow, or of a node definition."""
+    return ("inputs",) if _full_type(owner) else INPUTS
 
 
 def _in_profile(snapshot: Snapshot, offset: int) -> Subject | None:
@@ -345,7 +375,7 @@ def script_of(manifest: str, script_path: str) -> str:
     return path if path.startswith(posixpath.dirname(manifest).rstrip("/") + "/") else ""
 
 
-def is_workflow(snapshot: Snapshot, path: str) -> bool:
-    """Whether a file declares a workflow."""
+def has_slots(snapshot: Snapshot, path: str) -> bool:
+    """Whether a file declares a workflow or nodes: their parameters are input slots."""
     facts = snapshot.index.facts(path) if snapshot.index is not None else None
-    return facts is not None and facts.kind == "workflow"
+    return facts is not None and facts.kind in ("workflow", "node")

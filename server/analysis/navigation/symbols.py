@@ -275,7 +275,8 @@ def find_tools(index: WorkspaceIndex, query: str) -> list[ToolSymbol]:
     for tool in index.tools():
         declared = tool.declared
         names = [(tool.tool_id, declared.display_name), (declared.display_name, tool.tool_id)]
-        names += [(alias, tool.tool_id) for alias in declared.aliases]
+        # The bare name of a workflow is in its id already.
+        names += [(alias, tool.tool_id) for alias in declared.aliases if not tool.tool_id.endswith(f":{alias}")]
         for i, (name, container) in enumerate(names):
             rank = _rank(name, wanted)
             if (

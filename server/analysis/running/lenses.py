@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from tamis.protocols.positions import Span
+from tamis.server.analysis.navigation.references import occurrences_of
 from tamis.server.analysis.running.runnables import Target, target_at, targets
 from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
 
@@ -110,11 +111,10 @@ def resolved_title(
         if tokens is None:
             return "Preview prompt"
         return f"Preview prompt ({tokens_of_tool(*tokens)})"
-    index = snapshot.index
-    if index is None:
+    if snapshot.index is None:
         return ""
     roles = {"call"} if lens_resolve == "calls" else {"call", "profile", "dependency"}
-    count = sum(one.role in roles for name in dict.fromkeys(tool_ids) for one in index.occurrences(name))
+    count = sum(one.role in roles for name in dict.fromkeys(tool_ids) for one in occurrences_of(snapshot, name))
     word = "call" if lens_resolve == "calls" else "reference"
     return f"{count} {word}{'' if count == 1 else 's'}"
 

@@ -37,7 +37,7 @@ def register(server: LanguageServer, session: Session) -> None:
                 "from": _item(places, edge.other),
                 "fromRanges": [places.range(edge.other.path, span) for span in edge.spans],
             }
-            for edge in incoming(session.workspace.index, path_of(params.item.uri) or params.item.uri)
+            for edge in incoming(session.workspace.index, path_of(params.item.uri) or params.item.uri, params.item.name)
         ]
 
     def outgoing_calls(params: types.CallHierarchyOutgoingCallsParams) -> list[dict[str, Any]]:

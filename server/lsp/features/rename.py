@@ -94,9 +94,10 @@ def register(server: LanguageServer, session: Session) -> None:
                 moves.append((old.rstrip("/"), new.rstrip("/")))
         all_read(session, PATIENCE)
         session.workspace.settle()
-        edits, notes = edits_of_moves(session.workspace.index, moves)
+        roots = [root.path for root in session.workspace.roots]
+        edits, notes = edits_of_moves(session.workspace.index, moves, roots)
         if looked_again(session, (one.path for one in edits)):
-            edits, notes = edits_of_moves(session.workspace.index, moves)
+            edits, notes = edits_of_moves(session.workspace.index, moves, roots)
         for note in notes[:5]:
             session.notify("window/showMessage", {"type": _WARNING, "message": note})
         return workspace_edit(session, Elsewhere(session), edits) if edits else None

@@ -1,8 +1,6 @@
-"""``workspace/executeCommand``: what the commands take, and who does it. A command runs on the text that was shown, or not at all.
+"""``workspace/executeCommand``: who does what a command says. It is done on the text that was shown (``places.py``), or not at all.
 
-Every command takes one object (``Arguments``); the text that it is about is named by URI and range, and proven by the digest or the
-text of that range, or by the document's version. Anything else there now: ``ContentModified`` (-32801), and nothing happens. Must not know
-how things are run.
+Must not know how things are run.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ import msgspec
 
 from tamis.protocols.observation import plain
 from tamis.protocols.suggest import best, hint
+from tamis.server.analysis.navigation.references import occurrences_of
 from tamis.server.analysis.running import lenses
 from tamis.server.analysis.running.rewriting import (
     FORMS,
@@ -25,55 +24,24 @@ from tamis.server.analysis.running.rewriting import (
     copied,
     form_title,
 )
-from tamis.server.analysis.running.runnables import Target, TargetKind, digest_of, target_at
+from tamis.server.analysis.running.runnables import digest_of
 from tamis.server.lsp.client import Client
 from tamis.server.lsp.command_names import COMMANDS
 from tamis.server.lsp.documents import Document, path_of, uri_of
 from tamis.server.lsp.running.example_tests import ExampleTests
+from tamis.server.lsp.running.places import CONTENT_MODIFIED, Arguments, find_place, read_arguments
 from tamis.server.lsp.running.previews import Previews
 from tamis.server.lsp.running.runner import REQUEST_FAILED, Runner
 from tamis.server.lsp.running.runs import Run, Runs, is_good
 from tamis.server.lsp.running.virtual import VirtualDocuments
-from tamis.server.lsp.structs import Range
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
-    from tamis.server.analysis.snapshot import Snapshot
     from tamis.server.lsp.session import Session
 
-CONTENT_MODIFIED = -32801
 LOAD_SECONDS = 20.0
 MAX_SHOWN_REFERENCES = 8
 Token = int | str | None
-
-
-class Arguments(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """What commands take; each uses what it needs (docs/editors/commands.md)."""
-
-    uri: str = ""
-    version: int | None = None
-    range: Range | None = None
-    digest: str | None = None
-    text: str | None = None
-    show: bool = True
-    """Whether the outcome is shown by us, as a document or a message; false for clients that show it themselves."""
-    example: int | None = None
-    to: str | None = None
-    protocol: str | None = None
-    lossy: bool = False
-    tool_id: str = ""
-    run: int | None = None
-    approval_id: str = ""
-    option_id: str = ""
-    reason: str = ""
-
-
-class Place(msgspec.Struct, frozen=True):
-    """A document as it was shown, and the target of a command in it."""
-
-    document: Document
-    snapshot: Snapshot
-    target: Target
 
 
 class Commands:
@@ -121,60 +89,30 @@ class Commands:
         if root is not None and not root.loaded.is_set():
             await asyncio.to_thread(root.loaded.wait, LOAD_SECONDS)
 
-    def place(self, arguments: Arguments, *kinds: TargetKind) -> Place:
-        """What the arguments are about. Raises ``RpcError``: -32602 when they say too little, -32801 when the text is another one now."""
-        document = self._session.documents.get(arguments.uri)
-        if document is None:
-            said = f"'{arguments.uri}' is not open" if arguments.uri else "give the 'uri' of an open document"
-            raise RpcError(INVALID_PARAMS, f"{said}; commands work on open documents")
-        snapshot = self._session.workspace.snapshot(document, wait=0.5)
-        if arguments.range is None and arguments.example is None and "manifest" not in kinds:
-            raise RpcError(INVALID_PARAMS, "give the 'range' of the call")
-        shown = (0, len(document.text)) if arguments.range is None else self._span(document, arguments.range)
-        _check_shown(document, arguments, document.text[shown[0] : shown[1]])
-        if arguments.example is not None:
-            from tamis.server.analysis.running.runnables import targets
-
-            found = next((one for one in targets(snapshot) if one.example == arguments.example), None)
-        else:
-            chosen = [target_at(snapshot, shown, kind) for kind in kinds]
-            fitting = [one for one in chosen if one is not None]
-            exact = [one for one in fitting if one.span == shown]
-            found = min(exact or fitting, key=lambda one: one.span[1] - one.span[0], default=None)
-        if found is None or found.kind not in kinds:
-            raise RpcError(INVALID_PARAMS, f"There is no {' or '.join(kinds)} at this place")
-        return Place(document, snapshot, found)
-
-    @staticmethod
-    def _span(document: Document, found: Range) -> tuple[int, int]:
-        lines, encoding = document.lines, document.encoding
-        start = lines.offset(found.start.line, found.start.character, encoding)
-        return start, max(start, lines.offset(found.end.line, found.end.character, encoding))
-
     # Running
 
     async def _run(self, given: Arguments, token: Token, cancel: asyncio.Event) -> Run:
         self.runner.check_allowed()
-        place = self.place(given, "call", "block")
+        place = find_place(self._session, given, "call", "block")
         run = await self.runner.run_calls(place.document, place.snapshot, place.target, token, cancel)
         return self._told(run, given)
 
     async def _dry_run(self, given: Arguments, token: Token, cancel: asyncio.Event) -> Run:
         self.runner.check_allowed()
-        place = self.place(given, "call", "block")
+        place = find_place(self._session, given, "call", "block")
         run = await self.runner.run_calls(place.document, place.snapshot, place.target, token, cancel, dry_run=True)
         return self._told(run, given)
 
     async def _run_example(self, given: Arguments, token: Token, cancel: asyncio.Event) -> Run:
         self.runner.check_allowed()
-        place = self.place(given, "example")
+        place = find_place(self._session, given, "example")
         return self._told(
             await self.runner.run_example(place.document, place.snapshot, place.target, token, cancel), given
         )
 
     async def _test_examples(self, given: Arguments, token: Token, cancel: asyncio.Event) -> dict[str, Any]:
         self.runner.check_allowed()
-        place = self.place(given, "manifest")
+        place = find_place(self._session, given, "manifest")
         runs = await self.runner.test_examples(place.document, place.snapshot, token, cancel)
         passed = sum(run.passed is True for run in runs)
         wrong = [run.outcome for run in runs if run.passed is False]
@@ -264,7 +202,7 @@ class Commands:
         return self.previews.preview(root, document, given.tool_id, given.protocol, show=given.show)
 
     async def _convert(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
-        place = self.place(given, "block")
+        place = find_place(self._session, given, "block")
         target = place.target
         if target.reason:
             raise RpcError(REQUEST_FAILED, f"Not converted: {target.reason}")
@@ -299,7 +237,7 @@ class Commands:
         return {"applied": applied, "losses": made.losses, "text": made.text}
 
     async def _copy_as(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
-        place = self.place(given, "block")
+        place = find_place(self._session, given, "block")
         if place.target.reason:
             raise RpcError(REQUEST_FAILED, f"Not copied: {place.target.reason}")
         form = given.to
@@ -326,14 +264,19 @@ class Commands:
             raise RpcError(INVALID_PARAMS, "give the 'toolId'")
         workspace = self._session.workspace
         document = self._session.documents.get(given.uri)
-        index = workspace.snapshot(document, wait=0.5).index if document is not None else workspace.index
+        index = workspace.index
+        if document is not None:
+            snapshot = workspace.snapshot(document, wait=0.5)
+            workspace.settle()
+            named = occurrences_of(snapshot, given.tool_id)
+        else:
+            named = index.occurrences(given.tool_id)
         found: list[dict[str, Any]] = []
-        for one in index.occurrences(given.tool_id) if index is not None else ():
+        for one in named:
             if one.role == "declaration":
                 continue
             opened = self._session.documents.get(uri_of(one.path))
-            text = opened.text if opened is not None else index.text(one.path) if index is not None else ""
-            shown = opened or Document(uri_of(one.path), "", None, text or "", self._session.encoding)
+            shown = opened or Document(uri_of(one.path), "", None, index.text(one.path), self._session.encoding)
             found.append({"uri": shown.uri, "range": shown.range(one.span)})
         if given.show:
             lines = [f"{one['uri']}:{one['range'].start.line + 1}" for one in found[:MAX_SHOWN_REFERENCES]]
@@ -388,29 +331,3 @@ _SUFFIXES = {
     "tam": "md",
     "vcp": "md",
 }
-
-
-def read_arguments(command: str, arguments: object) -> Arguments:
-    """A command's one object. Raises ``RpcError`` (-32602) that names what is wrong."""
-    given = cast("list[object]", arguments) if isinstance(arguments, list | tuple) else []
-    if len(given) > 1:
-        raise RpcError(INVALID_PARAMS, f"{command} takes one object, not {len(given)} arguments")
-    try:
-        return msgspec.convert(given[0] if given else {}, Arguments)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise RpcError(INVALID_PARAMS, f"Arguments of {command}: {error}") from None
-
-
-def _check_shown(document: Document, given: Arguments, here: str) -> None:
-    """Ruling of the mission: exactly the text that was shown is run."""
-    if given.text is None and given.digest is None and given.version is None:
-        raise RpcError(INVALID_PARAMS, "say which text was shown: by 'digest', 'text' or 'version'")
-    same = (
-        given.text == here
-        if given.text is not None
-        else given.digest == digest_of(here)
-        if given.digest is not None
-        else given.version == document.version
-    )
-    if not same:
-        raise RpcError(CONTENT_MODIFIED, "The text at this place is another one now; nothing was done")

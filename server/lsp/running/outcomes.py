@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.observation import plain
-from tamis.server.analysis.running.runnables import Target
+from tamis.server.analysis.running.runnables import Target, digest_of
 from tamis.server.analysis.running.tracebacks import places
-from tamis.server.lsp.documents import uri_of
-from tamis.server.lsp.running.runs import Trace
+from tamis.server.lsp.documents import Document, uri_of
+from tamis.server.lsp.running.runs import Run, RunKind, Trace
 
 if TYPE_CHECKING:
     from tamis.server.runtime.registry.registry import Tool
@@ -68,4 +69,44 @@ def trace(results: Sequence[ExecutionResult], tools: Sequence[Tool]) -> tuple[Tr
     text = (failed.error.message if failed.error is not UNSET else "")[:300]
     return tuple(
         Trace(uri_of(os.path.join(tool.folder, place.path)), place.line, text) for place in places(failed.logs)
+    )
+
+
+def finished_run(
+    number: int,
+    document: Document,
+    target: Target,
+    kind: RunKind,
+    results: list[ExecutionResult],
+    started: datetime,
+    duration_ms: float,
+    *,
+    observation: str,
+    notes: tuple[str, ...],
+    tools: Sequence[Tool],
+    passed: bool | None = None,
+    expected: Any = UNSET,
+) -> Run:
+    """A run as it is kept."""
+    failed = next((result for result in results if result.status != "success"), None)
+    return Run(
+        run=number,
+        uri=document.uri,
+        kind=kind,
+        target=target.kind,
+        digest=digest_of(document.text[target.span[0] : target.span[1]]),
+        tool_ids=tuple(dict.fromkeys(result.tool_id for result in results)),
+        status="success" if failed is None and results else "error" if failed is None else failed.status,
+        exit_code=exit_code(results),
+        duration_ms=round(duration_ms, 3),
+        when=started.isoformat(timespec="milliseconds"),
+        outcome=outcome(kind, target, results, duration_ms, passed, observation),
+        observation=observation,
+        results=results,
+        notes=notes,
+        example=target.example if target.kind == "example" else None,
+        passed=passed,
+        expected=expected,
+        trace=trace(results, tools),
+        result_uri=f"tamis-result:/{number}.json",
     )

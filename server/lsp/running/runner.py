@@ -8,7 +8,6 @@ notes say so. Scripts are the files on disk. Must not know commands or the wire.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +19,6 @@ from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.expected import UNJUDGED, shortfall
-from tamis.protocols.manifest.reading import ExternalScript
 from tamis.server.analysis.running.runnables import (
     Target,
     digest_of,
@@ -31,12 +29,13 @@ from tamis.server.analysis.running.runnables import (
     targets,
 )
 from tamis.server.lsp.client import Client, Progress
-from tamis.server.lsp.documents import Document, uri_of
+from tamis.server.lsp.documents import Document
 from tamis.server.lsp.running.approvals import Approvals
-from tamis.server.lsp.running.outcomes import exit_code, outcome, trace
-from tamis.server.lsp.running.runs import Run, RunKind, Runs, in_short, ordinal_of
-from tamis.server.lsp.running.unsaved import is_unsaved
+from tamis.server.lsp.running.notes import unsaved_notes
+from tamis.server.lsp.running.outcomes import finished_run
+from tamis.server.lsp.running.runs import Run, Runs, in_short, ordinal_of
 from tamis.server.lsp.running.virtual import VirtualDocuments
+from tamis.server.rpc.showing import Shown
 from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest, Surroundings
 from tamis.server.runtime.calls.replays import Replays
@@ -92,16 +91,23 @@ class Runner:
         return root
 
     def runtime(self, root: Root) -> Runtime:
-        """The runtime of a folder with the tools as the editor has them; new when its settings are."""
+        """The runtime of a folder with the tools and settings as the editor has them."""
         registry, loaded = root.registry, root.settings
         if registry is None or loaded is None:
             raise RpcError(REQUEST_FAILED, f"The tools of {root.path} are still being read; try again in a moment")
         known = self._runtimes.get(root.path)
-        if known is None or known.loaded is not loaded:
+        if known is None:
             known = self._runtimes[root.path] = Runtime(Path(root.path), loaded=loaded)
-            known.log_level = loaded.settings.log_level
-        known.adopt(registry)
+        known.log_level = loaded.settings.log_level
+        known.adopt(registry, loaded)
         return known
+
+    def services_changed(self, root: Root) -> None:
+        """The host's services have other methods now: they are tools of the folder."""
+        from tamis.server.runtime.services.source import host_tools
+
+        root.serve(host_tools(self.runtime(root).parts))
+        self._session.post(self._session.tools_changed)
 
     async def _with_scripts(self, root: Root, names: Sequence[str]) -> Runtime:
         """The runtime; a script that was missing is looked for once more, for not every client tells of new files."""
@@ -140,7 +146,7 @@ class Runner:
             raise RpcError(REQUEST_FAILED, f"Not run: {target.reason}")
         names = [call.tool_id for call in chosen.calls]
         runtime = await self._with_scripts(self.root(document), names)
-        tools = [runtime.registry.get(name) for name in names]
+        tools = [runtime.registry.resolve_call(call.tool_id, call.protocol, None).tool for call in chosen.calls]
         words = ", ".join(dict.fromkeys(call.tool_id for call in chosen.calls)) or "a block"
         running = self._begin(f"{'Dry run of' if dry_run else 'Running'} {words}"[:100], cancel)
         progress = Progress(self._client, token, running.title, cancel.set)
@@ -166,7 +172,7 @@ class Runner:
                     progress.report(f"{done} of {total}: {result.tool_id} {result.status}", done * 100 // total)
 
             executed = await execute_text(chosen, around, options, tell)
-            run = self._finished(
+            run = finished_run(
                 running.number,
                 document,
                 target,
@@ -175,7 +181,9 @@ class Runner:
                 started,
                 (perf_counter() - since) * 1000,
                 observation=executed.observation,
-                notes=await asyncio.to_thread(self._notes, document, [tool for tool in tools if tool is not None]),
+                notes=await asyncio.to_thread(
+                    unsaved_notes, self._session.documents, document, [tool for tool in tools if tool is not None]
+                ),
                 tools=[tool for tool in tools if tool is not None],
             )
             status = run.outcome
@@ -277,7 +285,7 @@ class Runner:
         match = match_of(tool.manifest, expected_match(snapshot, target.example))
         short = shortfall(expected if given else UNSET, match, result)
         passed = None if result.status in UNJUDGED else short is None
-        run = self._finished(
+        run = finished_run(
             self._runs.next_number(),
             document,
             target,
@@ -286,7 +294,7 @@ class Runner:
             started,
             (perf_counter() - since) * 1000,
             observation=result.observation,
-            notes=await asyncio.to_thread(self._notes, document, [tool]),
+            notes=await asyncio.to_thread(unsaved_notes, self._session.documents, document, [tool]),
             tools=[tool],
             passed=passed,
             expected=expected if given else UNSET,
@@ -299,10 +307,10 @@ class Runner:
     def _around(
         self, runtime: Runtime, document: Document, digest: str, running: Running, progress: Progress
     ) -> Surroundings:
-        show = self._session.capability("experimental.tamis.output") is True
+        shows, shown = self._session.capability("experimental.tamis.output") is True, Shown(self._show)
         around = runtime.surroundings(
             ask=self.approvals.asker(document.uri, digest),
-            on_output=self._shower() if show else None,
+            on_output=shown.piece if shows else None,
             on_progress=lambda _call_id, text: progress.report(text),
             cancelled=running.cancelled,
             caller=Caller("lsp"),
@@ -315,17 +323,12 @@ class Runner:
             settings = msgspec.structs.replace(settings, policy=policy)
         resolved = self.approvals.resolved
         # Pressing Run again is to run again: request ids count within one text only.
-        return msgspec.structs.replace(around, settings=settings, replays=Replays(), on_resolved=resolved)
+        around = msgspec.structs.replace(around, settings=settings, replays=Replays(), on_resolved=resolved)
+        return msgspec.structs.replace(around, on_cut=shown.cut) if shows else around
 
-    def _shower(self) -> Callable[[str, str, str], None]:
-        sequences: dict[str, int] = {}
-
-        def show(call_id: str, stream: str, text: str) -> None:
-            number = sequences[call_id] = sequences.get(call_id, 0) + 1
-            told = {"callId": call_id, "seq": number, "stream": stream, "text": text, "truncated": False}
-            self._session.notify("tool/output", told)
-
-        return show
+    def _show(self, told: dict[str, Any], _droppable: bool) -> bool:
+        self._session.notify("tool/output", told)
+        return True
 
     async def _probe(self, runtime: Runtime) -> None:
         """Lets the sandbox be tried in a thread the first time, so that nothing waits for it."""
@@ -334,25 +337,6 @@ class Runner:
 
             await asyncio.to_thread(sandbox_state, runtime.settings)
             self._probed = True
-
-    def _notes(self, document: Document, tools: Sequence[Tool]) -> tuple[str, ...]:
-        """What a person must know of what ran: manifests and scripts that are not saved."""
-        notes: list[str] = []
-        for tool in dict.fromkeys(tools):
-            shown = document if tool.path == document.path else self._session.documents.get(uri_of(tool.path))
-            if shown is not None and is_unsaved(shown):
-                from tamis.protocols.manifest.reading import read_manifest
-
-                clean = read_manifest(shown.text).manifest is not None
-                as_it_is = "ran with its manifest as it stands in the editor, which is not saved"
-                last = "ran with the last version of its manifest that read clean; the one in the editor has errors"
-                notes.append(f"{tool.tool_id} {as_it_is if clean else last}")
-            handler = tool.manifest.handler
-            if isinstance(handler, ExternalScript):
-                script = self._session.documents.get(uri_of(os.path.join(tool.folder, handler.script_path)))
-                if script is not None and is_unsaved(script):
-                    notes.append(f"the script of {tool.tool_id} is not saved; the file on disk was run")
-        return tuple(notes)
 
     def _begin(self, title: str, cancel: asyncio.Event) -> Running:
         running = Running(self._runs.next_number(), title)
@@ -377,46 +361,7 @@ class Runner:
         self.cancel()
         await asyncio.gather(*waiting)
 
-    # Outcomes
-
-    def _finished(
-        self,
-        number: int,
-        document: Document,
-        target: Target,
-        kind: RunKind,
-        results: list[ExecutionResult],
-        started: datetime,
-        duration_ms: float,
-        *,
-        observation: str,
-        notes: tuple[str, ...],
-        tools: Sequence[Tool],
-        passed: bool | None = None,
-        expected: Any = UNSET,
-    ) -> Run:
-        failed = next((result for result in results if result.status != "success"), None)
-        return Run(
-            run=number,
-            uri=document.uri,
-            kind=kind,
-            target=target.kind,
-            digest=digest_of(document.text[target.span[0] : target.span[1]]),
-            tool_ids=tuple(dict.fromkeys(result.tool_id for result in results)),
-            status="success" if failed is None and results else "error" if failed is None else failed.status,
-            exit_code=exit_code(results),
-            duration_ms=round(duration_ms, 3),
-            when=started.isoformat(timespec="milliseconds"),
-            outcome=outcome(kind, target, results, duration_ms, passed, observation),
-            observation=observation,
-            results=results,
-            notes=notes,
-            example=target.example if target.kind == "example" else None,
-            passed=passed,
-            expected=expected,
-            trace=trace(results, tools),
-            result_uri=f"tamis-result:/{number}.json",
-        )
+    # Results
 
     def _keep(self, document: Document, snapshot: Snapshot, target: Target, run: Run) -> None:
         self._runs.add(run, ordinal_of(document.text, targets(snapshot), target))

@@ -7,7 +7,7 @@ as it stands there. The folder is the first that is open. Must not hold rules of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from tamis.protocols.positions import PositionEncoding
@@ -22,8 +22,13 @@ from tamis.server.runtime.runtime import Runtime
 from tamis.server.wire.jsonrpc import METHOD_NOT_FOUND, REQUEST_CANCELLED, RpcError
 
 if TYPE_CHECKING:
-    from tamis.server.lsp.client import Client
+    from tamis.server.lsp.client import Client, Progress
     from tamis.server.lsp.session import Session
+
+
+MAX_TITLE = 100
+_OF_SERVICES = frozenset({"service/register", "service/unregister"})
+"""After these the folder has other tools."""
 
 
 class _Wire:
@@ -49,6 +54,7 @@ class ToolMethods:
 
     def __init__(self, session: Session, client: Client, runner: Runner) -> None:
         self._lsp = session
+        self._client = client
         self._runner = runner
         self.session = cast("RpcSession", _Wire(session, client))
         self.runs = Runs(self)
@@ -110,19 +116,41 @@ class ToolMethods:
             raise RpcError(METHOD_NOT_FOUND, f"No method '{method}'")
         kind, handler = found
         request = Request(self.session, identity, lambda _reply: None)
+        given = read_params(kind, params)
         finishes = method in FINISHES and isinstance(identity, int | str)
+        loop = asyncio.get_running_loop()
+
+        def finish() -> None:
+            loop.call_soon_threadsafe(request.cancelled.set)
+
+        progress = self._progress(method, given, finish)
         if finishes:
-            loop = asyncio.get_running_loop()
-
-            def finish() -> None:
-                loop.call_soon_threadsafe(request.cancelled.set)
-
             self._lsp.finishing[cast("int | str", identity)] = finish
+        status = "failed"
         try:
-            result: Any = handler(request, read_params(kind, params))
-            return await cast("Awaitable[Any]", result) if isinstance(result, Awaitable) else result
+            if progress is not None:
+                progress.begin()
+            result: Any = handler(request, given)
+            answer = await cast("Awaitable[Any]", result) if isinstance(result, Awaitable) else result
+            if method in _OF_SERVICES:
+                self._runner.services_changed(self._lsp.workspace.roots[0])
+            status = str(getattr(answer, "status", "done"))
+            return answer
         except asyncio.CancelledError:
             raise RpcError(REQUEST_CANCELLED, "Cancelled") from None
         finally:
+            if progress is not None:
+                progress.end(status)
             if finishes:
                 self._lsp.finishing.pop(cast("int | str", identity), None)
+
+    def _progress(self, method: str, given: Any, cancel: Callable[[], None]) -> Progress | None:
+        """The work-done progress of a request with a token: LSP's has a beginning and an end, whatever is reported between them."""
+        token = getattr(given, "work_done_token", None)
+        if token is None:
+            return None
+        from tamis.server.lsp.client import Progress
+
+        call: dict[str, Any] = getattr(given, "call", None) or {}
+        named: Any = getattr(given, "tool_id", None) or getattr(given, "workflow_id", None) or call.get("toolId")
+        return Progress(self._client, token, f"Running {named or method}"[:MAX_TITLE], cancel)

@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from tamis.server.lsp.session import Session
     from tamis.server.lsp.workspace.roots import Root
 
+DEFINING = ("manifest", "other")
+"""The kinds of documents that may define tools: manifests, and among other files node definitions and workflows."""
+
 
 def load(session: Session, roots: tuple[Root, ...]) -> None:
     """Reads folders behind the messages."""
@@ -29,9 +32,9 @@ def loaded(session: Session, root: Root) -> None:
 
 
 def show_open(session: Session, root: Root) -> None:
-    """Manifests that are open count as the editor has them."""
+    """Definitions that are open count as the editor has them."""
     for document in session.documents.values():
-        if document.kind == "manifest" and document.path and root is session.workspace.root_of(document.path):
+        if document.kind in DEFINING and document.path and root is session.workspace.root_of(document.path):
             root.show(document.path, document.text)
 
 

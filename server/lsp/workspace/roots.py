@@ -1,6 +1,7 @@
 """One open folder: its settings and its tools, as they are on disk and as the editor has them.
 
-An open manifest counts as it stands in the editor, and while it is broken the last version that read clean stays in force. What
+The tools are those of every face (``registry/sources.py``): of manifests, node definitions and workflows, methods of the host's services, Tamis's own. An
+open file counts as it stands in the editor, and while it is broken the last version that read clean stays in force. What
 needs a while (``load``, ``take``) is done by the scanner's thread; the other lanes only look. Must not know LSP methods.
 """
 
@@ -8,14 +9,18 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 if TYPE_CHECKING:
     from tamis.protocols.manifest.reading import Manifest, ManifestReading
+    from tamis.protocols.workflow.reading import WorkflowReading
     from tamis.server.runtime.registry.loader import FoundFile, LoadProblem
     from tamis.server.runtime.registry.registry import Registry, RegistryError, Tool
+    from tamis.server.runtime.registry.sources import Meaning
     from tamis.server.runtime.settings.config import LoadedSettings
 
 
@@ -33,18 +38,24 @@ class Root:
         self._lock = threading.Lock()
         self._settings: LoadedSettings | None = None
         self._tops: tuple[str, ...] = ()
+        self._flows: tuple[str, ...] = ()
+        self._there: tuple[bool, ...] = ()
+        """Which of the searched folders there were when they were read."""
         self._files: dict[str, str] = {}
         self._problems: dict[str, RegistryError] = {}
         self._open: dict[str, str] = {}
-        self._read: dict[str, tuple[str, Tool | RegistryError]] = {}
+        self._read: dict[str, tuple[str, Meaning]] = {}
+        self._given: list[Tool] = []
         self._write_roots: list[str] = []
         self._registry: Registry | None = None
-        self._built: tuple[list[Tool], list[RegistryError]] = ([], [])
+        self._built: tuple[list[Meaning], list[RegistryError], list[Tool]] = ([], [], [])
         self._fresh = False
         self._dirty: set[str] = set()
-        """The open manifests that were edited since the registry was built; an empty name stands for anything else."""
-        self.reading_of: Callable[[str, str, bool], ManifestReading | None] = lambda _path, _text, _strict: None
-        """What an editor's manifest was read as already, by path, text and strictness; asked instead of reading it once more."""
+        """The open definitions that were edited since the registry was built; an empty name stands for anything else."""
+        self.reading_of: Callable[[str, str, bool], ManifestReading | WorkflowReading | None] = (
+            lambda _path, _text, _strict: None
+        )
+        """What an editor's manifest or workflow was read as already, by path, text and strictness; asked instead of reading it once more."""
 
     def contains(self, path: str) -> bool:
         """Whether a path is in this folder."""
@@ -55,35 +66,45 @@ class Root:
         self._overlay = overlay
 
     def load(self) -> None:
-        """Reads settings and manifests from disk; the first thing that needs a while."""
-        from tamis.server.runtime.registry.loader import scan
+        """Reads settings and definitions from disk; the first thing that needs a while."""
         from tamis.server.runtime.registry.reading import inner_write_roots
-        from tamis.server.runtime.registry.registry import RegistryError
+        from tamis.server.runtime.registry.sources import definitions
         from tamis.server.runtime.settings.config import load_settings
 
-        settings = load_settings(Path(self.path), self._overlay, "editor settings")
-        found = scan(Path(self.path), settings.settings.tools)
+        loaded = load_settings(Path(self.path), self._overlay, "editor settings")
+        settings = loaded.settings
+        tops, flows = (self._folders(names) for names in (settings.tools, settings.workflows))
+        there = tuple(os.path.isdir(top) for top in (*tops, *flows))
+        found = definitions(Path(self.path), settings)
         files = {self.spelled(file.path): file.text for file in found.files}
-        strict = settings.settings.strict_json
         read = {
-            path: (text, _read_tool(path, text, settings, self.reading_of(path, text, strict)))
+            path: (text, self._meaning(path, text, loaded, self.reading_of(path, text, settings.strict_json)))
             for path, text in files.items()
         }
         with self._lock:
-            self._settings = settings
-            self._tops = tuple(os.path.realpath(os.path.join(self.path, name)) for name in settings.settings.tools)
-            self._write_roots = inner_write_roots(Path(self.path), settings.settings)
+            self._settings = loaded
+            self._tops, self._flows, self._there = tops, flows, there
+            self._write_roots = inner_write_roots(Path(self.path), settings)
             self._files = files
-            # What an open manifest meant before it was broken stays known.
+            # What an open file meant before it was broken stays known.
             self._read = {**{path: old for path, old in self._read.items() if path in self._open}, **read}
             self._problems = {
-                path: RegistryError(path, problem.message)
-                for problem in found.problems
-                for path in (self.spelled(problem.path),)
+                path: msgspec.structs.replace(error, path=path)
+                for error in found.errors
+                for path in (self.spelled(error.path),)
             }
             self._fresh = False
             self._dirty.add("")
         self.loaded.set()
+
+    def _folders(self, names: Iterable[str]) -> tuple[str, ...]:
+        from tamis.server.runtime.registry.loader import can_be_path
+
+        return tuple(os.path.realpath(os.path.join(self.path, name)) for name in names if can_be_path(name))
+
+    def folders_differ(self) -> bool:
+        """Whether a searched folder came or went since they were read: then all is read anew."""
+        return self.loaded.is_set() and self._there != tuple(os.path.isdir(top) for top in (*self._tops, *self._flows))
 
     def spelled(self, path: str) -> str:
         """A real path in the client's spelling, where the client's folder is behind a link: the editor knows no other name."""
@@ -94,18 +115,40 @@ class Root:
 
     @property
     def tops(self) -> tuple[str, ...]:
-        """The real paths of the folders that are searched for tools."""
+        """The real paths of the folders that are searched for manifests and node definitions."""
         return self._tops
 
+    @property
+    def flows(self) -> tuple[str, ...]:
+        """The real paths of the folders that are searched for workflows."""
+        return self._flows
+
     def searches(self, path: str) -> bool:
-        """Whether loading would come to this manifest."""
+        """Whether loading would come to this file."""
         from tamis.server.runtime.registry.loader import walk_reaches
 
         real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-        return any(_below(top, real) and walk_reaches(Path(top), real) for top in self._tops)
+        return any(_below(top, real) and walk_reaches(Path(top), real) for top in self._tops_of(path))
+
+    def _tops_of(self, path: str) -> tuple[str, ...]:
+        """The searched folders in which a file of this name defines something."""
+        from tamis.server.runtime.registry.loader import is_definition
+
+        name = os.path.basename(path)
+        if is_definition(name):
+            return self._tops
+        if not self._flows:
+            return ()
+        from tamis.server.runtime.workflows.source import is_workflow_name
+
+        return self._flows if is_workflow_name(name) else ()
+
+    def may_define(self, path: str) -> bool:
+        """Whether a file of this name would define something in one of the searched folders."""
+        return path in self._files or bool(self._tops_of(path))
 
     def take(self, path: str, found: FoundFile | LoadProblem | None) -> bool:
-        """A manifest as it is on disk now, None when it is not there; says whether anything is different."""
+        """A definition as it is on disk now, None when it is not there; says whether anything is different."""
         from tamis.server.runtime.registry.loader import FoundFile
         from tamis.server.runtime.registry.registry import RegistryError
 
@@ -115,16 +158,18 @@ class Root:
         with self._lock:
             before = (self._files.get(path), self._problems.get(path))
         if isinstance(found, FoundFile):
-            if before == (found.text, None):
+            text = _kept_text(path, found.text)
+            if before == (text, None):
                 return False
-            read = _read_tool(path, found.text, settings)
+            read = self._meaning(path, text, settings)
             with self._lock:
                 self._problems.pop(path, None)
-                self._files[path] = found.text
+                self._files[path] = text
                 if before[0] is None:
                     self._files = dict(sorted(self._files.items(), key=lambda item: self._rank(item[0])))
                 if path not in self._open:
-                    self._read[path] = (found.text, read)
+                    known = self._read.get(path)
+                    self._read[path] = (text, known[1] if known is not None and _same(read, known[1]) else read)
                 self._fresh = False
                 self._dirty.add("")
             return True
@@ -140,41 +185,52 @@ class Root:
             self._dirty.add("")
         return True
 
+    def serve(self, given: list[Tool]) -> None:
+        """The methods that the host's services have now."""
+        with self._lock:
+            self._given = given
+            self._fresh = False
+            self._dirty.add("")
+
     def recheck(self) -> bool:
         """Looks again whether the tools' scripts are there; says whether anything is different."""
-        from tamis.server.runtime.registry.reading import why_unavailable
-        from tamis.server.runtime.registry.registry import RegistryError, Tool
+        from tamis.server.runtime.registry.sources import as_it_is
 
         with self._lock:
             read = dict(self._read)
         different = False
-        for path, (text, result) in read.items():
-            if isinstance(result, RegistryError):
-                continue
-            reason = why_unavailable(result.manifest, result.folder)
-            if reason == result.reason:
+        for path, (text, meaning) in read.items():
+            now = as_it_is(meaning)
+            if now is meaning:
                 continue
             different = True
             with self._lock:
-                if self._read.get(path) == (text, result):
-                    self._read[path] = (text, Tool(result.manifest, path, available=not reason, reason=reason))
+                if self._read.get(path) == (text, meaning):
+                    self._read[path] = (text, now)
                     self._fresh = False
                     self._dirty.add("")
         return different
 
-    def _rank(self, path: str) -> tuple[int, list[tuple[bool, str]]]:
-        """Where loading comes to a file: of two manifests with one id the first is used."""
+    def _rank(self, path: str) -> tuple[int, int, list[tuple[bool, str]]]:
+        """Where loading comes to a file: of two definitions of one id the first is used."""
+        from tamis.server.runtime.registry.loader import NODE_SUFFIX, SUFFIX
+
+        kind = 0 if path.endswith(SUFFIX) else 1 if path.endswith(NODE_SUFFIX) else 2
         real = os.path.realpath(os.path.dirname(path))
-        for number, top in enumerate(self._tops):
+        tops = self._flows if kind == 2 else self._tops
+        for number, top in enumerate(tops):
             if real == top or _below(top, real):
                 parts = os.path.relpath(real, top).split(os.sep)
-                return number, [(True, part) for part in parts if part != "."] + [(False, os.path.basename(path))]
-        return len(self._tops), [(False, path)]
+                return kind, number, [(True, part) for part in parts if part != "."] + [(False, os.path.basename(path))]
+        return kind, len(tops), [(False, path)]
 
     def show(self, path: str, text: str) -> bool:
-        """An open manifest's present text; says whether it may have changed the tools."""
+        """An open file's present text; says whether it may have changed the tools."""
         with self._lock:
-            if path not in self._files or self._open.get(path, self._files[path]) == text:
+            if path not in self._files:
+                return False
+            text = _kept_text(path, text)
+            if self._open.get(path, self._files[path]) == text:
                 return False
             self._open[path] = text
             self._fresh = False
@@ -182,7 +238,7 @@ class Root:
             return True
 
     def hide(self, path: str) -> bool:
-        """A manifest was closed: the file on disk counts again; says whether that may have changed the tools."""
+        """A file was closed: the file on disk counts again; says whether that may have changed the tools."""
         with self._lock:
             if self._open.pop(path, None) is None:
                 return False
@@ -197,7 +253,7 @@ class Root:
 
     @property
     def texts(self) -> Mapping[str, str]:
-        """The manifests' texts by path, as the editor has them."""
+        """The texts of manifests and other definitions by path, as the editor has them."""
         with self._lock:
             return {**self._files, **self._open}
 
@@ -213,55 +269,62 @@ class Root:
                 self._dirty.clear()
             return self._registry
 
-    def registry_beside(self, path: str, names: tuple[str, ...]) -> Registry | None:
-        """The tools as far as findings of one open manifest depend on them: not built anew while only that manifest was edited,
-        and not in its ``names`` (id, version and every other name)."""
+    def registry_beside(self, path: str, names: tuple[str, ...] = ()) -> Registry | None:
+        """The tools as far as findings of one open definition depend on them: not built anew while only that file was edited,
+        and, of a manifest, not in its ``names`` (id, version and every other name)."""
         with self._lock:
-            tool = self._read.get(path)
-            if self._registry is not None and not self._fresh and self._dirty == {path} and tool is not None:
-                known = tool[1]
+            read = self._read.get(path)
+            if self._registry is not None and not self._fresh and self._dirty == {path} and read is not None:
+                known = read[1].tools[0].manifest if read[1].tools else None
                 # A manifest that is broken now keeps meaning what it meant.
-                if not names or tool_names(getattr(known, "manifest", None)) == names:
+                if not names or tool_names(known) == names:
                     return self._registry
         return self.registry
 
     def _build(self, loaded: LoadedSettings) -> None:
-        from tamis.server.runtime.registry.reading import register
-        from tamis.server.runtime.registry.registry import RegistryError
+        from tamis.server.runtime.registry.sources import composed, gathered
 
-        tools: list[Tool] = []
-        errors = list(self._problems.values())
+        strict = loaded.settings.strict_json
+        meanings: list[Meaning] = []
         for path, text in {**self._files, **{p: t for p, t in self._open.items() if p in self._files}}.items():
             before = self._read.get(path)
             if before is None or before[0] != text:
-                reading = self.reading_of(path, text, loaded.settings.strict_json) if path in self._open else None
-                if reading is not None and reading.manifest is None and before is not None:
-                    result = before[1]
+                shown = path in self._open
+                reading = self.reading_of(path, text, strict) if shown else None
+                if before is not None and _is_broken(reading):
+                    read = before[1]
                 else:
-                    result = _read_tool(path, text, loaded, reading)
-                if isinstance(result, RegistryError) and path in self._open and before is not None:
+                    read = self._meaning(path, text, loaded, reading)
+                if before is not None and ((shown and _lost(read, before[1])) or _same(read, before[1])):
                     # Half-typed: calls elsewhere keep meaning what they meant.
-                    result = before[1]
-                elif before is not None and _same_tool(result, before[1]):
-                    result = before[1]
-                self._read[path] = before = (text, result)
-            if isinstance(before[1], RegistryError):
-                errors.append(before[1])
-            else:
-                tools.append(before[1])
+                    read = before[1]
+                self._read[path] = before = (text, read)
+            meanings.append(before[1])
         for path in self._read.keys() - self._files.keys() - self._open.keys():
             del self._read[path]
-        same = len(tools) == len(self._built[0]) and all(a is b for a, b in zip(tools, self._built[0], strict=True))
-        if self._registry is not None and same and errors == self._built[1] and self._loaded_with is loaded:
+        errors, given = list(self._problems.values()), self._given
+        same = len(meanings) == len(self._built[0]) and all(
+            a is b for a, b in zip(meanings, self._built[0], strict=True)
+        )
+        same = same and errors == self._built[1] and given is self._built[2]
+        if self._registry is not None and same and self._loaded_with is loaded:
             return
-        self._built = (tools, errors)
+        self._built = (meanings, errors, given)
         self._loaded_with = loaded
-        taken = {name for tool in tools for name in tool.names}
-        own = [tool for tool in self._own_tools(loaded) if taken.isdisjoint(tool.names)]
-        self._registry = register([*tools, *own], errors, loaded.settings, self._write_roots)
+        found = gathered(meanings, self._write_roots)
+        found.errors[:0] = errors
+        self._registry = composed(found, loaded.settings, given, self._own_tools(loaded))
 
     _loaded_with: LoadedSettings | None = None
     _own: tuple[LoadedSettings, list[Tool]] | None = None
+
+    def _meaning(
+        self, path: str, text: str, loaded: LoadedSettings, reading: ManifestReading | WorkflowReading | None = None
+    ) -> Meaning:
+        from tamis.server.runtime.registry.loader import FoundFile
+        from tamis.server.runtime.registry.sources import read_definition
+
+        return read_definition(FoundFile(path, text), Path(self.path), loaded.settings, reading)
 
     def _own_tools(self, loaded: LoadedSettings) -> list[Tool]:
         """Tamis's own tools, which texts may call; they stand in no file."""
@@ -274,24 +337,42 @@ class Root:
         return self._own[1]
 
 
-def _same_tool(result: Tool | RegistryError, before: Tool | RegistryError) -> bool:
-    """Whether an edit changed nothing that the tool is (a comment, blanks, half a word that is read as before)."""
-    from tamis.server.runtime.registry.registry import RegistryError
+def _same(one: Meaning, other: Meaning) -> bool:
+    """Whether an edit changed nothing that the tools are (a comment, blanks, half a word that is read as before)."""
+    return (
+        one.errors == other.errors
+        and len(one.tools) == len(other.tools)
+        and all(
+            (a.manifest, a.content, a.reason) == (b.manifest, b.content, b.reason)
+            for a, b in zip(one.tools, other.tools, strict=True)
+        )
+    )
 
-    if isinstance(result, RegistryError) or isinstance(before, RegistryError):
+
+def _is_broken(reading: ManifestReading | WorkflowReading | None) -> bool:
+    if reading is None:
         return False
-    return result.manifest == before.manifest and result.reason == before.reason
+    from tamis.protocols.manifest.reading import ManifestReading
+
+    return (reading.manifest if isinstance(reading, ManifestReading) else reading.workflow) is None
 
 
-def _read_tool(
-    path: str, text: str, loaded: LoadedSettings, reading: ManifestReading | None = None
-) -> Tool | RegistryError:
-    from tamis.server.runtime.registry.loader import FoundFile
-    from tamis.server.runtime.registry.reading import read_tool, tool_of
+def _lost(read: Meaning, before: Meaning) -> bool:
+    """Whether a text is more broken than it was: all of it, or another one of its definitions."""
+    return bool(read.errors) and (
+        not read.tools or not {one.tool_id for one in read.errors} <= {one.tool_id for one in before.errors}
+    )
 
-    if reading is not None:
-        return tool_of(FoundFile(path, text), reading)
-    return read_tool(FoundFile(path, text), loaded.settings)
+
+def _kept_text(path: str, text: str) -> str:
+    """A text as far as it can define something."""
+    from tamis.server.runtime.registry.loader import is_definition
+
+    if is_definition(os.path.basename(path)):
+        return text
+    from tamis.server.runtime.workflows.source import workflow_text
+
+    return workflow_text(text)
 
 
 def tool_names(manifest: Manifest | None) -> tuple[str, ...]:

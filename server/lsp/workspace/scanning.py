@@ -18,17 +18,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tamis.server.lsp.workspace.wanted import (
+    CONFIGURATION,
+    is_definition_or_ignore,
+    is_workflow_or_ignore,
+    may_be_wanted,
+    may_be_workflow,
+)
 from tamis.server.runtime.registry.stamps import Stamp, folder_time, stamp_of
 
 if TYPE_CHECKING:
     from tamis.server.lsp.workspace.roots import Root
     from tamis.server.lsp.workspace.workspace import Workspace
-
-TEXTS = (".md", ".markdown", ".txt", ".tam", ".vcp", ".action")
-JSONS = (".json", ".jsonc")
-CONFIGURATION = ("tamis.toml", ".gitignore", ".ignore", ".tamisignore")
-"""Files that decide how everything else is read: when one changes, the folder is loaded anew."""
-_NO_WORKFLOWS = frozenset({"package.json", "package-lock.json", "tsconfig.json", "composer.json", "deno.json"})
 
 MAX_TOTAL_BYTES = 128 * 1024 * 1024
 MAX_JSON_BYTES = 512 * 1024
@@ -210,12 +211,14 @@ class Scanner:
         from tamis.server.runtime.registry.loader import walk_files
 
         listing = _Listing()
-        tops = [root.path, *(top for top in root.tops if not root.contains(root.spelled(top)))]
-        for top in tops:
+        tops: list[tuple[str, Callable[[str], bool]]] = [(root.path, may_be_wanted)]
+        tops += [(top, is_definition_or_ignore) for top in root.tops if not root.contains(root.spelled(top))]
+        # Also those in the folder: a workflow may have a name that no other text would be searched by.
+        tops += [(root.spelled(top), is_workflow_or_ignore) for top in root.flows]
+        for top, wanted in tops:
             if not os.path.isdir(top):
                 continue
             folders: list[str] = []
-            wanted = may_be_wanted if top == root.path else _is_manifest_or_ignore
             paths, problems = walk_files(Path(top), wanted, folders)
             for problem in problems:
                 if "stopped" in problem.message:
@@ -236,7 +239,7 @@ class Scanner:
         if self._workspace.is_open(path) or name in CONFIGURATION:
             return
         size = stamp[1] if stamp is not None else 0
-        limit = MAX_JSON_BYTES if _may_be_workflow(name) else MAX_BYTES
+        limit = MAX_JSON_BYTES if may_be_workflow(name) else MAX_BYTES
         if size > limit:
             if limit == MAX_BYTES:
                 self._once(
@@ -283,13 +286,17 @@ class Scanner:
 
     def _look(self, paths: list[str]) -> None:
         for root in self._workspace.roots:
-            mine = [path for path in paths if root.contains(path) or any(_below(top, path) for top in root.tops)]
+            tops = (*root.tops, *root.flows)
+            mine = [path for path in paths if root.contains(path) or any(_below(top, path) for top in tops)]
             if mine and root in self._listings:
                 self._look_in(root, self._listings[root], mine)
 
     def _look_in(self, root: Root, listing: _Listing, paths: list[str]) -> None:
         from tamis.server.runtime.registry.loader import walk_reaches
 
+        if root.folders_differ():
+            self.load([root])
+            return
         files: dict[str, Stamp | None] = {}
         relist = False
         for path in paths:
@@ -299,7 +306,9 @@ class Scanner:
                 self.load([root])
                 return
             known = path in listing.files
-            if stamp is not None and may_be_wanted(name) and (known or walk_reaches(Path(root.path), path)):
+            wanted = may_be_wanted(name) or root.may_define(path)
+            reached = known or walk_reaches(Path(root.path), path) or root.searches(path)
+            if stamp is not None and wanted and reached:
                 files[path] = stamp
             elif known:
                 files[path] = None
@@ -316,6 +325,9 @@ class Scanner:
             self._take(root, listing, files, listing_changed=True)
 
     def _relist(self, root: Root, before: _Listing) -> None:
+        if root.folders_differ():
+            self.load([root])
+            return
         listing = self._list(root)
         changed = {path: stamp for path, stamp in listing.files.items() if before.files.get(path) != stamp}
         gone = before.files.keys() - listing.files.keys()
@@ -329,7 +341,7 @@ class Scanner:
 
     def _take(self, root: Root, listing: _Listing, files: Mapping[str, Stamp | None], *, listing_changed: bool) -> None:
         """Reads changed files (None: gone) and tells of it."""
-        from tamis.server.runtime.registry.loader import SUFFIX, read_manifest_file
+        from tamis.server.runtime.registry.loader import read_manifest_file
 
         tools = False
         for path, stamp in files.items():
@@ -337,7 +349,7 @@ class Scanner:
                 listing.files.pop(path, None)
             else:
                 listing.files[path] = stamp
-            if path.endswith(SUFFIX):
+            if root.may_define(path):
                 found = read_manifest_file(path) if stamp is not None and root.searches(path) else None
                 tools = root.take(path, found) or tools
             if stamp is None:
@@ -376,19 +388,6 @@ class Scanner:
         for path in listing.files if listing is not None else ():
             if path not in kept:
                 self._drop(path)
-
-
-def may_be_wanted(name: str) -> bool:
-    """Whether a file of this name may say something about tools."""
-    return (name.endswith((*TEXTS, *JSONS)) and name not in _NO_WORKFLOWS) or name in CONFIGURATION
-
-
-def _is_manifest_or_ignore(name: str) -> bool:
-    return name.endswith((".tool.json", ".tool.jsonc")) or name in CONFIGURATION[1:]
-
-
-def _may_be_workflow(name: str) -> bool:
-    return name.endswith(JSONS) and not name.endswith((".tool.json", ".tool.jsonc", "agent_profile.json"))
 
 
 def _below(top: str, path: str) -> bool:

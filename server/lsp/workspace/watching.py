@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tamis.server.lsp.documents import path_of
 from tamis.server.lsp.workspace import loading
-from tamis.server.lsp.workspace.scanning import CONFIGURATION, TEXTS, Change
+from tamis.server.lsp.workspace.scanning import Change
+from tamis.server.lsp.workspace.wanted import CONFIGURATION, TEXTS
 
 if TYPE_CHECKING:
     from tamis.server.lsp.session import Session
@@ -20,16 +21,13 @@ if TYPE_CHECKING:
     from tamis.server.lsp.workspace.roots import Root
 
 WATCHED = (
-    "**/*.tool.json",
-    "**/*.tool.jsonc",
-    "**/*agent_profile.json",
+    # Manifests, profiles, node definitions; which folders hold workflows the settings say, and those may change.
+    "**/*.{json,jsonc}",
     *(f"**/{name}" for name in CONFIGURATION),
     "**/*.{" + ",".join(suffix[1:] for suffix in TEXTS) + "}",
 )
 SCRIPTS = ("py", "js", "mjs", "cjs", "ts", "tsx")
 WATCHED_SCRIPTS = "**/*.{" + ",".join(SCRIPTS) + "}"
-WATCHED_LISTING = "**/*.json"
-_CREATED_AND_DELETED = 5
 
 
 def registrations(session: Session) -> list[dict[str, Any]]:
@@ -38,8 +36,6 @@ def registrations(session: Session) -> list[dict[str, Any]]:
         return []
     watchers: list[dict[str, Any]] = [{"globPattern": pattern} for pattern in WATCHED]
     watchers.append({"globPattern": WATCHED_SCRIPTS})
-    # Whether another file is there matters, not what it says.
-    watchers.append({"globPattern": WATCHED_LISTING, "kind": _CREATED_AND_DELETED})
     return [
         {
             "id": "tamis-watch",

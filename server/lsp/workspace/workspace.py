@@ -14,12 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, FolderFacts, ScriptFile, Settings, Snapshot, is_settings
-from tamis.server.lsp.client_settings import NAMES, ClientSettings, changed, read_options
+from tamis.server.lsp.client_settings import (
+    ClientSettings,
+    changed,
+    merged,
+    read_options,
+    without_client_settings,
+)
 from tamis.server.lsp.documents import Document
 from tamis.server.lsp.workspace.roots import Root, tool_names
 
 if TYPE_CHECKING:
     from tamis.protocols.manifest.reading import ManifestReading, Memory
+    from tamis.protocols.workflow.reading import WorkflowReading
     from tamis.server.analysis.index import WorkspaceIndex
     from tamis.server.runtime.registry.registry import Registry
     from tamis.server.runtime.settings.faults import Fault
@@ -72,7 +79,7 @@ class Workspace:
             # Only trust is told, and the settings stay what they are.
             self.client = changed(self.client, cast("dict[str, Any]", inner))
             return before != (self._overlay or {}, self.client)
-        given = _merged(self._initial, cast("dict[str, Any]", inner))
+        given = merged(self._initial, cast("dict[str, Any]", inner))
         self._overlay = without_client_settings(given)
         self.client = changed(self.client, given)
         for root in self._roots:
@@ -221,6 +228,9 @@ class Workspace:
             if document.kind == "manifest" and document.path is not None and len(document.text) <= MAX_ANALYSED_CHARS:
                 reading = _reading(document, settings, known, memory)
                 registry = root.registry_beside(document.path, tool_names(reading.manifest))
+            elif document.kind == "other" and document.path is not None:
+                # A workflow's own findings go by the graph as it is typed.
+                registry = root.registry_beside(document.path)
             else:
                 registry = root.registry
         workflows = None
@@ -232,7 +242,7 @@ class Workspace:
             workflows = workflow_files(self.index, loaded.settings.workflows, document.path or document.uri)
         is_graph = loaded is not None and _is_graph(document, loaded.settings.workflows)
         mcp = None
-        if document.kind == "manifest" and root is not None and loaded is not None and '"mcp"' in document.text:
+        if reading is not None and root is not None and loaded is not None and _handler_type(reading) == "mcp":
             from tamis.server.runtime.mcp.declared import problems
 
             mcp = problems(Path(root.path), loaded.settings)
@@ -268,16 +278,17 @@ class Workspace:
         )
         if reading is not None:
             snapshot.__dict__["manifest"] = reading
-        elif known is not None and "manifest" in known.__dict__:
-            # Reading a manifest depends on its text and the settings alone.
-            snapshot.__dict__["manifest"] = known.__dict__["manifest"]
+        for name in ("manifest", "workflow") if known is not None else ():
+            # Reading depends on the text and the settings alone.
+            if known is not None and name in known.__dict__:
+                snapshot.__dict__.setdefault(name, known.__dict__[name])
         return snapshot
 
-    def _reading_of(self, path: str, text: str, strict: bool) -> ManifestReading | None:
-        """What an open manifest was read as already; any thread."""
+    def _reading_of(self, path: str, text: str, strict: bool) -> ManifestReading | WorkflowReading | None:
+        """What an open manifest or workflow was read as already; any thread."""
         for document, snapshot in list(self._snapshots.values()):
             if document.path == path and document.text == text and snapshot.settings.strict_json == strict:
-                return snapshot.__dict__.get("manifest")
+                return snapshot.__dict__.get("manifest" if document.kind == "manifest" else "workflow")
         return None
 
     def forget_facts(self) -> None:
@@ -324,23 +335,6 @@ def index_name(document: Document) -> str | None:
     return document.path or (document.uri if document.uri.startswith("untitled:") else None)
 
 
-def without_client_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Editor settings without those that only the editor's client reads; the rest has the names of ``tamis.toml``."""
-    return {name: value for name, value in settings.items() if name.split(".")[0] not in NAMES}
-
-
-def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings laid over others, table by table."""
-    result = dict(under)
-    for name, value in over.items():
-        below = result.get(name)
-        if isinstance(below, dict) and isinstance(value, dict):
-            result[name] = _merged(cast("dict[str, Any]", below), cast("dict[str, Any]", value))
-        else:
-            result[name] = value
-    return result
-
-
 def _reading(document: Document, settings: Settings, known: Snapshot | None, memory: Memory | None) -> ManifestReading:
     """The manifest of a document; reading it depends on its text and the settings alone."""
     if known is not None and known.settings == settings and "manifest" in known.__dict__:
@@ -356,6 +350,14 @@ def _reading(document: Document, settings: Settings, known: Snapshot | None, mem
         tree=document.tree(strict),
         memory=memory,
     )
+
+
+def _handler_type(reading: ManifestReading) -> object:
+    # from the tree, which is there: a look through the text would take a millisecond of each keystroke in a large file
+    root = reading.tree.root
+    handler = root.get("handler") if root is not None and root.kind == "object" else None
+    given = handler.get("type") if handler is not None and handler.kind == "object" else None
+    return None if given is None else given.value
 
 
 def _may_be_workflow(document: Document) -> bool:

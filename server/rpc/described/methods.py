@@ -13,6 +13,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from tamis.protocols.contract import InitializeResult
+from tamis.server.rpc.described.plain import plain
 from tamis.server.rpc.errors import GIVEN_BY
 from tamis.server.rpc.initializing import InitializeParams
 from tamis.server.rpc.marks import stability
@@ -74,8 +75,8 @@ def _described(name: str, kind: type[msgspec.Struct], handler: Callable[..., Any
         name=name,
         params=kind,
         results=_results(name, handler),
-        summary=summary.replace("``", "`").strip(),
-        description=rest.replace("``", "`").strip(),
+        summary=plain(summary),
+        description=plain(rest),
         stability=stability(name),
         finishes=name in FINISHES,
         errors=(

@@ -52,7 +52,7 @@ def module(methods: Iterable[Described]) -> str:
     listed = [*methods]
     made = schemas(listed)
     structs = {one.name: kinds for one in listed if (kinds := _structs(one))}
-    modules = sorted({kind.__module__.rpartition(".")[2] for kinds in structs.values() for kind in kinds})
+    modules = sorted({_module(kind) for kinds in structs.values() for kind in kinds})
     spelled = {name: ", ".join(map(_spelled, kinds)) for name, kinds in structs.items()}
     rows = "".join(f'    "{name}": {f"({text})" if ", " in text else text},\n' for name, text in spelled.items())
     text = _HEAD + f"from tamis.protocols import {', '.join(modules)}\n" + _RESULTS.format(rows=rows)
@@ -68,8 +68,13 @@ def _structs(one: Described) -> tuple[type[msgspec.Struct], ...]:
     return cast("tuple[type[msgspec.Struct], ...]", one.results) if are_structs else ()
 
 
+def _module(kind: type[Any]) -> str:
+    """Where hosts import it from: a module or package of ``tamis.protocols``."""
+    return kind.__module__.split(".")[2]
+
+
 def _spelled(kind: type[Any]) -> str:
-    return f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}"
+    return f"{_module(kind)}.{kind.__name__}"
 
 
 def _method(one: Described, made: Schemas, is_async: bool) -> str:

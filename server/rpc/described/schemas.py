@@ -18,6 +18,7 @@ import msgspec
 
 from tamis.protocols.messages import NOTIFICATIONS, REQUESTS, Sent
 from tamis.server.rpc.described.methods import Described
+from tamis.server.rpc.described.plain import plain
 from tamis.server.rpc.described.words import READ, WRITTEN
 
 Schema = dict[str, Any]
@@ -136,13 +137,13 @@ def _collect(info: Any, seen: set[type[msgspec.Struct]]) -> None:
 
 def _describe(part: Schema, kind: type[msgspec.Struct], shared: dict[str, str]) -> None:
     if "description" in part:
-        part["description"] = _plain(str(part["description"]))
+        part["description"] = plain(str(part["description"]))
     texts = _field_texts(kind)
     for field in msgspec.structs.fields(kind):
         schema = part["properties"][field.encode_name]
         text = texts.get(field.name) or shared.get(field.encode_name, "")
         if text and "description" not in schema:
-            schema["description"] = _plain(text)
+            schema["description"] = plain(text)
 
 
 def _require(part: Schema, kind: type[msgspec.Struct]) -> None:
@@ -168,10 +169,6 @@ def _reachable(roots: Iterable[Any], parts: dict[str, Schema]) -> set[str]:
                 left.append(parts[name])
             left += given.values()
     return found
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.replace("``", "`").split())
 
 
 def _field_texts(kind: type[msgspec.Struct]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from tamis.protocols.messages import NOTIFICATIONS, REQUESTS
 from tamis.server.rpc.described.methods import described
+from tamis.server.rpc.described.plain import plain
 from tamis.server.rpc.described.schemas import PREFIX, Schema, schemas
 from tamis.server.rpc.errors import MEANINGS, numbers
 from tamis.server.rpc.params import Group
@@ -147,4 +148,4 @@ def _quoted(name: str) -> str:
 
 
 def _words(kind: type[Any]) -> str:
-    return (kind.__doc__ or "").replace("``", "`")
+    return plain(kind.__doc__ or "")

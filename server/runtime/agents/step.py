@@ -26,7 +26,14 @@ from tamis.server.runtime.agents.views import Asked, asked_for, execution_result
 from tamis.server.runtime.calls.failures import failure
 from tamis.server.runtime.calls.model import Surroundings, TokenAnswer
 from tamis.server.runtime.calls.states import OnEvent, State
-from tamis.server.runtime.calls.text import TextOptions, execute_text, plan_text, refuse_text, unread_observations
+from tamis.server.runtime.calls.text import (
+    TextOptions,
+    check_approval,
+    execute_text,
+    plan_text,
+    refuse_text,
+    unread_observations,
+)
 from tamis.server.runtime.records.trail import Trail
 
 MAX_IDLE_ROUNDS = 10
@@ -66,7 +73,8 @@ def _names_protocol(profile: Profile | None) -> bool:
 
 
 async def step(request: StepRequest, around: Surroundings, sessions: Sessions, read: Read) -> StepResult:
-    """One round. Steps of one session run one after another. Raises ``TooManyWaitingError``, and ``ValueError`` for an unknown protocol."""
+    """One round. Steps of one session run one after another. Raises ``TooManyWaitingError``, ``ApprovalUnknown`` for an answer that fits
+    none of its calls, and ``ValueError`` for an unknown protocol."""
     config = config_of(around.agent, request.config, around.settings.protocol.default)
     document = read(request.text, config.protocol)
     cancelled = around.cancelled or asyncio.Event()
@@ -138,6 +146,11 @@ class _Round:
 
     async def run(self) -> StepResult:
         session = self.session
+        turn_iteration = 0 if self.request.new_turn or session.answered else session.turn_iteration
+        cancelled = self.around.cancelled is not None and self.around.cancelled.is_set()
+        if not cancelled and not self._off() and not self._spent(turn_iteration):
+            # before anything of this answer is the conversation's
+            await check_approval(self.document, self.around, self.options)
         if self.request.new_turn or session.answered:
             session.new_turn()
         answer = kept_text(self.document, self.asked)
@@ -180,7 +193,7 @@ class _Round:
             return self._refused(failure("SecurityError", "")), "noTools", self._passed_over()
         if off := self._off():
             return self._refused(failure("SecurityError", off)), "denied", f"No call was run: {off}."
-        if session.turn_iteration >= config.max_iterations and self.before is None:
+        if self._spent(session.turn_iteration):
             rounds = "1 round" if config.max_iterations == 1 else f"{config.max_iterations} rounds"
             limit = f"this agent may call tools in {rounds} of a turn (maxIterations), which it has done"
             error = failure("SecurityError", limit, code="maxIterations")
@@ -189,6 +202,9 @@ class _Round:
         done = await execute_text(self.document, around, self.options)
         stop, explanation = self._judged(done.results)
         return done, stop, explanation
+
+    def _spent(self, turn_iteration: int) -> bool:
+        return turn_iteration >= self.config.max_iterations and self.before is None
 
     def _off(self) -> str:
         return self.around.agent.problem or ("" if self.config.enabled else _OFF)

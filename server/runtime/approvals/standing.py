@@ -90,6 +90,10 @@ class StandingAnswers:
             )
         return found
 
+    def forget_session(self, session_id: str) -> None:
+        """A session has ended: what was allowed for it is asked for again, also by another one of the same id."""
+        self._session = {key: entry for key, entry in self._session.items() if key[0] != session_id}
+
     async def revoke(self, wanted: Callable[[StandingApproval], bool]) -> list[str]:
         """Forgets the answers that are wanted; returns their ids."""
         gone = [entry.id for entry in await self.listed() if wanted(entry)]

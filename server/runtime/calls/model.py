@@ -118,6 +118,8 @@ OnResolved = Callable[[ApprovalResolved], None]
 """Called when a question is settled, however."""
 OnOutput = Callable[[str, str, str], None]
 """Called with the call's id, the stream's name and text while a script runs."""
+OnCut = Callable[[str, str], None]
+"""Called with the call's id and the stream's name, once and last, when the stream has more than its limit lets be shown."""
 OnProgress = Callable[[str, str], None]
 """Called with the call's id and a few words while what a script depends on is installed."""
 
@@ -144,6 +146,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a question that was asked before its call's turn came."""
     on_resolved: OnResolved | None = None
     on_output: OnOutput | None = None
+    on_cut: OnCut | None = None
     on_progress: OnProgress | None = None
     on_event: OnEvent | None = None
     """Told the states of each call (``states.py``)."""

@@ -5,12 +5,14 @@ Must not know where it came from.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
 
-from tamis.protocols.check import to_problem
-from tamis.protocols.contract import ErrorType, Problem
+from tamis.protocols.check import to_problem, told
+from tamis.protocols.contract import ErrorType
+from tamis.protocols.jsontext.numbers import not_finite, number_name
 from tamis.protocols.schema.plan import Plan
 from tamis.server.runtime.calls.dispatch import Invocation
 from tamis.server.runtime.calls.failures import failure
@@ -24,6 +26,27 @@ def failed(error_type: ErrorType, message: str, **details: Any) -> Stopped:
     return Stopped("error", failure(error_type, message, **details), started=True)
 
 
+class NotJsonError(ValueError):
+    """A value that JSON cannot hold; the message says what and, as far as it is known, where."""
+
+
+def as_json(value: Any) -> tuple[Any, int]:
+    """A value as JSON reads it again (what is no plain data but has a form in JSON in that form), and its bytes. Raises ``NotJsonError``."""
+    try:
+        data = msgspec.json.encode(value)
+        if msgspec.json.decode(data) == value:
+            return value, len(data)
+        # numbers that JSON does not have are written as null
+        plain = msgspec.to_builtins(value)
+        found = not_finite(plain)
+        if found is None:
+            return json.loads(data), len(data)
+    except (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError, RecursionError) as error:
+        raise NotJsonError(str(error)) from None
+    place, number = found
+    raise NotJsonError(f"{number_name(number)}{f' at {place}' if place else ''}; give null or a text instead")
+
+
 def take_output(call: Invocation, output: Any, whose: str, own_plan: Plan | None = None) -> None:
     """Makes ``output`` the call's success. Raises ``Stopped`` for one that cannot be; ``whose`` names its giver in the message.
 
@@ -32,8 +55,8 @@ def take_output(call: Invocation, output: Any, whose: str, own_plan: Plan | None
     most = call.around.settings.sandbox.stdout_bytes
     limit = min(most, call.tool.manifest.execution.limits.get("stdoutBytes", most))
     try:
-        size = len(msgspec.json.encode(output))
-    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        output, size = as_json(output)
+    except NotJsonError as error:
         text = f"the result of {whose} is no JSON: {error}"
         raise Stopped("error", failure("OutputFormatError", text), started=True) from None
     if size > limit:
@@ -41,8 +64,7 @@ def take_output(call: Invocation, output: Any, whose: str, own_plan: Plan | None
         raise Stopped("error", failure("ResourceError", text, limit="stdout"), started=True)
     plan = call.tool.output_plan or own_plan
     if plan is not None and not plan.is_valid(output):
-        found: list[Problem] = [to_problem(finding) for finding in plan.check(output, "typed").errors]
-        told = "; ".join(problem.message for problem in found[:MAX_TOLD])
-        text = f"the result of {whose} does not fit the declared output schema: {told}"
+        found = [to_problem(finding, of="output") for finding in plan.check(output, "typed").errors]
+        text = f"the result of {whose} does not fit the declared output schema: {told(found[:MAX_TOLD], 'output')}"
         raise Stopped("error", failure("OutputValidationError", text, errors=found), started=True)
     call.result.status, call.result.output = "success", output

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from msgspec import UNSET
 
@@ -19,10 +19,8 @@ from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.calls.dispatch import Invocation
 from tamis.server.runtime.calls.handlers import HANDLER_API, HandlerCall, HandlerError, HandlerPlugin
 from tamis.server.runtime.calls.parts import Parts
+from tamis.server.runtime.installed import bring, fault, names, words
 from tamis.server.runtime.registry.registry import Tool
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 GROUP = "tamis.handlers"
 MAX_LOG_LINES = 500
@@ -48,7 +46,7 @@ class PluginRunner:
         try:
             said = cast("object", plugin.problem(dict(handler.fields)))
         except Exception as error:
-            return f"the handler '{handler.type}' failed when it was asked about the tool: {_words(error)}"
+            return f"the handler '{handler.type}' failed when it was asked about the tool: {words(error)}"
         return plain(said) if isinstance(said, str) else ""
 
     async def run(self, call: Invocation) -> None:
@@ -74,41 +72,18 @@ def load_handler(name: str) -> HandlerPlugin | str:
 
 
 def _load(name: str) -> HandlerPlugin | str:
-    from importlib.metadata import entry_points
-
-    points = list(entry_points(group=GROUP))
-    found = [point for point in points if point.name == name]
-    if not found:
-        names = sorted({point.name for point in points})
-        known = f"; installed are {', '.join(names)}" if names else ""
-        return f"no installed package brings the handler type '{name}'{hint(best(name, names)) or known}"
-    if len({point.value for point in found}) > 1:
-        return f"two packages bring the handler type '{name}': {' and '.join(map(_package, found))}; remove one"
-    where = f"the handler type '{name}' of {_package(found[0])}"
+    brought = bring(GROUP, name, "the handler type")
+    if brought is None:
+        known = names(GROUP)
+        listed = f"; installed are {', '.join(known)}" if known else ""
+        return f"no installed package brings the handler type '{name}'{hint(best(name, known)) or listed}"
+    if isinstance(brought, str):
+        return brought
     try:
-        plugin: Any = found[0].load()
-        fault = _fault(name, plugin)
-    except BaseException as error:
-        if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
-            raise
-        return f"{where} cannot be loaded: {_words(error)}"
-    return f"{where} cannot be used: {fault}" if fault else cast("HandlerPlugin", plugin)
-
-
-def _package(point: EntryPoint) -> str:
-    dist = getattr(point, "dist", None)
-    return f"{dist.name} {dist.version}" if dist is not None else point.value
-
-
-def _fault(name: str, plugin: Any) -> str:
-    """What keeps an object from being a handler."""
-    api = getattr(plugin, "api", None)
-    if api != HANDLER_API:
-        return f"it is written for version {api!r} of the interface, this Tamis has version {HANDLER_API}"
-    if getattr(plugin, "type", None) != name:
-        return f"its type is {getattr(plugin, 'type', None)!r}"
-    missing = [method for method in ("problem", "run") if not callable(getattr(plugin, method, None))]
-    return f"it has no {' and no '.join(missing)}" if missing else ""
+        wrong = fault(brought.plugin, HANDLER_API, "type", name, ("problem", "run"))
+    except Exception as error:
+        wrong = words(error)
+    return f"{brought.where} cannot be used: {wrong}" if wrong else cast("HandlerPlugin", brought.plugin)
 
 
 async def _guarded(plugin: HandlerPlugin, call: Invocation, handler: OtherHandler) -> Any:
@@ -141,7 +116,7 @@ async def _run(plugin: HandlerPlugin, call: Invocation, handler: OtherHandler) -
         raise
     except BaseException as error:
         # also SystemExit: no package ends the daemon
-        raise failed("ServiceError", f"the handler '{handler.type}' failed: {_words(error)}") from None
+        raise failed("ServiceError", f"the handler '{handler.type}' failed: {words(error)}") from None
 
 
 def _given(call: Invocation, handler: OtherHandler) -> HandlerCall:
@@ -168,11 +143,3 @@ def _given(call: Invocation, handler: OtherHandler) -> HandlerCall:
         agent_id=caller.agent_id,
         log=log,
     )
-
-
-def _words(error: BaseException) -> str:
-    try:
-        said = str(error)
-    except Exception:
-        said = "it has no words"
-    return plain(f"{type(error).__name__}: {said[:MAX_LOG_CHARS]}")[:MAX_LOG_CHARS]

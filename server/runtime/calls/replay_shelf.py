@@ -45,7 +45,7 @@ class StoreShelf:
         """See ``Shelf``."""
 
         def look(db: sqlite3.Connection) -> bool:
-            query = "SELECT owner, created, result IS NULL FROM replays WHERE key = ?"
+            query = "SELECT owner, created, size = 0 FROM replays WHERE key = ?"
             row = db.execute(query, (_hashed(db, self._scope, key),)).fetchone()
             return row is not None and not self._is_free(db, *row, again=again)
 
@@ -112,10 +112,11 @@ class StoreShelf:
 
 def forget_old(db: sqlite3.Connection, own: IdempotencySettings) -> None:
     """Forgets results that are too old, and the oldest of too many or too large ones."""
-    db.execute("DELETE FROM replays WHERE result IS NOT NULL AND created < ?", (time.time() - own.keep_seconds,))
-    count, size = db.execute("SELECT count(*), total(size) FROM replays WHERE result IS NOT NULL").fetchone()
+    # every result has a size, and no run has: what a result holds is not read for it
+    db.execute("DELETE FROM replays WHERE size > 0 AND created < ?", (time.time() - own.keep_seconds,))
+    count, size = db.execute("SELECT count(*), total(size) FROM replays WHERE size > 0").fetchone()
     while count > max(own.keep, 1) or size > MAX_BYTES:
-        oldest = "SELECT key, size FROM replays WHERE result IS NOT NULL ORDER BY created LIMIT 1"
+        oldest = "SELECT key, size FROM replays WHERE size > 0 ORDER BY created LIMIT 1"
         found = db.execute(oldest).fetchone()
         if found is None:
             break

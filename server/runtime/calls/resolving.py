@@ -5,13 +5,16 @@ What fits no tool, or several, is refused with what was perhaps meant, and never
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
 
+from tamis.protocols.check import to_problem
 from tamis.protocols.contract import Problem
 from tamis.protocols.observation import plain, unknown_tool
+from tamis.protocols.schema.plan import Finding
 from tamis.server.runtime.calls.failures import failure
 from tamis.server.runtime.calls.model import CallRequest, Stopped
 from tamis.server.runtime.registry.loader import SUFFIX
@@ -22,12 +25,22 @@ MAX_SHOWN = 8
 """Versions, and ids of tools, that a message names."""
 
 
+def not_executable(call: Mapping[str, Any]) -> str:
+    """Why a call off the wire may not run, whatever its tool; empty when it may. A host may bring what was only shown (ruling 1)."""
+    if call.get("complete") is False:
+        return "its text was cut off"
+    if call.get("executable") is False:
+        return "what the text was read from has an error or more than one reading, or it was only an example"
+    return ""
+
+
 def _executable(request: CallRequest) -> None:
-    # a host may bring what was only shown: cut off, in reasoning, an example (ruling 1).
-    wire = request.wire_call
-    if wire is not None and (wire.get("executable") is False or wire.get("complete") is False):
-        text = "the call is not executable: its text was cut off, has more than one reading or was only an example"
-        raise Stopped("error", failure("ParameterValidationError", text, code="notExecutable"))
+    why = not_executable(request.wire_call or {})
+    if why:
+        problem = to_problem(Finding("VA405", "", "error", {"why": why}))
+        raise Stopped(
+            "error", failure("ParameterValidationError", problem.message, errors=[problem], code="notExecutable")
+        )
 
 
 def resolve(request: CallRequest, registry: Registry) -> tuple[Tool, CallRequest]:

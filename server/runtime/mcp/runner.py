@@ -34,6 +34,7 @@ class McpRunner:
         """Calls the tool once."""
         from tamis.server.runtime.calls.model import Stopped
         from tamis.server.runtime.calls.outputs import take_output
+        from tamis.server.runtime.calls.retries import unless_cancelled
         from tamis.server.runtime.calls.timing import in_time
         from tamis.server.runtime.mcp.results import read_result
         from tamis.server.runtime.mcp.session import McpError
@@ -41,7 +42,12 @@ class McpRunner:
         handler = call.tool.manifest.handler
         assert isinstance(handler, McpTool)
         servers = call.around.parts.mcp
-        running, was_there = await servers.server(call)
+        try:
+            running, was_there = await unless_cancelled(call.around.cancelled, servers.server(call))
+        except Stopped as stop:
+            if stop.status == "cancelled":
+                raise Stopped("cancelled") from None  # the call itself was not begun
+            raise
         session = running.session
         assert session is not None
         lines: list[str] = []
@@ -51,6 +57,7 @@ class McpRunner:
                 result = await in_time(call, _called(call, handler, session))
         except McpError as error:
             text = f"the MCP server '{handler.server}' failed: {plain(str(error))[:MAX_MESSAGE_CHARS]}"
+            text += await servers.ending(running)
             raise Stopped("error", failure("ServiceError", text, text="\n".join(running.notes)), started=True) from None
         finally:
             call.result.logs = lines

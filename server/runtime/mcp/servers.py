@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Coroutine
 from pathlib import Path
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 LIFE_MS = 7 * 24 * 3_600_000
 """A server that was never idle is ended after a week: memory that it leaks is not kept for ever."""
 END_SECONDS = 1.0
+SILENT_S = 10.0
+"""A server that let a call's time go by and then says nothing for so long, not even to a ping, hangs."""
 MAX_NOTES = 40
 MAX_NOTE_CHARS = 1_000
 
@@ -57,6 +60,26 @@ class Running:
         self.listeners: list[list[str]] = []
         self.calls = 0
         self.idle: asyncio.TimerHandle | None = None
+        self._doubt: tuple[int, float] | None = None
+        self._ping: asyncio.Task[None] | None = None
+
+    def doubt(self) -> None:
+        """A call was given up: it is asked for a sign of life, which nobody waits for."""
+        session = self.session
+        if session is None or self.silent:
+            return
+        self._doubt = (session.heard, time.monotonic())
+        self._ping = asyncio.get_running_loop().create_task(session.ping())
+
+    @property
+    def silent(self) -> bool:
+        """Whether it has said nothing since a call was given up."""
+        return self._doubt is not None and self.session is not None and self._doubt[0] == self.session.heard
+
+    @property
+    def hangs(self) -> bool:
+        """Whether it has been silent for long."""
+        return self._doubt is not None and self.silent and time.monotonic() - self._doubt[1] >= SILENT_S
 
     def hear(self, piece: bytes) -> None:
         """A piece of its standard error, which ends anywhere; it is noted line by line."""
@@ -83,7 +106,9 @@ class Running:
     @property
     def usable(self) -> bool:
         """Whether calls can go to it."""
-        return self.session is not None and not self.session.over and self.task is not None and not self.task.done()
+        if self.session is None or self.session.over or self.task is None or self.task.done():
+            return False
+        return not self.hangs
 
 
 class McpServers:
@@ -94,6 +119,9 @@ class McpServers:
         self._settings = settings
         self._running: dict[str, Running] = {}
         self._locks: dict[str, asyncio.Lock] = {}
+        self._left: set[Running] = set()
+        """Those that hang, while calls wait for them still."""
+        self._ending: set[asyncio.Task[None]] = set()
 
     def problem(self, name: str) -> str:
         """Why no tool of a server can be called; empty when they can, as far as is known without starting it."""
@@ -112,6 +140,11 @@ class McpServers:
     def names(self) -> list[str]:
         """The servers that run."""
         return sorted(self._running)
+
+    @property
+    def doubted(self) -> list[str]:
+        """Those of them that gave no sign of life since a call was given up."""
+        return sorted(name for name, running in self._running.items() if running.silent)
 
     def folder(self, declared: McpServer) -> str:
         """The server's folder."""
@@ -142,7 +175,9 @@ class McpServers:
             running = self._running.get(handler.server)
             if running is not None and running.usable:
                 return running, True
-            if running is not None:
+            if running is not None and running.calls and running.hangs:
+                self._left.add(running)
+            elif running is not None:
                 await self._end(running)
             running = self._running[handler.server] = Running(handler.server)
             try:
@@ -155,6 +190,8 @@ class McpServers:
     @contextlib.asynccontextmanager
     async def using(self, running: Running, lines: list[str]) -> AsyncGenerator[None]:
         """While a call uses a server it is not idle, and what it says goes to the call's logs too."""
+        from tamis.server.runtime.calls.model import Stopped
+
         running.calls += 1
         running.listeners.append(lines)
         if running.idle is not None:
@@ -162,17 +199,35 @@ class McpServers:
             running.idle = None
         try:
             yield
+        except Stopped:
+            # its time was over, or it was cancelled
+            running.doubt()
+            raise
         finally:
             running.calls -= 1
             running.listeners.remove(lines)
             declared = self._settings.mcp_servers.get(running.name)
-            if running.calls == 0 and declared is not None:
+            if running.calls == 0 and running in self._left:
+                self._end_soon(running)
+            elif running.calls == 0 and declared is not None:
                 loop = asyncio.get_running_loop()
                 running.idle = loop.call_later(declared.idle_ms / 1000, self._when_idle, running)
 
     def _when_idle(self, running: Running) -> None:
         if running.calls == 0:
-            asyncio.get_running_loop().create_task(self._end(running))
+            # at once, so that no call takes it between here and its end
+            self._end_soon(running)
+
+    def _end_soon(self, running: Running) -> None:
+        self._forget(running)
+        task = asyncio.get_running_loop().create_task(self._end(running))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    def _forget(self, running: Running) -> None:
+        if self._running.get(running.name) is running:
+            del self._running[running.name]
+        self._left.discard(running)
 
     async def _start(self, running: Running, call: Invocation) -> None:
         from tamis.sandbox.talk import Talk
@@ -250,8 +305,7 @@ class McpServers:
         return serve()
 
     async def _end(self, running: Running) -> None:
-        if self._running.get(running.name) is running:
-            del self._running[running.name]
+        self._forget(running)
         if running.idle is not None:
             running.idle.cancel()
         if running.session is not None:
@@ -260,9 +314,26 @@ class McpServers:
         if running.task is not None:
             await asyncio.wait({running.task}, timeout=END_SECONDS)
 
+    async def ending(self, running: Running) -> str:
+        """How a server ended while it was used, as the end of a sentence; empty for one that goes on, or of which nothing more is known."""
+        task = running.task
+        if task is None or running.session is None or not running.session.over:
+            return ""
+        await asyncio.wait({task}, timeout=END_SECONDS)
+        return _ending(task.result()) if task.done() and not task.cancelled() and task.exception() is None else ""
+
     async def close(self) -> None:
         """Ends every server."""
-        await asyncio.gather(*(self._end(running) for running in list(self._running.values())))
+        ends = [self._end(running) for running in (*self._running.values(), *self._left)]
+        await asyncio.gather(*ends, *self._ending)
+
+
+def _ending(outcome: RunOutcome) -> str:
+    if outcome.limit is not None:
+        return f"; it reached the limit '{outcome.limit}': {plain(outcome.message)}"
+    if outcome.signal is not None:
+        return f"; it was ended by {outcome.signal}"
+    return "" if outcome.exit_code is None else f"; it ended with exit code {outcome.exit_code}"
 
 
 def _start_failure(running: Running, error: Exception) -> ExecutionError:
@@ -273,6 +344,6 @@ def _start_failure(running: Running, error: Exception) -> ExecutionError:
         kind = "SandboxUnavailable" if outcome.kind == "unavailable" else "SecurityError"
         fix = f"; fix: {outcome.remedy}" if outcome.remedy else ""
         return failure(kind, f"the MCP server '{running.name}' was not started: {outcome.message}{fix}")
-    ended = "" if outcome is None else f"; it ended with exit code {outcome.exit_code}"
+    ended = "" if outcome is None else _ending(outcome)
     text = f"the MCP server '{running.name}' cannot be used: {plain(str(error))[:1_000]}{ended}"
     return failure("ServiceError", text, text="\n".join(running.notes))

@@ -7,12 +7,14 @@ asked again in their way (`server/discover`, the version in each request's `_met
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
 import msgspec
 
 from tamis import __version__
+from tamis.protocols.jsontext.numbers import read_leniently
 
 HANDSHAKE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 MODERN_VERSIONS = ("2026-07-28",)
@@ -22,6 +24,7 @@ METHOD_NOT_FOUND = -32601
 MAX_PAGES = 100
 MAX_TOOLS = 2_000
 MAX_STRAY_LINES = 50
+MAX_PROGRESS_CHARS = 1_000
 _CLIENT = {"name": "tamis", "version": __version__}
 OnProgress = Callable[[str], None]
 
@@ -61,6 +64,8 @@ class McpSession:
         self._modern = ""
         self._stray = 0
         self._tools: dict[str, dict[str, Any]] | None = None
+        self.heard = 0
+        """How many lines it has said."""
         self.version = ""
         """The protocol's revision that both speak."""
         self.server: dict[str, Any] = {}
@@ -102,6 +107,8 @@ class McpSession:
         on_progress: OnProgress | None = None,
     ) -> Any:
         """Sends a request and waits for its result; cancelling the task tells the server. Raises `McpError`."""
+        if self.over:
+            raise McpError("the server has ended")  # nobody would hear an answer
         self._number += 1
         number = self._number
         told = dict(meta or {})
@@ -156,6 +163,11 @@ class McpSession:
         params = {"name": name, "arguments": dict(arguments)}
         return _object(await self.request("tools/call", params, meta=meta, on_progress=on_progress), "tools/call")
 
+    async def ping(self) -> None:
+        """Waits for a sign of life, an error too; or for the connection's end."""
+        with contextlib.suppress(McpError):
+            await self.request("ping", {})
+
     @property
     def over(self) -> bool:
         """Whether the connection has ended."""
@@ -192,11 +204,14 @@ class McpSession:
                     answer.set_exception(McpError("the server ended before it answered"))
 
     async def _line(self, line: bytes) -> None:
+        self.heard += 1
         if not line.strip():
             return
         try:
             message = msgspec.json.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            message = read_leniently(line)
+        if message is None:
             # a server that also prints what is no message: said, not suffered
             self._stray += 1
             if self._stray <= MAX_STRAY_LINES:
@@ -249,14 +264,15 @@ class McpSession:
             token = params.get("progressToken")
             show = self._progress.get(token) if isinstance(token, int) and not isinstance(token, bool) else None
             if show is not None:
-                show(_progress_words(params))
+                show(progress_words(params))
         elif method == "notifications/message":
             self._note(f"{params.get('level', 'info')}: {_words(params.get('data'))}")
 
 
-def _progress_words(params: Mapping[str, Any]) -> str:
+def progress_words(params: Mapping[str, Any]) -> str:
+    """How far a server says it is, as words of bounded length."""
     done, total, text = params.get("progress"), params.get("total"), params.get("message")
-    parts = [str(text)] if isinstance(text, str) and text else []
+    parts = [text[:MAX_PROGRESS_CHARS]] if isinstance(text, str) and text else []
     if isinstance(done, int | float) and isinstance(total, int | float) and total:
         parts.append(f"{done:g} of {total:g}")
     return ", ".join(parts) or f"{done}"

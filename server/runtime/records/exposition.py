@@ -40,7 +40,7 @@ def report(metrics: Metrics, *, dropped_log_lines: int = 0) -> MetricsReport:
         tools=[
             ToolReport(
                 tool_id=name,
-                calls=numbers.times.count,
+                calls=numbers.statuses.total(),
                 by_status=dict(sorted(numbers.statuses.items())),
                 attempts=numbers.attempts,
                 replayed=numbers.replayed,
@@ -98,59 +98,31 @@ def _lines(metrics: Metrics, dropped_log_lines: int) -> Iterator[str]:
             for status, count in sorted(numbers.statuses.items())
         ],
     )
-    yield from _family(
-        "tamis_call_errors_total",
-        "counter",
-        "Calls that failed, by error type.",
-        [({"type": name}, count) for name, count in sorted(metrics.errors.items())],
-    )
-    yield from _family(
-        "tamis_call_attempts_total",
-        "counter",
-        "Runs of a tool, with those of retries.",
-        [({"tool": name}, numbers.attempts) for name, numbers in tools],
-    )
-    yield from _family(
-        "tamis_calls_replayed_total",
-        "counter",
-        "Calls that were answered with a stored result.",
-        [({"tool": name}, numbers.replayed) for name, numbers in tools if numbers.replayed],
-    )
+    errors, answers = sorted(metrics.errors.items()), sorted(metrics.answers.items())
+    yield from _counts("tamis_call_errors_total", "Calls that failed, by error type.", "type", errors)
+    attempts = [(name, numbers.attempts) for name, numbers in tools]
+    yield from _counts("tamis_call_attempts_total", "Runs of a tool, with those of retries.", "tool", attempts)
+    replayed = [(name, numbers.replayed) for name, numbers in tools if numbers.replayed]
+    yield from _counts("tamis_calls_replayed_total", "Calls that were answered with a stored result.", "tool", replayed)
     yield from _histograms(
         "tamis_call_duration_seconds",
         "How long calls took.",
         [({"tool": name}, numbers.times) for name, numbers in tools],
     )
-    yield from _family(
-        "tamis_sandbox_starts_total",
-        "counter",
-        "Runs in a sandbox that waited, or that was started for the call.",
-        [({"start": name}, metrics.starts[name]) for name in ("warm", "cold")],
-    )
+    starts = [(name, metrics.starts[name]) for name in ("warm", "cold")]
+    told = "Runs in a sandbox that waited, or that was started for the call."
+    yield from _counts("tamis_sandbox_starts_total", told, "start", starts)
     yield from _family("tamis_script_cpu_seconds_total", "counter", "Processor time of scripts.", [({}, metrics.cpu_s)])
-    yield from _family(
-        "tamis_approvals_total",
-        "counter",
-        "Questions to a person, by answer.",
-        [({"answer": name}, count) for name, count in sorted(metrics.answers.items())],
-    )
-    yield from _family(
-        "tamis_request_errors_total",
-        "counter",
-        "Requests that were answered with an error.",
-        [({"method": name}, numbers.errors) for name, numbers in methods if numbers.errors],
-    )
+    yield from _counts("tamis_approvals_total", "Questions to a person, by answer.", "answer", answers)
+    failed = [(name, numbers.errors) for name, numbers in methods if numbers.errors]
+    yield from _counts("tamis_request_errors_total", "Requests that were answered with an error.", "method", failed)
     yield from _histograms(
         "tamis_request_duration_seconds",
         "How long requests took.",
         [({"method": name}, numbers.times) for name, numbers in methods],
     )
-    yield from _family(
-        "tamis_log_lines_dropped_total",
-        "counter",
-        "Log lines that nobody took.",
-        [({}, dropped_log_lines)],
-    )
+    dropped = "Log lines that nobody took."
+    yield from _family("tamis_log_lines_dropped_total", "counter", dropped, [({}, dropped_log_lines)])
 
 
 def _family(name: str, kind: str, help_text: str, samples: Iterable[Sample]) -> Iterator[str]:
@@ -159,6 +131,11 @@ def _family(name: str, kind: str, help_text: str, samples: Iterable[Sample]) -> 
         yield f"# HELP {name} {help_text}"
         yield f"# TYPE {name} {kind}"
         yield from lines
+
+
+def _counts(name: str, help_text: str, label: str, counts: Iterable[tuple[str, float]]) -> Iterator[str]:
+    """A counter with one label."""
+    return _family(name, "counter", help_text, [({label: of}, count) for of, count in counts])
 
 
 def _histograms(name: str, help_text: str, rows: list[tuple[Mapping[str, str], Times]]) -> Iterator[str]:

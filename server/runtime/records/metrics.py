@@ -102,14 +102,18 @@ class Metrics:
         """Counts a call. ``known``: its tool is registered; a name that a model made up is no label."""
         numbers = _under(self.tools, result.tool_id if known else OTHER, ToolNumbers)
         numbers.statuses[result.status] += 1
-        numbers.times.add(result.duration_ms / 1000)
-        numbers.attempts += result.attempts
-        numbers.replayed += result.replayed
         if result.error is not UNSET:
             self.errors[result.error.type] += 1
+        if result.replayed:
+            # times, attempts and the rest are those of the run that was counted before
+            numbers.replayed += 1
+            return
+        numbers.times.add(result.duration_ms / 1000)
+        numbers.attempts += result.attempts
         if result.sandbox is not None and result.attempts:
             self.starts["warm" if result.sandbox.warm else "cold"] += 1
-        self.cpu_s += result.usage.cpu_ms / 1000
+            # what a workflow used is what its nodes used, which are calls of their own
+            self.cpu_s += result.usage.cpu_ms / 1000
 
     def answered(self, method: str, seconds: float, *, failed: bool) -> None:
         """Counts a request."""

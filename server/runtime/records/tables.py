@@ -49,4 +49,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             root TEXT NOT NULL, holder TEXT NOT NULL, value BLOB NOT NULL, changed REAL NOT NULL, PRIMARY KEY (root, holder)
         ) WITHOUT ROWID""",
     ),
+    # results are counted without being read: an index that names the result reads each one
+    (
+        "DROP INDEX IF EXISTS replays_kept",
+        "CREATE INDEX IF NOT EXISTS replays_sizes ON replays (created, size)",
+    ),
 )

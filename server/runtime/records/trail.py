@@ -18,6 +18,7 @@ from msgspec import UNSET, UnsetType
 
 from tamis.protocols.observation import plain
 from tamis.server.runtime.records.audit import AuditLog
+from tamis.server.runtime.records.masking import MAX_SECRETS
 from tamis.server.runtime.records.redaction import redacted, redacted_text
 from tamis.server.runtime.records.tracing import Trace
 
@@ -143,7 +144,8 @@ class Trail:
 
     def keep_secret(self, texts: Sequence[str]) -> None:
         """From here on these texts are hidden wherever they stand."""
-        if not texts:
+        # of so many that nothing is shown any more, a further one changes nothing
+        if len(self.secrets) > MAX_SECRETS or all(text in self.secrets for text in texts):
             return
         self.secrets = tuple(sorted({*self.secrets, *texts}, key=len, reverse=True))
 

@@ -2,31 +2,44 @@
 
 Read from files: manifests, node definitions (seed 000 §7.1), workflows (seed 004). Given by others: methods of the host's services, and
 Tamis's own. Reading (``find``) takes a while and touches nothing that is shared, so a thread may do it; composing (``compose``) is quick, and
-belongs to the thread that owns the runtime. Where two sources say the same id and version, the order is that of ``compose``, and ruling 35
-decides; Tamis's own tools give way to everybody's. Must not know what a tool is run for.
+belongs to the thread that owns the runtime. A face that keeps the files' texts itself (an editor) does the same in steps: ``definitions``,
+``read_definition`` of each, ``gathered``, ``composed``. Where two sources say the same id and version, the order is that of ``composed``, and
+ruling 35 decides; Tamis's own tools give way to everybody's. Must not know what a tool is run for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from tamis.protocols.catalogue import message
-from tamis.protocols.manifest.reading import Manifest
+from tamis.protocols.manifest.reading import Manifest, ManifestReading
 from tamis.protocols.positions import LineIndex
 from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.calls.parts import Parts
-from tamis.server.runtime.registry.loader import FoundFile, can_be_path, scan, shown_name
+from tamis.server.runtime.registry.loader import NODE_SUFFIX, SUFFIX, FoundFile, can_be_path, scan, shown_name
 from tamis.server.runtime.registry.naming import split_pin
-from tamis.server.runtime.registry.reading import inner_write_roots, load_error, read_tool, unplanted, why_unavailable
+from tamis.server.runtime.registry.reading import (
+    inner_write_roots,
+    load_error,
+    read_tool,
+    tool_of,
+    unplanted,
+    why_unavailable,
+)
 from tamis.server.runtime.registry.registry import Registry
 from tamis.server.runtime.registry.tool import RegistryError, Tool
 from tamis.server.runtime.settings.config import Settings
 
-Known = dict[str, tuple[str, bool, Tool | RegistryError]]
-"""By path: a manifest's text, whether it was read strictly, and what it gave."""
+if TYPE_CHECKING:
+    # Most folders have no workflow.
+    from tamis.protocols.workflow.reading import WorkflowReading
+
+MAX_WAY = 8
+"""Nodes of a circle that a message names."""
 
 
 class NodeTool(Tool):
@@ -39,6 +52,17 @@ class NodeTool(Tool):
         self.implemented_by = implemented_by
 
 
+class Meaning(msgspec.Struct, frozen=True):
+    """What one file defines, and what is wrong in it."""
+
+    tools: tuple[Tool, ...] = ()
+    errors: tuple[RegistryError, ...] = ()
+
+
+Known = dict[str, tuple[tuple[object, ...], Meaning]]
+"""By path: a file's text with the settings that it was read with, and what it gave."""
+
+
 class Found(msgspec.Struct):
     """What the files of a root define, with what is wrong in them. ``known`` spares reading again what did not change."""
 
@@ -47,81 +71,159 @@ class Found(msgspec.Struct):
     known: Known
 
 
+class Definitions(msgspec.Struct):
+    """The files that may define tools, in the order in which they count, and what kept others out."""
+
+    files: list[FoundFile]
+    errors: list[RegistryError]
+
+
+# From files
+
+
 def find(root: Path, settings: Settings, known: Known | None = None) -> Found:
     """Reads the definitions below the configured folders. Never raises; safe in a thread."""
-    seen = scan(root, settings.tools)
-    errors = [load_error(problem) for problem in seen.problems]
-    found = Found([], errors, {})
-    for file in seen.files:
-        result = _manifest(file, settings, known or {})
-        found.known[file.path] = (file.text, settings.strict_json, result)
-        if isinstance(result, Tool):
-            found.tools.append(result)
+    there = definitions(root, settings)
+    read: Known = {}
+    for file in there.files:
+        key = (file.text, settings.strict_json, settings.handlers)
+        before = (known or {}).get(file.path)
+        if before is not None and before[0] == key:
+            read[file.path] = (key, as_it_is(before[1]))
         else:
-            errors.append(result)
-    if seen.nodes:
-        _take_nodes(seen.nodes, settings, found)
-    if settings.workflows:
-        from tamis.server.runtime.workflows.source import workflow_tools
+            read[file.path] = (key, read_definition(file, root, settings))
+    found = gathered((meaning for _, meaning in read.values()), inner_write_roots(root, settings))
+    return Found(found.tools, [*there.errors, *found.errors], read)
 
-        flows = tuple(name for name in settings.workflows if can_be_path(name))
+
+def definitions(root: Path, settings: Settings) -> Definitions:
+    """The files below the configured folders: manifests, node definitions, workflows."""
+    seen = scan(root, settings.tools)
+    found = Definitions([*seen.files, *seen.nodes], [load_error(problem) for problem in seen.problems])
+    if settings.workflows:
+        from tamis.server.runtime.workflows.source import workflow_files
+
         bad = [shown_name(name) for name in settings.workflows if not can_be_path(name)]
-        errors += [RegistryError(name, "cannot be a folder's name; mend `workflows` in tamis.toml") for name in bad]
-        workflows, more = workflow_tools(root, msgspec.structs.replace(settings, workflows=flows))
-        found.tools += workflows
-        errors += more
-    found.tools, planted = unplanted(found.tools, inner_write_roots(root, settings))
-    errors += planted
+        found.errors += [
+            RegistryError(name, "cannot be a folder's name; mend `workflows` in tamis.toml") for name in bad
+        ]
+        files, errors = workflow_files(root, [name for name in settings.workflows if can_be_path(name)])
+        found.files += files
+        found.errors += errors
     return found
+
+
+def read_definition(
+    file: FoundFile, root: Path, settings: Settings, reading: ManifestReading | WorkflowReading | None = None
+) -> Meaning:
+    """What a file defines; its name says what kind of definition it is. ``reading`` is the file as it was read already."""
+    if file.path.endswith(NODE_SUFFIX):
+        return _nodes(file, settings)
+    if file.path.endswith(SUFFIX):
+        made = tool_of(file, reading) if isinstance(reading, ManifestReading) else read_tool(file, settings)
+    else:
+        from tamis.server.runtime.workflows.source import read_workflow_file
+
+        known = None if isinstance(reading, ManifestReading) else reading
+        made = read_workflow_file(file, root, strict=settings.strict_json, reading=known)
+    if made is None:
+        return Meaning()
+    return Meaning((made,)) if isinstance(made, Tool) else Meaning(errors=(made,))
+
+
+def as_it_is(meaning: Meaning) -> Meaning:
+    """What a file that did not change defines as the disk is now: the scripts of its tools may have come or gone."""
+    reasons = [why_unavailable(tool.manifest, tool.folder) for tool in meaning.tools]
+    if all(reason == tool.reason for reason, tool in zip(reasons, meaning.tools, strict=True)):
+        return meaning
+    tools = (
+        tool if reason == tool.reason else Tool(tool.manifest, tool.path, available=not reason, reason=reason)
+        for reason, tool in zip(reasons, meaning.tools, strict=True)
+    )
+    return Meaning(tuple(tools), meaning.errors)
+
+
+def gathered(meanings: Iterable[Meaning], write_roots: Iterable[str]) -> Found:
+    """The tools of all files, in the files' order, without those that another tool could have put there (ruling 34)."""
+    tools: list[Tool] = []
+    errors: list[RegistryError] = []
+    for meaning in meanings:
+        tools += meaning.tools
+        errors += meaning.errors
+    workflows = [tool for tool in tools if tool.origin == "workflow"]
+    if workflows:
+        from tamis.server.runtime.workflows.source import reader_tool, streams
+
+        if any(streams(tool) for tool in workflows):
+            tools.append(reader_tool())
+    tools, planted = unplanted(tools, write_roots)
+    return Found(tools, [*errors, *planted], {})
+
+
+def _nodes(file: FoundFile, settings: Settings) -> Meaning:
+    from tamis.protocols.manifest.node import read_nodes
+
+    reading = read_nodes(file.text, strict=settings.strict_json)
+    errors: list[RegistryError] = []
+    lines = LineIndex(file.text) if reading.faults else None
+    for name, diag in reading.faults:
+        line, column = lines.position(diag.span[0]) if lines is not None else (0, 0)
+        errors.append(RegistryError(file.path, message(diag), line + 1, column + 1, name))
+    tools = (NodeTool(node.manifest, file.path, node.implemented_by) for node in reading.nodes)
+    return Meaning(tuple(tools), tuple(errors))
+
+
+# With the tools of others
 
 
 def compose(found: Found, root: Path, settings: Settings, parts: Parts) -> Registry:
     """The registry of what was read and what is there now besides."""
     from tamis.server.runtime.services.source import builtin_tools, host_tools
 
-    tools = [*found.tools, *host_tools(parts)]
+    return composed(found, settings, host_tools(parts), builtin_tools(root, settings, parts))
+
+
+def composed(found: Found, settings: Settings, given: Iterable[Tool], own: Iterable[Tool]) -> Registry:
+    """The registry of what was read, the methods that a host has ``given``, and Tamis's ``own`` tools."""
+    tools = [*found.tools, *given]
     taken = {name for tool in tools for name in tool.names}
-    tools += [tool for tool in builtin_tools(root, settings, parts) if taken.isdisjoint(tool.names)]
+    tools += [tool for tool in own if taken.isdisjoint(tool.names)]
     if any(isinstance(tool, NodeTool) for tool in tools):
         tools = _implemented(tools, settings)
     return Registry(tools, errors=found.errors, on_conflict=settings.on_conflict)
 
 
-def _manifest(file: FoundFile, settings: Settings, known: Known) -> Tool | RegistryError:
-    before = known.get(file.path)
-    if before is None or before[:2] != (file.text, settings.strict_json):
-        return read_tool(file, settings)
-    result = before[2]
-    if isinstance(result, Tool):
-        # The text is the same; its script may have come or gone.
-        reason = why_unavailable(result.manifest, result.folder)
-        if reason != result.reason:
-            return Tool(result.manifest, file.path, available=not reason, reason=reason)
-    return result
-
-
-def _take_nodes(files: Iterable[FoundFile], settings: Settings, found: Found) -> None:
-    from tamis.protocols.manifest.node import read_nodes
-
-    for file in files:
-        reading = read_nodes(file.text, strict=settings.strict_json)
-        found.tools += [NodeTool(node.manifest, file.path, node.implemented_by) for node in reading.nodes]
-        lines = LineIndex(file.text) if reading.faults else None
-        for name, diag in reading.faults:
-            line, column = lines.position(diag.span[0]) if lines is not None else (0, 0)
-            found.errors.append(RegistryError(file.path, message(diag), line + 1, column + 1, name))
-
-
 def _implemented(tools: list[Tool], settings: Settings) -> list[Tool]:
     """Nodes with the handler of the tool that does their work: they keep their own name, words and slots."""
     others = Registry((tool for tool in tools if not isinstance(tool, NodeTool)), on_conflict=settings.on_conflict)
-    return [_done_by(tool, others) if isinstance(tool, NodeTool) and tool.implemented_by else tool for tool in tools]
+    nodes = {tool.tool_id: tool for tool in reversed(tools) if isinstance(tool, NodeTool)}
+    return [
+        _done_by(tool, others, nodes) if isinstance(tool, NodeTool) and tool.implemented_by else tool for tool in tools
+    ]
 
 
-def _done_by(node: NodeTool, others: Registry) -> Tool:
+def _among_nodes(node: NodeTool, nodes: Mapping[str, NodeTool]) -> str:
+    """What is wrong with a node whose ``toolId`` names a node: none does the work of another. Empty for one that names none."""
+    way = [node.tool_id]
+    while (here := nodes.get(way[-1])) is not None and here.implemented_by and way.count(way[-1]) == 1:
+        way.append((split_pin(here.implemented_by) or (here.implemented_by,))[0])
+    if way[1] not in nodes:
+        return ""
+    mend = "name a tool that is no node, or leave it out: then the workflow engine runs the node"
+    if way[1] == node.tool_id:
+        return f"`toolId` names the node itself; {mend}"
+    if way[-1] == node.tool_id:
+        shown = " → ".join(way) if len(way) <= MAX_WAY else f"{' → '.join(way[: MAX_WAY - 1])} → … → {way[-1]}"
+        return f"`toolId` leads in a circle, {shown}; {mend}"
+    return f"`toolId` names '{way[1]}', which is a node too; {mend}"
+
+
+def _done_by(node: NodeTool, others: Registry, nodes: Mapping[str, NodeTool]) -> Tool:
     name = node.implemented_by
     target = others.get(name)
     if target is None:
+        if fault := _among_nodes(node, nodes):
+            return node.unavailable(fault, "DependencyError")
         versions, pin = others.versions(name), split_pin(name)
         if versions and pin:
             lacks = f"'{pin[0]}' that does its work has no version '{pin[1]}'; there is {', '.join(versions[:8])}"

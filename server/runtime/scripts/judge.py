@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from msgspec import UNSET
 
-from tamis.protocols.check import to_problem
+from tamis.protocols.check import to_problem, told
 from tamis.protocols.contract import (
     Denied,
     ErrorDetails,
@@ -218,8 +218,8 @@ def _output_fault(tool: Tool, output: Any) -> ExecutionError | None:
     plan = tool.output_plan if isinstance(tool.manifest.handler, ExternalScript) else None
     if plan is None or plan.is_valid(output):
         return None
-    found = [to_problem(finding) for finding in plan.check(output, "typed").errors]
-    text = "; ".join(problem.message for problem in found[:8])
+    found = [to_problem(finding, of="output") for finding in plan.check(output, "typed").errors]
+    text = told(found[:8], "output")
     return failure(
         "OutputValidationError", f"the script's output does not fit the manifest's output schema: {text}", errors=found
     )

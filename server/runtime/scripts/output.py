@@ -6,11 +6,13 @@ Seed 003 §2.1.2-5, ruling 37. Pure.
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import msgspec
 
+from tamis.protocols.jsontext.numbers import not_finite
 from tamis.protocols.observation import plain, readable
 
 MAX_DEPTH = 100
@@ -130,14 +132,24 @@ def _second_reading(text: str, data: bytes, reason: str) -> Any:
     # range. It also says whether one document stands there with more behind it, the usual fault of a chatty script (F29).
     import json
 
-    def refuse(name: str) -> NoReturn:
-        raise OutputError(f"{name} on standard output is not JSON; print null or a text instead", excerpt(data))
+    refused: list[str] = []
+
+    def constant(name: str) -> float:
+        refused.append(name)
+        return float(name)
 
     def number(digits: str) -> float:
         value = float(digits)
-        if value in (float("inf"), float("-inf")):
-            refuse(digits if len(digits) <= KEY_CHARS else digits[:KEY_CHARS] + "…")
+        if math.isinf(value):
+            refused.append(digits if len(digits) <= KEY_CHARS else digits[:KEY_CHARS] + "…")
         return value
+
+    def refuse(value: object) -> None:
+        found = not_finite(value)
+        if found is not None or refused:
+            place = f" at {plain(found[0])}" if found is not None and found[0] else ""
+            text = f"{refused[0]}{place} on standard output is not JSON; print null or a text instead"
+            raise OutputError(text, excerpt(data))
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -149,11 +161,13 @@ def _second_reading(text: str, data: bytes, reason: str) -> Any:
             found[name] = value
         return found
 
-    decoder = json.JSONDecoder(parse_constant=refuse, parse_float=number, object_pairs_hook=members)
+    decoder = json.JSONDecoder(parse_constant=constant, parse_float=number, object_pairs_hook=members)
     try:
         value, end = decoder.raw_decode(text)
     except (ValueError, RecursionError):
+        refuse(None)
         raise OutputError(_what_else(text, reason), excerpt(data)) from None
+    refuse(value)
     if end < len(text):
         rest = text[end:].strip(_BLANKS)
         raise OutputError(

@@ -124,6 +124,10 @@ async def run_tool(
             cancelled=around.cancelled,
         )
     streams.end()
+    if around.on_cut is not None:
+        for stream, cut in (("stdout", outcome.stdout_truncated), ("stderr", outcome.stderr_truncated)):
+            if cut:
+                around.on_cut(request.call_id, stream)
     trail.step(6, f"the run ended: {outcome.kind}")
     note_outcome(outcome, trail)
     installed = dependencies.environment is not None

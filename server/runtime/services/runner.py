@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from tamis.protocols.check import to_problem
+from tamis.protocols.check import to_problem, told
 from tamis.protocols.contract import ErrorType
 from tamis.protocols.manifest.reading import ServiceMethod
 from tamis.protocols.messages import ServiceCancel, ServiceInvoke
@@ -124,7 +124,7 @@ def adapted(call: Invocation, method: HostMethod) -> dict[str, Any]:
     if outcome.valid and isinstance(outcome.coerced, dict):
         return outcome.coerced
     found = [to_problem(finding) for finding in outcome.errors]
-    text = "; ".join(problem.message for problem in found[:8])
+    text = told(found[:8])
     handler = method.manifest.handler
     assert isinstance(handler, ServiceMethod)
     raise failed(

@@ -367,7 +367,7 @@ WORDS: dict[str, Word] = {
     "tasks.keep": Word(
         "count",
         "`1000`",
-        "how many tasks that have ended are kept at most, of all roots together; the oldest go first",
+        "how many tasks that have ended are kept at most, of all roots together; the oldest go first. 256 MiB of their results are kept at most in any case",
         "`100`",
     ),
     "tasks.keepSeconds": Word(

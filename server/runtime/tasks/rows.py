@@ -32,6 +32,8 @@ from tamis.server.runtime.records.stored import read_result, stored_result
 CRASHED = "the process that ran it was ended from outside or crashed"
 ENDED = "the daemon that ran it was ended"
 """Why a task is lost."""
+MAX_BYTES = 268_435_456
+"""How many bytes of results are kept at most."""
 UNFINISHED = ("working", "inputRequired")
 _OPEN = "('working', 'inputRequired')"
 _COLUMNS = (
@@ -149,6 +151,13 @@ def prune(db: sqlite3.Connection, keep: int, keep_seconds: int) -> None:
         (SELECT number FROM tasks WHERE status NOT IN {_OPEN} ORDER BY number DESC LIMIT -1 OFFSET ?)""",
         (max(keep, 1),),
     )
+
+
+def prune_large(db: sqlite3.Connection) -> None:
+    """Forgets the oldest tasks that ended, as far as all results together are too large."""
+    ended = f"SELECT number, coalesce(length(result), 0) AS size FROM tasks WHERE status NOT IN {_OPEN}"
+    newest = f"SELECT number, sum(size) OVER (ORDER BY number DESC) AS held FROM ({ended})"
+    db.execute(f"DELETE FROM tasks WHERE number IN (SELECT number FROM ({newest}) WHERE held > ?)", (MAX_BYTES,))
 
 
 def result_of(row: TaskRow) -> ExecutionResult:

@@ -23,6 +23,7 @@ from tamis.server.runtime.calls.dispatch import Invocation
 from tamis.server.runtime.calls.failures import failure
 from tamis.server.runtime.calls.model import Stopped
 from tamis.server.runtime.calls.retries import unless_cancelled
+from tamis.server.runtime.records.masking import without
 from tamis.server.runtime.records.stored import storable, stored_result
 from tamis.server.runtime.records.trail import Log, Trail
 from tamis.server.runtime.tasks import rows
@@ -71,6 +72,9 @@ class Tasks:
         self._gate: asyncio.Semaphore | None = None
         self._looking: asyncio.Task[None] | None = None
         self._closing = False
+        self._calling: set[asyncio.Task[None]] = set()
+        """The call-backs that have not ended."""
+        self._lines = asyncio.Semaphore(AT_ONCE)
 
     async def start(self, call: Invocation, run: Run) -> None:
         """Makes a call a task, and its result ``accepted``; ``run`` takes a copy of the call with a result of its own.
@@ -201,6 +205,10 @@ class Tasks:
             _, late = await asyncio.wait(works, timeout=_CLOSE_S)
             for work in late:
                 work.cancel()
+        if self._calling:
+            for calling in self._calling:
+                calling.cancel()
+            await asyncio.wait(self._calling, timeout=_CLOSE_S)
         if self._looking is not None:
             self._looking.cancel()
         if works:
@@ -216,10 +224,15 @@ class Tasks:
                 reader.piece(text)
 
         def on_progress(_call_id: str, text: str) -> None:
-            self._progress(running, TaskProgress(message=text))
+            self._progress(running, TaskProgress(message=without(text, call.trail.secrets)))
 
         around = msgspec.structs.replace(
-            call.around, cancelled=running.cancelled, on_output=on_output, on_progress=on_progress, ask=None
+            call.around,
+            cancelled=running.cancelled,
+            on_output=on_output,
+            on_cut=None,
+            on_progress=on_progress,
+            ask=None,
         )
         permissions = msgspec.structs.replace(call.result.permissions, denied=[*call.result.permissions.denied])
         result = msgspec.structs.replace(call.result, task_id=running.row.task_id, permissions=permissions, logs=[])
@@ -244,16 +257,16 @@ class Tasks:
             if self._closing and result.error is not UNSET and result.error == rows.lost(rows.ENDED):
                 return  # ``close`` writes it
             await self._ended(running, result, call.trail.secrets)
-            if row.status != "cancelled":
-                await self._call_back(running, call)
+            if row.status != "cancelled" and self._parts.settings.tasks.callback_url:
+                self._call_back_soon(row.task_id, call.trail)
         except BaseException as error:
+            why = rows.ENDED if isinstance(error, asyncio.CancelledError) else f"{type(error).__name__}: {error}"
             if not running.ended.is_set():
                 row.ended, row.status = time.time(), "failed"
                 text = f"the task was ended by {type(error).__name__}: {error}"
                 call.result.status, call.result.error = "error", failure("ServiceError", text, code="taskLost")
                 row.result = stored_result(call.result, call.trail.secrets)
                 self._parts.store.post(lambda db: rows.end(db, self._root, row))
-            why = rows.ENDED if isinstance(error, asyncio.CancelledError) else f"{type(error).__name__}: {error}"
             call.trail.note("task.lost", "error", taskId=row.task_id, message=why)
             if not isinstance(error, Exception):
                 raise
@@ -273,17 +286,40 @@ class Tasks:
         row.result = stored_result(result, secrets)
         row.status = {"success": "completed", "cancelled": "cancelled"}.get(result.status, "failed")
         row.progress = None if running.progress is None else msgspec.json.encode(running.progress)
-        await self._parts.store.run(lambda db: rows.end(db, self._root, row))
+        # as long as none has more than its share, all of them fit
+        large = len(row.result) * self._parts.settings.tasks.keep > rows.MAX_BYTES
+
+        def write(db: sqlite3.Connection) -> None:
+            rows.end(db, self._root, row)
+            if large:
+                rows.prune_large(db)
+
+        await self._parts.store.run(write)
         running.ended.set()
         self._parts.tell("task/changed", rows.to_task(row))
 
-    async def _call_back(self, running: _Running, call: Invocation) -> None:
-        url = self._parts.settings.tasks.callback_url
-        if url:
-            from tamis.server.runtime.tasks.callback import call_back
+    def _call_back_soon(self, task_id: str, trail: Trail) -> None:
+        """Tells the URL of a task's end, apart from it: who is slow to take it keeps no task from beginning."""
+        if len(self._calling) >= MAX_UNFINISHED:
+            trail.note("task.calledBack", "warning", taskId=task_id, problem=f"{MAX_UNFINISHED} call-backs wait")
+            return
+        calling = asyncio.get_running_loop().create_task(self._call_back(task_id, trail))
+        self._calling.add(calling)
+        calling.add_done_callback(self._calling.discard)
 
-            said = await call_back(url, rows.to_task(running.row), self._parts.settings.policy)
-            call.trail.note("task.calledBack", "warning" if said else "debug", taskId=running.row.task_id, problem=said)
+    async def _call_back(self, task_id: str, trail: Trail) -> None:
+        from tamis.server.runtime.tasks.callback import call_back
+
+        said = rows.ENDED
+        try:
+            async with self._lines:
+                # read again, since results may be large and many may wait
+                task, settings = await self.get(task_id), self._parts.settings
+                said = "" if task is None else await call_back(settings.tasks.callback_url, task, settings.policy)
+        except (sqlite3.Error, OSError) as error:
+            said = f"{type(error).__name__}: {error}"
+        finally:
+            trail.note("task.calledBack", "warning" if said else "debug", taskId=task_id, problem=said)
 
     def _progress(self, running: _Running, said: TaskProgress) -> None:
         running.progress = said

@@ -18,7 +18,8 @@ from tamis.protocols.convert.fields import message_texts
 from tamis.protocols.convert.notes import loss
 from tamis.protocols.convert.plain import wire_call
 from tamis.protocols.model import ReadOptions, ToolHint
-from tamis.server.runtime.runtime import InlineTool, Runtime
+from tamis.server.runtime.registry.inline import InlineTool
+from tamis.server.runtime.runtime import Runtime
 
 UNREAD_HERMES = (
     '<tool_call> is not read: Hermes has to be asked for, by `also = ["hermes"]` in [protocol] of tamis.toml '
@@ -106,15 +107,12 @@ def check_target(to: str) -> str:
     """Why there is nothing to convert to under this name, after looking at the installed packages; empty when there is."""
     if to in targets():
         return ""
-    from tamis.server.runtime.texts.protocols import GROUP, load_protocol
+    from tamis.server.runtime.texts.protocols import installed_protocols, load_protocol
 
     if not load_protocol(to):
         return ""
     # Every target that can be had, not only what this process has loaded.
-    from importlib.metadata import entry_points
-
-    installed = sorted(one.name for one in entry_points(group=GROUP))
-    return f"no target '{to}'; known: {', '.join(dict.fromkeys((*targets(), *installed)))}"
+    return f"no target '{to}'; known: {', '.join(dict.fromkeys((*targets(), *installed_protocols())))}"
 
 
 def unread_hermes(text: str, protocol: str, also: Sequence[str]) -> bool:

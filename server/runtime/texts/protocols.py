@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tamis.protocols.base import (
     PROTOCOL_API,
@@ -27,9 +27,7 @@ from tamis.protocols.model import Block, Call, Diag, ReadOptions
 from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols, register
 from tamis.protocols.positions import Span
 from tamis.protocols.suggest import best, hint
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from tamis.server.runtime.installed import bring, fault, names, words
 
 GROUP = "tamis.protocols"
 _METHODS = ("read_block", "parse_tool_requests", "format_tool_results", "generate_tool_definitions", "write_calls")
@@ -46,11 +44,11 @@ def load_protocol(name: str) -> str:
     return _ASKED[name]
 
 
-def load_also(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def load_also(ids: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The ids of ``[protocol] also`` that can be read, each once and without what ``auto`` reads anyway, and what is wrong."""
     kept: dict[str, None] = {}
     problems: list[str] = []
-    for name in names:
+    for name in ids:
         if name in (*BUILT_IN, "auto", "json"):
             continue
         problem = load_protocol(name)
@@ -63,61 +61,32 @@ def load_also(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def installed_protocols() -> tuple[str, ...]:
     """The ids that installed packages bring, whether or not they are known yet, in order."""
-    return tuple(sorted({point.name for point in _points()}))
-
-
-def _points() -> list[EntryPoint]:
-    from importlib.metadata import entry_points
-
-    return list(entry_points(group=GROUP))
+    return tuple(names(GROUP))
 
 
 def _load(name: str) -> str:
-    points = _points()
-    found = [point for point in points if point.name == name]
-    if not found:
-        names = list(dict.fromkeys((*known_protocols(), *(point.name for point in points))))
-        return f"no protocol '{name}'{hint(best(name, names))}; known: {', '.join(names)}"
-    values = {point.value for point in found}
-    if len(values) > 1:
-        return f"two packages bring a protocol '{name}': {' and '.join(_package(point) for point in found)}; remove one"
-    return _register(name, found[0])
-
-
-def _register(name: str, point: EntryPoint) -> str:
-    where = f"protocol '{name}' of {_package(point)}"
+    brought = bring(GROUP, name, "the protocol")
+    if brought is None:
+        known = list(dict.fromkeys((*known_protocols(), *names(GROUP))))
+        return f"no protocol '{name}'{hint(best(name, known))}; known: {', '.join(known)}"
+    if isinstance(brought, str):
+        return brought
     try:
-        plugin: Any = point.load()
-    except BaseException as error:
-        if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
-            raise
-        return f"{where} cannot be loaded: {type(error).__name__}: {error}"
-    try:
-        problem = _fault(name, plugin)
+        problem = _fault(name, brought.plugin)
         if not problem:
-            register(_Guarded(plugin))
+            register(_Guarded(brought.plugin))
     except Exception as error:
-        problem = f"{type(error).__name__}: {error}"
-    return f"{where} cannot be used: {problem}" if problem else ""
-
-
-def _package(point: EntryPoint) -> str:
-    dist = getattr(point, "dist", None)
-    return f"{dist.name} {dist.version}" if dist is not None else point.value
+        problem = words(error)
+    return f"{brought.where} cannot be used: {problem}" if problem else ""
 
 
 def _fault(name: str, plugin: Any) -> str:
     """What keeps an object from being a protocol."""
-    api = getattr(plugin, "api", None)
-    if api != PROTOCOL_API:
-        return f"it is written for version {api!r} of the plug-in interface, this Tamis has version {PROTOCOL_API}"
-    if getattr(plugin, "id", None) != name:
-        return f"its id is {getattr(plugin, 'id', None)!r}"
+    wrong = fault(plugin, PROTOCOL_API, "id", name, _METHODS)
+    if wrong:
+        return wrong
     if not isinstance(getattr(plugin, "markers", None), Markers):
         return "its markers are no tamis.protocols.base.Markers"
-    missing = [method for method in _METHODS if not callable(getattr(plugin, method, None))]
-    if missing:
-        return f"it has no {', '.join(missing)}"
     pattern = getattr(getattr(plugin, "opener", None), "pattern", None)
     if not isinstance(pattern, str):
         return "its opener is no regular expression"

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.model import Json
-from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.schema.words import is_list
 from tamis.protocols.workflow.kinds import (
     MAX_ITEMS,
     NodeError,
@@ -33,6 +33,7 @@ from tamis.server.runtime.calls.failures import failure
 from tamis.server.runtime.workflows.engine import EngineError, NodeFailed
 from tamis.server.runtime.workflows.run import Run
 from tamis.server.runtime.workflows.streams import StreamFull
+from tamis.server.runtime.workflows.types import outputs_of
 
 BREATH = 256
 """After so many nodes that compute by themselves the loop gets a turn."""
@@ -224,11 +225,21 @@ class _Execution:
         value: Json = None if result.output is UNSET else result.output
         return outputs_of(value, self.host.slots(node_type))
 
+    def keep(self, node: Node, value: Json, item: int | None = None) -> None:
+        """A value that stays until the run ends."""
+        full = self.host.hold(value)
+        if full:
+            raise self._failed(node, full, item)
+
     def _skip(self, index: int) -> None:
         self.host.step(self.graph.nodes[index].id, "skipped")
         self._settle(index, {})
 
     def _finish(self, index: int, outputs: dict[str, Json]) -> None:
+        node = self.graph.nodes[index]
+        # the others give what is there already; a map counts item by item
+        if kind_of_node(node.type) in ("", "template"):
+            self.keep(node, outputs.get(WHOLE, outputs))
         self.host.step(self.graph.nodes[index].id, "success")
         self._settle(index, outputs)
 
@@ -280,9 +291,10 @@ class _Map:
         self.into = item_slot(node, self.slots)
         self.results: dict[int, Json] = {}
         self.told = 0
-        self.names = [
-            name for name, slot in execution.graph.outputs.get(index, ()) if slot == "results" and host.is_stream(name)
-        ]
+        given = [name for name, slot in execution.graph.outputs.get(index, ()) if slot == "results"]
+        self.names = [name for name in given if host.is_stream(name)]
+        self.keeps = bool(execution.graph.after[index]) or not given or any(name not in host.streams for name in given)
+        """Whether anything but a handle is given the results."""
 
     async def run(self) -> dict[str, Json]:
         node, host = self.node, self.execution.host
@@ -332,6 +344,8 @@ class _Map:
                     raise
                 host.step(self.node.id, "running")
                 self.results[number] = None
+            if self.keeps:
+                self.execution.keep(self.node, self.results[number], number)
             self._tell()
             if self.kind and number % BREATH == 0:
                 await asyncio.sleep(0)
@@ -362,23 +376,9 @@ class _Map:
         while self.names and self.told in self.results:
             for name in self.names:
                 self.execution.push(self.index, name, [self.results[self.told]])
+            if not self.keeps:
+                self.results[self.told] = None
             self.told += 1
-
-
-def outputs_of(value: Json, slots: Slots | None) -> dict[str, Json]:
-    """What a tool gave, by slot: the whole of it, and the parts that its schema names or, without one, that are there.
-
-    A workflow with one output gives its bare value (W18), which is that output's too.
-    """
-    named = [name for name in slots.outputs if name != WHOLE] if slots is not None else []
-    outputs: dict[str, Json] = {}
-    if len(named) == 1 and slots is not None and slots.bare:
-        outputs[named[0]] = value
-    elif is_object(value):
-        outputs = dict(value) if slots is None or slots.open_outputs else {n: value[n] for n in named if n in value}
-    if WHOLE not in named:
-        outputs[WHOLE] = value
-    return outputs
 
 
 def _step_status(status: str) -> Any:

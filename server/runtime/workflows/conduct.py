@@ -1,118 +1,35 @@
 """One run of a workflow, from its call to the call's result: the payload, the engine, the time, the streams (W16 to W22, A26, A45 to A48).
 
 The result of a call is the bare value of a single output, else an object of them (W18). A failed node is a ``WorkflowError`` that names it (W21).
-Must not know how engines work or faces.
+Must not know how engines work, what led here (``paths.py``) or faces.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextvars import ContextVar
 from typing import Any, cast
 
-import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.contract import ErrorDetails, ExecutionError, FailedNode
-from tamis.protocols.manifest.reading import WorkflowHandler
-from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.observation import why_not_run
-from tamis.protocols.workflow.graph import MAX_DEPTH
 from tamis.protocols.workflow.model import Workflow
-from tamis.protocols.workflow.payload import Payload, single_node_payload, workflow_payload
-from tamis.protocols.workflow.slots import WHOLE, slots_of
+from tamis.protocols.workflow.payload import Payload
 from tamis.server.runtime.calls.dispatch import Invocation
 from tamis.server.runtime.calls.failures import failure
 from tamis.server.runtime.calls.model import Stopped
-from tamis.server.runtime.calls.timing import in_time
-from tamis.server.runtime.registry.registry import Registry
-from tamis.server.runtime.settings.config import Settings
-from tamis.server.runtime.workflows.checks import graph_problems
-from tamis.server.runtime.workflows.engine import BUILT_IN, Engine, EngineError, NodeFailed, engine_of
+from tamis.server.runtime.calls.outputs import NotJsonError, as_json
+from tamis.server.runtime.workflows.engine import BUILT_IN, Engine, EngineError, NodeFailed
 from tamis.server.runtime.workflows.part import RunRecord
 from tamis.server.runtime.workflows.run import Run
-from tamis.server.runtime.workflows.source import WorkflowTool
 from tamis.server.runtime.workflows.streams import StreamFull
 
 GRACE_S = 5.0
 """How long an engine that is told to stop may take to end what it runs."""
 ABANDON_S = 1.0
-_stack: ContextVar[tuple[str, ...]] = ContextVar("workflows", default=())
-"""The workflows that the current call runs in, from the outside."""
 
 
-async def run_workflow(call: Invocation) -> None:
-    """Path A (seed 000 §7.3.1): runs the call's workflow once."""
-    tool = _workflow_of(call)
-    engine = _engine(call.around.settings)
-    stack = _stack.get()
-    _check_depth(tool.workflow.workflow_id, stack)
-    if call.around.settings.engine.type == BUILT_IN:
-        _check_graph(tool, call.around.registry)
-    payload = workflow_payload(tool.workflow, call.args)
-    token = _stack.set((*stack, tool.workflow.workflow_id))
-    try:
-        await _Conduct(call, tool.workflow, payload, engine, nested=bool(stack)).run()
-    finally:
-        _stack.reset(token)
-
-
-async def run_wrapped(call: Invocation) -> None:
-    """Path B (seed 000 §7.3.2): has the engine run the call's tool alone, as a graph of one node."""
-    tool = call.tool
-    engine = _engine(call.around.settings)
-    outputs = [name for name in slots_of(tool.manifest.parameters, tool.manifest.output).outputs if name != WHOLE]
-    payload = single_node_payload(tool.tool_id, call.args, outputs or [WHOLE])
-    await _Conduct(call, Workflow(tool.tool_id), payload, engine, nested=True).run()
-
-
-async def read_stream(call: Invocation) -> None:
-    """Reads a stream once, for an agent (W22)."""
-    handle, wait_ms = call.args.get("handle"), call.args.get("waitMs", 1000)
-    streams = call.around.parts.workflows.streams
-    found = await in_time(call, streams.read(str(handle), int(wait_ms)))
-    if found is None:
-        text = f"there is no stream '{handle}'; it was read to its end, or nobody read it for long"
-        raise Stopped("error", failure("WorkflowError", text))
-    call.result.status = "success"
-    call.result.output = msgspec.to_builtins(found)
-
-
-def _workflow_of(call: Invocation) -> WorkflowTool:
-    """The workflow that a call runs: its tool, or the one that a node's definition names."""
-    tool, handler = call.tool, call.tool.manifest.handler
-    if not isinstance(tool, WorkflowTool) and isinstance(handler, WorkflowHandler):
-        tool = call.around.registry.get(PREFIX + handler.workflow_id) or tool
-    if isinstance(tool, WorkflowTool):
-        return tool
-    raise Stopped("error", failure("WorkflowError", "the workflow's file is not registered any more"))
-
-
-def _engine(settings: Settings) -> Engine:
-    engine, problem = engine_of(settings)
-    if engine is None:
-        raise Stopped("error", failure("WorkflowError", problem))
-    return engine
-
-
-def _check_depth(workflow_id: str, stack: tuple[str, ...]) -> None:
-    if workflow_id in stack:
-        way = " → ".join([*stack, workflow_id])
-        raise Stopped("error", failure("WorkflowError", f"the workflow calls itself: {way}"))
-    if len(stack) >= MAX_DEPTH:
-        raise Stopped("error", failure("WorkflowError", f"workflows call each other more than {MAX_DEPTH} deep"))
-
-
-def _check_graph(tool: WorkflowTool, registry: Registry) -> None:
-    """Refuses a graph with faults; looked at once for each registry."""
-    problems = graph_problems(tool, registry)
-    if problems:
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        error = failure("WorkflowError", f"the workflow cannot be run: {problems[0].message}{more}", errors=problems)
-        raise Stopped("error", error)
-
-
-class _Conduct:
+class Conduct:
     """One run from its payload to the call's result."""
 
     def __init__(self, call: Invocation, workflow: Workflow, payload: Payload, engine: Engine, *, nested: bool) -> None:
@@ -127,6 +44,7 @@ class _Conduct:
         self.names = list(payload["outputInterfaceMappings"]) if not workflow.outputs else list(workflow.outputs)
 
     async def run(self) -> None:
+        """Puts what came of it into the call's result. Raises ``Stopped``."""
         run, call = self.run_of, self.call
         call.result.output, call.result.error = UNSET, UNSET  # of an attempt before
         timeout = _timeout_ms(call) / 1000
@@ -237,7 +155,8 @@ class _Conduct:
             raise EngineError("the engine gave no outputs by name")
         outputs = cast("dict[str, Any]", given)
         if self.call.around.settings.engine.type != BUILT_IN:
-            _check_json({**outputs, **self.run_of.outputs})
+            outputs = _plain(outputs)
+            self.run_of.outputs.update(_plain(self.run_of.outputs))
         for name in self.names:
             if name in outputs and not self.run_of.is_stream(name):
                 self.run_of.outputs[name] = outputs[name]
@@ -281,15 +200,15 @@ class _Conduct:
         self.part.note(self.call.request.call_id, record)
 
 
-def _check_json(outputs: dict[str, Any]) -> None:
-    """Refuses what no result can carry: an engine of a package may give any object."""
+def _plain(outputs: dict[str, Any]) -> dict[str, Any]:
+    """Outputs as JSON has them. Refuses what no result can carry: an engine of a package may give any object."""
+    made: dict[str, Any] = {}
     for name, value in outputs.items():
         try:
-            msgspec.json.encode(value)
-        except OverflowError:
-            continue  # a number beyond 64 bits is one all the same
-        except (TypeError, ValueError, RecursionError) as error:
+            made[name], _ = as_json(value)
+        except NotJsonError as error:
             raise EngineError(f"the engine's output '{str(name)[:100]}' is no JSON: {error}") from None
+    return made
 
 
 async def _end(task: asyncio.Task[Any]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextvars import ContextVar
 from typing import Any
 
 import msgspec
@@ -19,14 +20,21 @@ from tamis.server.runtime.agents.profile import AgentRules
 from tamis.server.runtime.calls.dispatch import Invocation
 from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
+from tamis.server.runtime.calls.outputs import NotJsonError, as_json
 from tamis.server.runtime.records.masking import result_without, secret_texts
+from tamis.server.runtime.records.trail import Trail
 from tamis.server.runtime.scripts.judge import masked
-from tamis.server.runtime.workflows.engine import NodeFailed
+from tamis.server.runtime.workflows.engine import BUILT_IN, EngineError, NodeFailed
 from tamis.server.runtime.workflows.streams import Stream, StreamFull
 from tamis.server.runtime.workflows.types import RegistryTypes
 
 MAX_LOGS = 200
+MAX_HELD_BYTES = 64 * 1024 * 1024
+"""What the nodes of one run give together; what a map only streams is not kept and not counted."""
 _OPEN = ("pending", "running")
+_GOES_ON = ("running", "success")
+_outer: ContextVar[tuple[Trail, ...]] = ContextVar("outer", default=())
+"""The trails of the workflows that the current node's call is in, from the outside."""
 
 
 class Run:
@@ -56,6 +64,8 @@ class Run:
             for node in payload.get("nodes", ())
         }
         self._agent = inner_rules(call.around.agent)
+        self._held = 0
+        self._trails = (*_outer.get(), call.trail)
         self._changed = asyncio.Event()
 
     # what an engine tells
@@ -63,16 +73,20 @@ class Run:
     def step(self, node_id: str, status: StepStatus, error: ExecutionError | None = None) -> None:
         """A node is in another state; the host is told."""
         step = self._steps.get(node_id)
-        if step is None or (status == "cancelled" and step.status == "error"):
-            return  # items of one node: what is cancelled because of a failure does not hide it
+        if step is None or (_has_failed(step) and status not in _GOES_ON and not _explains(step, status, error)):
+            return  # items of one node: what is cancelled because of a failure, or fails after it, does not hide it
         now = round((time.perf_counter() - self._began) * 1000, 3)
         step.status = status
         if step.started_ms is UNSET and status != "skipped":
             step.started_ms = now
         if status not in _OPEN and step.started_ms is not UNSET:
             step.duration_ms = round(now - step.started_ms, 3)
+        elif status == "running":
+            step.duration_ms = UNSET
         if error is not None:
             step.error = error
+        elif status in _GOES_ON:
+            step.error = UNSET  # an item that is passed over is no failure of its node
         if self._call.around.parts.host is None:
             return
         told = StepChanged(workflow_id=self.workflow_id, call_id=self._call.request.call_id, step=step)
@@ -99,13 +113,28 @@ class Run:
         return name in self.streams or name in self.collected
 
     def push(self, name: str, item: Any) -> None:
-        """One more item of a streamed output. Raises ``StreamFull``."""
+        """One more item of a streamed output. Raises ``StreamFull``, and ``EngineError`` for what is no JSON."""
+        if self._call.around.settings.engine.type != BUILT_IN:
+            try:
+                item, _ = as_json(item)
+            except NotJsonError as error:
+                raise EngineError(f"an item of the engine's output '{name[:100]}' is no JSON: {error}") from None
         if name in self.streams:
             self.streams[name].push(item)
         elif name in self.collected:
             if len(self.collected[name]) >= MAX_COLLECTED:
                 raise StreamFull(f"more than {MAX_COLLECTED} items")
             self.collected[name].append(item)
+
+    def hold(self, value: Any) -> str:
+        """Counts a value that is kept until the run ends; why that is too much, or an empty text."""
+        try:
+            self._held += len(value) if isinstance(value, str) else len(msgspec.json.encode(value))
+        except (OverflowError, RecursionError, UnicodeEncodeError):
+            self._held += 64
+        if self._held <= MAX_HELD_BYTES:
+            return ""
+        return f"the results of all nodes have more than {MAX_HELD_BYTES} bytes together; give less, or make the output a stream"
 
     def slots(self, node_type: str) -> Slots | None:
         """The slots of a tool, or None where there is no such tool."""
@@ -129,7 +158,11 @@ class Run:
             outer.around, cancelled=self.stopping, agent=self._agent, polls=False, asked_ahead=None, asks_together=False
         )
         async with self.turns:
-            result = await execute(request, around)
+            token = _outer.set(self._trails)
+            try:
+                result = await execute(request, around)
+            finally:
+                _outer.reset(token)
         self._account(result, args, node_type)
         return result
 
@@ -137,13 +170,16 @@ class Run:
         usage = self._call.result.usage
         usage.cpu_ms = round(usage.cpu_ms + result.usage.cpu_ms, 3)
         usage.max_rss_bytes = max(usage.max_rss_bytes, result.usage.max_rss_bytes)
+        tool = self._call.around.registry.get(node_type)
+        secrets = () if tool is None else secret_texts(args, masked(args, tool))
+        # what a node is given as a secret is none of the workflow's own arguments, and may be in what it gives
+        for trail in self._trails:
+            trail.keep_secret(secrets)
         if result.status != "success":
             logs = self._call.result.logs
             # the failing node's words say what the workflow's own result cannot
             self._call.result.logs = [*logs, *result.logs][:MAX_LOGS]
-            tool = self._call.around.registry.get(node_type)
-            if tool is not None and result.error is not UNSET:
-                secrets = secret_texts(args, masked(args, tool))
+            if result.error is not UNSET:
                 result.error = result_without(result, secrets).error
 
     # what the runner looks at
@@ -182,6 +218,15 @@ class Run:
 
 
 MAX_COLLECTED = 10_000
+
+
+def _has_failed(step: WorkflowStep) -> bool:
+    return step.status not in (*_OPEN, "success", "skipped", "cancelled")
+
+
+def _explains(step: WorkflowStep, status: StepStatus, error: ExecutionError | None) -> bool:
+    """Whether this is the cause of a failure that was told without one."""
+    return status == step.status and step.error is UNSET and error is not None
 
 
 def inner_rules(agent: AgentRules) -> AgentRules:

@@ -37,7 +37,7 @@ class WorkflowRunner:
 
     async def run(self, call: Invocation) -> None:
         """Runs the workflow once."""
-        from tamis.server.runtime.workflows.conduct import run_workflow
+        from tamis.server.runtime.workflows.paths import run_workflow
 
         await run_workflow(call)
 
@@ -58,7 +58,7 @@ class NodeRunner:
 
     async def run(self, call: Invocation) -> None:
         """Runs the node once, wrapped as a graph of its own."""
-        from tamis.server.runtime.workflows.conduct import run_wrapped
+        from tamis.server.runtime.workflows.paths import run_wrapped
 
         await run_wrapped(call)
 
@@ -74,6 +74,6 @@ class ReadRunner:
 
     async def run(self, call: Invocation) -> None:
         """Reads once."""
-        from tamis.server.runtime.workflows.conduct import read_stream
+        from tamis.server.runtime.workflows.paths import read_stream
 
         await read_stream(call)

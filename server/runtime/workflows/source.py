@@ -6,6 +6,7 @@ The workflows themselves hang on their tools, so that a call keeps the graph tha
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from tamis.protocols.catalogue import message, severity
@@ -20,7 +21,6 @@ from tamis.protocols.workflow.reading import WorkflowReading, is_meant, is_workf
 from tamis.protocols.workflow.slots import SLOTS_WORD
 from tamis.server.runtime.registry.loader import SUFFIX, FoundFile, read_manifest_file, walk_files
 from tamis.server.runtime.registry.registry import RegistryError, Tool
-from tamis.server.runtime.settings.config import Settings
 
 NO_VERSION = "0.0.0"
 READER = "system:read_stream"
@@ -56,12 +56,11 @@ class WorkflowTool(Tool):
         return self._fault
 
 
-def workflow_tools(root: Path, settings: Settings) -> tuple[list[Tool], list[RegistryError]]:
-    """The tools of all workflow files below the configured folders, in a stable order, and what could not be read."""
-    tools: list[Tool] = []
+def workflow_files(root: Path, folders: Iterable[str]) -> tuple[list[FoundFile], list[RegistryError]]:
+    """The files below the configured folders that may be workflows, in a stable order, and what could not be read."""
+    files: dict[str, FoundFile] = {}
     errors: list[RegistryError] = []
-    seen: set[str] = set()
-    for name in settings.workflows:
+    for name in folders:
         folder = Path(os.path.realpath(root / name))
         if not os.path.isdir(folder):
             what = "is not a folder" if os.path.exists(folder) else "does not exist"
@@ -71,18 +70,19 @@ def workflow_tools(root: Path, settings: Settings) -> tuple[list[Tool], list[Reg
         paths, problems = walk_files(folder, is_workflow_name)
         errors.extend(RegistryError(problem.path, problem.message) for problem in problems)
         for path in paths:
-            if path in seen:
+            if path in files:
                 continue
-            seen.add(path)
             found = read_manifest_file(path)
-            made = _read(found, root, settings) if isinstance(found, FoundFile) else RegistryError(path, found.message)
-            if isinstance(made, Tool):
-                tools.append(made)
-            elif made is not None:
-                errors.append(made)
-    if any(streams(tool) for tool in tools):
-        tools.append(reader_tool())
-    return tools, errors
+            if isinstance(found, FoundFile):
+                files[path] = FoundFile(path, workflow_text(found.text))
+            else:
+                errors.append(RegistryError(path, found.message))
+    return list(files.values()), errors
+
+
+def workflow_text(text: str) -> str:
+    """A text as far as it matters here: other JSON stands anywhere, and may be large, so nothing of it is kept."""
+    return text if may_be_workflow(text) else ""
 
 
 def streams(tool: Tool) -> bool:
@@ -136,10 +136,16 @@ def workflow_id(path: str) -> str:
     return os.path.basename(path).rsplit(".", 1)[0]
 
 
-def _read(file: FoundFile, root: Path, settings: Settings) -> Tool | RegistryError | None:
+def read_workflow_file(
+    file: FoundFile, root: Path, *, strict: bool = False, reading: WorkflowReading | None = None
+) -> Tool | RegistryError | None:
+    """The tool of a file in a workflow folder, the first error in it with its place, or None where it is no workflow at all.
+
+    ``reading`` is the file as it was read already, in the same strictness.
+    """
     if not may_be_workflow(file.text):
-        return None  # other JSON stands anywhere, and may be large
-    reading = read_workflow(file.text, workflow_id(file.path), strict=settings.strict_json)
+        return None
+    reading = reading or read_workflow(file.text, workflow_id(file.path), strict=strict)
     top = reading.tree.root
     if not is_meant(file.text, top):
         return None

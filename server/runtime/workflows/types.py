@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from typing import Protocol as TypingProtocol
 
 from tamis.protocols.manifest.workflow import PREFIX
+from tamis.protocols.model import Json
+from tamis.protocols.schema.words import is_object
 from tamis.protocols.workflow.graph import called_types
 from tamis.protocols.workflow.model import Workflow
-from tamis.protocols.workflow.slots import Slots, slots_of
+from tamis.protocols.workflow.slots import WHOLE, Slots, slots_of
 
 if TYPE_CHECKING:
     from tamis.protocols.manifest.reading import Manifest
@@ -65,3 +67,19 @@ class RegistryTypes:
                 below = self.called(name)
                 if below:
                     yield below
+
+
+def outputs_of(value: Json, slots: Slots | None) -> dict[str, Json]:
+    """What a tool gave, by slot: the whole of it, and the parts that its schema names or, without one, that are there.
+
+    A workflow with one output gives its bare value (W18), which is that output's too.
+    """
+    named = [name for name in slots.outputs if name != WHOLE] if slots is not None else []
+    outputs: dict[str, Json] = {}
+    if len(named) == 1 and slots is not None and slots.bare:
+        outputs[named[0]] = value
+    elif is_object(value):
+        outputs = dict(value) if slots is None or slots.open_outputs else {n: value[n] for n in named if n in value}
+    if WHOLE not in named:
+        outputs[WHOLE] = value
+    return outputs

@@ -17,7 +17,7 @@ def through_core(core: Core, name: str, mark: Mark) -> list[str]:
     index = core.snapshot(name).index
     assert index is not None
     old, new = mark.argument.split(" => ")
-    edits, _notes = edits_of_moves(index, [(core.path(old), core.path(new))])
+    edits, _notes = edits_of_moves(index, [(core.path(old), core.path(new))], [str(core.root)])
     changes = {
         core.name(path): [(one.edit.start, one.edit.end, one.edit.new_text) for one in mine]
         for path, mine in in_files(edits).items()

@@ -1,0 +1,100 @@
+"""A person's word before a call: what is asked, what can be answered, what holds from then on. Must not know who is asked."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import UNSET, UnsetType
+
+from tamis.protocols.contract.base import Wire
+from tamis.protocols.contract.results import Granted, Permissions
+
+
+class ApprovalOption(Wire, kw_only=True):
+    """One of the answers that a person may choose."""
+
+    option_id: str
+    label: str
+    kind: Literal["allow_once", "allow_session", "allow_always", "reject_once", "reject_always"]
+
+
+class ApprovalBatch(Wire, kw_only=True):
+    """Questions that belong together: those of one text; ``index`` from zero."""
+
+    id: str
+    index: int
+    count: int
+
+
+class ApprovalRequest(Wire, kw_only=True):
+    """Params of ``tool/requestApproval``, which the daemon asks the host; ``token`` stands only in a result."""
+
+    approval_id: str
+    call_id: str
+    tool: str
+    version: str
+    args: dict[str, Any]
+    args_preview: str
+    risk: Literal["low", "medium", "high"]
+    permissions: Permissions
+    options: list[ApprovalOption]
+    expires_at: str
+    batch: ApprovalBatch | UnsetType = UNSET
+    token: str | UnsetType = UNSET
+
+
+class ApprovalReply(Wire, kw_only=True):
+    """The host's answer to ``tool/requestApproval``; ``option_id`` belongs to ``selected``."""
+
+    outcome: Literal["selected", "cancelled"]
+    option_id: str | UnsetType = UNSET
+    edited_args: dict[str, Any] | UnsetType = UNSET
+    comment: str | UnsetType = UNSET
+
+
+ApprovalOutcome = Literal["allowed", "denied", "timeout", "unavailable", "cancelled"]
+
+
+class ApprovalResolved(Wire, kw_only=True):
+    """Params of ``tool/approvalResolved``: a question is settled, by an answer or otherwise."""
+
+    approval_id: str
+    call_id: str
+    outcome: ApprovalOutcome
+
+
+class Approved(Wire, kw_only=True):
+    """What was answered before a call. ``standing``: nobody was asked, for an earlier answer still holds; ``edited_args``: what it
+    ran with instead, secrets masked."""
+
+    outcome: ApprovalOutcome
+    scope: Literal["once", "session", "always"]
+    standing: bool
+    edited_args: dict[str, Any] | UnsetType = UNSET
+    comment: str | UnsetType = UNSET
+
+
+class StandingApproval(Wire, kw_only=True):
+    """An answer that holds for later calls of the same tool with the same rights."""
+
+    id: str
+    kind: Literal["allow_session", "allow_always", "reject_always"]
+    tool_id: str
+    version: str
+    agent_id: str
+    session_id: str
+    permissions: Granted
+    created_at: str
+
+
+class ApprovalList(Wire, kw_only=True):
+    """Result of ``approval/list``: what holds, and the questions that are open."""
+
+    approvals: list[StandingApproval]
+    open: list[ApprovalRequest]
+
+
+class RevokedApprovals(Wire, kw_only=True):
+    """Result of ``approval/revoke``: the ids that held until now."""
+
+    revoked: list[str]
