@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 
 from tamis.server.cli.inputs import UsageError, root_of
@@ -26,4 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tamis.server.cli.interrupts import run_to_end
     from tamis.server.rpc.methods import serve
 
-    return serve(root, lambda work: run_to_end(work, LEFT_BEHIND_SECONDS))
+    code = serve(root, lambda work: run_to_end(work, LEFT_BEHIND_SECONDS))
+    # the interpreter's last collection walks everything that was loaded; a host waits for the process to end
+    gc.freeze()
+    return code

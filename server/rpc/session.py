@@ -33,7 +33,7 @@ from tamis.server.wire.stdio import QueuedWriter, claim_stdio, start_reader
 
 MAX_PENDING = 1000
 # Within 0.5 s of the end of stdin (interface): what can still be answered, then what must be killed, then what must be written.
-LAST_ANSWERS_S = 0.3
+LAST_ANSWERS_S = 0.25
 KILL_S = 0.08
 FLUSH_S = 0.08
 

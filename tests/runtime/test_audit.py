@@ -29,7 +29,7 @@ from tamis.server.runtime.records.audit import MAX_LINE_BYTES, AuditLog
 from tamis.server.runtime.records.redaction import is_secret_name, redacted, redacted_text
 from tamis.server.runtime.records.trail import Caller, Level, Log, Trail
 from tamis.server.runtime.runtime import Runtime
-from tests.toolbox import make_tool
+from tests.toolbox import answers_of, make_tool
 
 
 @pytest.fixture(autouse=True)
@@ -497,13 +497,13 @@ def test_the_doctor_names_the_file_or_what_is_wrong_with_it(root: Path, state: P
 def test_the_daemon_writes_who_called_and_one_line_a_call(root: Path, state: Path) -> None:  # D27, D81
     make_tool(root, "test:echo")
     asked = {"toolId": "test:echo", "args": {"text": "x"}, "context": {"sessionId": "s-1", "agentId": "a-1"}}
-    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tool/execute", "params": asked}) + "\n"
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tool/execute", "params": asked}
     command = [sys.executable, "-m", "tamis.server.cli.main", "rpc", "--root", str(root)]
-    done = subprocess.run(command, input=message, capture_output=True, text=True, timeout=60, check=True)
-    assert json.loads(done.stdout)["result"]["status"] == "success"
+    answers, said = answers_of(command, [message])
+    assert answers[1]["result"]["status"] == "success"
     assert only(state, "call.received")["caller"] == {"face": "rpc", "sessionId": "s-1", "agentId": "a-1"}
-    assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("tamis: info: call-1 test:echo call.ended status=success")
+    assert len(said.splitlines()) == 1
+    assert said.startswith("tamis: info: call-1 test:echo call.ended status=success")
 
 
 def test_a_call_that_must_not_run_as_it_is_written_is_in_the_log(root: Path, state: Path) -> None:

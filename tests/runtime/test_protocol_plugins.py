@@ -16,6 +16,7 @@ from tamis.protocols.plugins import find_protocol
 from tamis.protocols.reader import read_text
 from tamis.server.runtime.texts.protocols import installed_protocols, load_also, load_protocol
 from tests.protocols.test_plugins import INVOKE, example_source
+from tests.toolbox import answers_of
 
 ECHO = {
     "toolId": "core:echo",
@@ -72,6 +73,11 @@ def tamis(root: Path, site: Path | None, *words: str, text: str = "") -> subproc
     )
 
 
+def daemon(root: Path, site: Path | None, requests: list[dict[str, Any]]) -> dict[Any, dict[str, Any]]:
+    command = [sys.executable, "-m", "tamis.server.cli.main", "rpc", "--root", str(root)]
+    return answers_of(command, requests, {**os.environ, "PYTHONPATH": str(site) if site else ""})[0]
+
+
 def test_a_third_partys_protocol_is_parsed_run_and_observed(root: Path, site: Path) -> None:
     """V01, from outside: nothing of the package is known to Tamis but its entry point."""
     parsed = tamis(root, site, "parse", "--protocol", "invoke", text=INVOKE)
@@ -115,8 +121,7 @@ def test_the_methods_for_hosts_find_it_too(root: Path, site: Path) -> None:
         {"jsonrpc": "2.0", "id": 5, "method": "tool/parse", "params": {"text": INVOKE}},
     ]
     (root / "tamis.toml").write_text('[protocol]\nalso = ["hermes"]\n')
-    done = tamis(root, site, "rpc", text="".join(json.dumps(one) + "\n" for one in requests))
-    answers: dict[int, Any] = {one["id"]: one for one in map(json.loads, done.stdout.splitlines()) if "id" in one}
+    answers = daemon(root, site, requests)
     protocols = answers[1]["result"]["capabilities"]["experimental"]["tamis"]["protocols"]
     assert {"action", "tam", "vcp", "json", "hermes"} <= {*protocols}
     assert answers[2]["result"]["calls"][0]["toolId"] == "core:echo"
@@ -144,12 +149,9 @@ def test_a_parsed_call_is_checked_as_it_was_typed(root: Path) -> None:
         {"jsonrpc": "2.0", "id": i, "method": "tool/execute", "params": {"call": one}}
         for i, one in enumerate((call, wrong))
     ]
-    done = tamis(root, None, "rpc", text="".join(json.dumps(one) + "\n" for one in requests))
-    answers: dict[int, Any] = {
-        one["id"]: one["result"] for one in map(json.loads, done.stdout.splitlines()) if "id" in one
-    }
-    assert answers[0]["output"] == {"given": {"text": "5", "n": 5}}
-    assert answers[1]["error"]["type"] == "ParameterValidationError"
+    answers = daemon(root, None, requests)
+    assert answers[0]["result"]["output"] == {"given": {"text": "5", "n": 5}}
+    assert answers[1]["result"]["error"]["type"] == "ParameterValidationError"
 
 
 def test_call_json_runs_in_auto(root: Path) -> None:
