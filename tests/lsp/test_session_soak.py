@@ -45,9 +45,45 @@ text:「始」{"k": "v"}「末」
     "second.md": "<think>\n<ACTION><core:twin/></ACTION></think>\r\nprose 😋 </ACTION>\r\n<ACTION><core:unknown><x>1</x></core:unknown></ACTION>\r\n",
     "calls.tam": "<|[REQUEST_TOOL]|>\ncommand: »»»core:echo«««\ntext: »»»x«««\n<|[END_TOOL]|>\n",
     "calls.vcp": "<<<[TOOL_REQUEST]>>>\ntool_name:「始」core:echo「末」\n<<<[END_TOOL_REQUEST]>>>\n",
-    "agent_profile.json": '{"tool_ids_inventory": ["core:echo", "core:missing"], "toolCallConfig": {"maxIterations": 3}}\n',
-    "tamis.toml": '[protocol]\nfencedCalls = "run"\n',
+    "names.tam": """<|[REQUEST_TOOL]|>
+command_1: »»»workflow:sum«««
+command_2: »»»workflow_sum«««
+command_3: »»»flows/sum.json«««
+command_4: »»»adder«««
+command_5: »»»image:Blur«««
+text_5: »»»a«««
+command_6: »»»core_echo«««
+<|[END_TOOL]|>
+<tool_call>{"name": "core_echo", "arguments": {"text": "a"}}</tool_call>
+""",
+    "agent_profile.json": """{
+  "tool_ids_inventory": ["core:echo", "core:missing", "workflow:sum", "image:Blur", "core_echo"],
+  "toolCallConfig": {"maxIterations": 3}
 }
+""",
+    "tamis.toml": """workflows = ["flows"]
+[protocol]
+fencedCalls = "run"
+also = ["hermes"]
+""",
+    "flows/sum.json": """{
+  "name": "Sum", "description": "Adds numbers up, for a test of this project.", "id": "adder",
+  "interfaceInputs": {"values": {"dataFlowType": "ARRAY"}},
+  "nodes": [{"id": "c", "type": "core:echo", "config": {"text": "x"}}]
+}
+""",
+    "flows/twice.json": """{
+  "description": "Adds numbers up twice, for a test of this project.",
+  "nodes": [{"id": "a", "type": "workflow:sum"}, {"id": "b", "type": "image:Blur"}]
+}
+""",
+    "image.node.json": """[
+  {"fullType": "image:Blur", "description": "Blurs.", "toolId": "core:echo@^1", "inputs": {"text": {"dataFlowType": "STRING"}}},
+  {"fullType": "image:Turn", "description": "Turns.", "toolId": "core:twin"}
+]
+""",
+}
+GRAPHS = ("flows/sum.json", "flows/twice.json", "image.node.json", "tamis.toml")
 
 
 def manifest(tool_id: str, words: str, *, newline: str = "\n") -> str:
@@ -90,6 +126,15 @@ PIECES = [
         "/*",
         "null",
         "\\u00e9",
+    ),
+    *(
+        "workflow:sum",
+        "workflow_sum",
+        "core_echo",
+        "image:Blur",
+        '"fullType": "image:Turn"',
+        '"id": "adder"',
+        '"nodes": [',
     ),
     *("```\n", "`", "<!-- ", "-->", "core:echo", "@1.0", "\x00"),
 ]
@@ -361,7 +406,7 @@ class Soak:
             elif method == "textDocument/references":
                 params["context"] = {"includeDeclaration": True}
             elif method == "textDocument/rename":
-                params["newName"] = self.random.choice(["core:renamed", "", "core:echo", "x y"])
+                params["newName"] = self.random.choice(["core:renamed", "", "core:echo", "x y", "workflow:total"])
             elif method == "textDocument/semanticTokens/full/delta":
                 known = self.results.get("textDocument/semanticTokens/full")
                 params["previousResultId"] = known[0] if known and known[0] else "none"
@@ -417,12 +462,16 @@ class Soak:
                 self.verb(name)
 
     def finish(self) -> dict[str, list[Any]]:
-        """Manifests are mended (a broken one counts as it was before, which a fresh server cannot know); then what is said of all."""
+        """What is said of all at the end. Manifests, workflows, nodes and settings are mended before: a broken one counts as it was,
+        which a fresh server cannot know."""
         for name, tool_id in MANIFESTS.items():
             if name in self.texts:
                 newline = self.random.choice(["\n", "\r\n"])
                 words = self.random.choice(["a", "😋 两", "b c"])
                 self.change(name, [(0, len(self.texts[name]), manifest(tool_id, words, newline=newline))])
+        for name in GRAPHS:
+            if name in self.texts:
+                self.change(name, [(0, len(self.texts[name]), TEXTS[name])])
         self.drain()
         return self.settled()
 

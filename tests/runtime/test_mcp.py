@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import json
 import os
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.contract import ExecutionResult
+from tamis.sandbox.talk import TalkEnded
 from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest, Surroundings
 from tamis.server.runtime.mcp.results import read_result
@@ -398,6 +400,34 @@ def test_whatever_a_server_sends_ends_in_an_answer_or_an_error(lines: list[bytes
         await session.close()
 
     asyncio.run(work())
+
+
+class Refused(Script):
+    """A connection to a server that was never started: writing waits for it and fails, reading has ended."""
+
+    async def read(self) -> bytes | None:
+        await asyncio.sleep(0)
+        return None
+
+    async def write(self, line: bytes) -> None:
+        await asyncio.sleep(0.01)
+        raise TalkEnded
+
+
+def test_a_server_that_was_never_started_leaves_no_complaint_behind() -> None:
+    complaints: list[dict[str, Any]] = []
+
+    async def work() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: complaints.append(context))
+        session = McpSession(Refused([]), lambda _text: None)
+        with pytest.raises(McpError):
+            await session.start()
+        await session.close()
+        del session
+        gc.collect()
+
+    asyncio.run(work())
+    assert complaints == []
 
 
 @given(

@@ -202,6 +202,7 @@ class McpSession:
             for answer in self._waiting.values():
                 if not answer.done():
                     answer.set_exception(McpError("the server ended before it answered"))
+                    answer.exception()  # whoever could not even ask does not look at it
 
     async def _line(self, line: bytes) -> None:
         self.heard += 1
