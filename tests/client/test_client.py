@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -345,6 +346,7 @@ def test_close_leaves_no_process_and_no_descriptor() -> None:
     def opened() -> int:
         return len(os.listdir("/proc/self/fd"))
 
+    gc.collect()  # what earlier tests left open
     before, threads = opened(), threading.active_count()
     for _ in range(3):
         client = Client(command=fake(fakes.ECHO))
@@ -352,8 +354,8 @@ def test_close_leaves_no_process_and_no_descriptor() -> None:
         assert client.close(10) == 0
         with pytest.raises(ProcessLookupError):
             os.kill(client.process.pid, 0)
-    assert opened() == before
-    assert threading.active_count() == threads
+    assert opened() <= before
+    assert threading.active_count() <= threads
 
 
 def test_close_kills_what_does_not_end() -> None:

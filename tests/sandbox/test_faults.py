@@ -231,7 +231,7 @@ def test_a_call_that_fails_while_it_launches(
     assert outcome.kind in ("ok", "unavailable"), outcome
     assert outcome.kind == "ok" or outcome.message
     assert support.gone("nothing of this name")
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_spawn_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +242,7 @@ def test_spawn_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     )
     outcome = support.run_source(tmp_path, "print(1)")
     assert outcome.kind == "unavailable" and "Resource temporarily unavailable" in outcome.message, outcome
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def _raises(error: BaseException) -> Callable[..., object]:

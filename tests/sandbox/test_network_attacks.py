@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import time
@@ -209,6 +210,7 @@ def test_listener_and_channel_cannot_be_taken_over(tmp_path: Path, port: int) ->
 
 
 def test_abuse_of_the_listener_leaves_it_working_and_the_daemon_clean(tmp_path: Path, port: int) -> None:
+    gc.collect()
     before = len(os.listdir("/proc/self/fd"))
     found, outcome = attack(tmp_path, port, ABUSE)
     assert (found["pipelined"], found["smuggled"]) == (1, 1), found
@@ -216,9 +218,9 @@ def test_abuse_of_the_listener_leaves_it_working_and_the_daemon_clean(tmp_path: 
     assert outcome.denied_hosts == ()
     # what was refused last may still be on its way to being closed
     deadline = time.monotonic() + 5
-    while len(os.listdir("/proc/self/fd")) != before and time.monotonic() < deadline:
+    while len(os.listdir("/proc/self/fd")) > before and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_connection_above_the_budget_is_told_so(tmp_path: Path, port: int) -> None:

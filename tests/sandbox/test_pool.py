@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import signal
@@ -542,13 +543,15 @@ def test_descriptors_and_processes_stay_flat(tmp_path: Path, is_long: bool) -> N
 
     async def work() -> None:
         async with opened_pool(EAGER) as pool:
+            gc.collect()  # what earlier tests left open
             seen: list[tuple[int, int]] = []
             for _ in range(3):
                 for _ in range(300 if is_long else 15):
                     assert (await pool.run(wanted)).kind == "ok"
                 await pool.settle()
                 seen.append((len(os.listdir("/proc/self/fd")), len(watchdog.tree(os.getpid()))))
-            assert seen == [seen[0]] * 3
+            assert max(fds for fds, _ in seen) == seen[0][0], seen
+            assert len({processes for _, processes in seen}) == 1, seen
             # one waits whenever the pool has settled; how many more depends on how fast the machine refills
             assert pool.metrics().hits >= 2
 

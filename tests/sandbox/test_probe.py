@@ -200,7 +200,7 @@ def test_daemon_without_descriptors_answers_unavailable_and_leaks_none(tmp_path:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             seen.add(outcome.kind)
             assert outcome.kind == "ok" or outcome.message, (spare, outcome)
-            assert len(os.listdir("/proc/self/fd")) == before, (spare, outcome)
+            assert len(os.listdir("/proc/self/fd")) <= before, (spare, outcome)
             assert set(watchdog.tree(os.getpid())) <= processes, (spare, outcome)
     assert {"unavailable", "ok"} <= seen
     assert support.run(wanted).kind == "ok"

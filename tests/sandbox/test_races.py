@@ -51,7 +51,7 @@ def test_cancelled_at_any_moment_leaves_nothing(tmp_path: Path, is_long: bool) -
 
     before, after, left = asyncio.run(main())
     assert left == []
-    assert after == before
+    assert after <= before  # fewer, where something of another test was collected meanwhile
     assert data.stat().st_uid == os.geteuid()
 
 
@@ -80,7 +80,7 @@ def test_cancelled_at_every_step_of_the_loop_leaves_nothing(tmp_path: Path, is_l
 
     before, after, left = asyncio.run(main())
     assert left == []
-    assert after == before
+    assert after <= before  # fewer, where something of another test was collected meanwhile
 
 
 def test_cancelled_twice_and_while_ending_leaves_nothing(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from pathlib import Path
@@ -44,10 +45,11 @@ def test_plain_paths_are_opened(folder: Path, script: str) -> None:
     ],
 )
 def test_other_paths_are_refused(folder: Path, script: str) -> None:
+    gc.collect()
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(PathRefused):
         resolve_script(str(folder), script)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_folder_behind_a_link_is_refused(folder: Path) -> None:
