@@ -84,7 +84,8 @@ PROTOCOL = (
     # S4: what a grandchild writes after the script's end may be lost, but nobody waits for it
     works(
         "p37-grandchild-floods-after-exit",
-        "import os\nif os.fork()==0:\n  os.setsid()\n  while True: os.write(2, b'x'*4096)\nprint('x')",
+        # it floods once the script is gone: before that the flood would be the script's own
+        "import os\np=os.getpid()\nif os.fork()==0:\n  os.setsid()\n  while os.getppid()==p: pass\n  while True: os.write(2, b'x'*4096)\nprint('x')",
         "x\n",
         after=nothing_runs,
     ),
