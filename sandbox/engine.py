@@ -22,6 +22,8 @@ from tamis.sandbox.talk import Talk, TalkSink
 
 DRAIN_SECONDS = 0.25
 REAP_SECONDS = 5.0
+LAST_WORD_SECONDS = 0.25
+"""Between a script's end and the word of it: a loaded machine, no more."""
 FIRST_LOOK_SECONDS = 0.025
 STAGE_BYTES = 4 << 20
 """No interpreter starts in so little: when what was reaped held less, it was the sandbox's own program alone."""
@@ -178,13 +180,19 @@ class Standing:
             launched.fds.take("stderr"),
             keep=limits.stderr_bytes,
             allow=max(STDERR_DRAIN_BYTES, limits.stderr_bytes),
-            on_over=lambda: self._end("stderr"),
+            on_over=self._stderr_over,
             on_piece=lambda piece: self._show("stderr", piece),
         )
 
     def _show(self, stream: Literal["stdout", "stderr"], piece: bytes) -> None:
         if self._on_output is not None:
             self._on_output(stream, piece)
+
+    def _stderr_over(self) -> None:
+        # Who writes has to wait now. If the script itself has ended, and only the word of it is still to come, then what it
+        # left behind wrote this, and is no fault of the script's (S4).
+        self.stderr.pause()
+        self._loop.call_later(LAST_WORD_SECONDS, self._end, "stderr")
 
     def _end(self, ending: Ending) -> None:
         if not self._ending.done():
@@ -293,6 +301,7 @@ class Standing:
     async def ended(self) -> Ended:
         """Wait for the end, whatever brings it, end what is left, and say what happened."""
         ending = await self._ending
+        self.stderr.go_on()
         wall_ms = (time.monotonic() - self._launched.started) * 1000
         if ending == "exit":
             # a stream that something still holds open is not waited for (S4): the whole namespace is ending

@@ -31,6 +31,7 @@ class Sink:
         self.total = 0
         self.kept = bytearray()
         self.ended = asyncio.Event()
+        self._paused = False
         self._on_over = on_over
         self._on_piece = on_piece
         asyncio.get_running_loop().add_reader(fd, self._read)
@@ -56,6 +57,18 @@ class Sink:
             if not piece:
                 return
         self._take(piece)
+
+    def pause(self) -> None:
+        """Read no more for now: who writes soon waits."""
+        if self.fd >= 0 and not self._paused:
+            self._paused = True
+            asyncio.get_running_loop().remove_reader(self.fd)
+
+    def go_on(self) -> None:
+        """Read again."""
+        if self.fd >= 0 and self._paused:
+            self._paused = False
+            asyncio.get_running_loop().add_reader(self.fd, self._read)
 
     def _take(self, piece: bytes) -> None:
         room = self.keep - len(self.kept)

@@ -134,22 +134,9 @@ class TalkSink(Sink):
     def __init__(self, fd: int, talk: Talk, on_over: Callable[[], None]) -> None:
         self._talk = talk
         self._line = bytearray()
-        self._paused = False
         self._refused = False
         talk.listen(self)
         super().__init__(fd, keep=0, allow=0, on_over=on_over, on_piece=None)
-
-    def pause(self) -> None:
-        """Read no more until lines were taken."""
-        if self.fd >= 0 and not self._paused:
-            self._paused = True
-            asyncio.get_running_loop().remove_reader(self.fd)
-
-    def go_on(self) -> None:
-        """Read again."""
-        if self.fd >= 0 and self._paused:
-            self._paused = False
-            asyncio.get_running_loop().add_reader(self.fd, self._read)
 
     def _take(self, piece: bytes) -> None:
         if self._refused:

@@ -24,7 +24,7 @@ def test_the_sandbox_holds_for_an_ordinary_user_too(is_long: bool) -> None:
     share = [] if is_long else ["-k", " and ".join(f"not {name}" for name in ALIKE)]
     env = os.environ | {"TAMIS_TEST_BUN": bun()}
     done = subprocess.run(
-        ["sh", SCRIPT, "-q", "-x", *share], capture_output=True, text=True, timeout=690, check=False, env=env
+        ["sh", SCRIPT, "-q", *share], capture_output=True, text=True, timeout=690, check=False, env=env
     )
     if done.returncode == 77:
         pytest.skip(done.stderr.strip())

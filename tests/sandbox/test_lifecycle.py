@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import launch, runner
+from tamis.sandbox import engine, launch, runner
 from tamis.sandbox.limits import cgroups, watchdog
 from tamis.sandbox.model import Limits, RunOutcome
 from tests.sandbox import support
@@ -157,6 +157,21 @@ def test_grandchild_with_stdout_does_not_delay_the_answer(tmp_path: Path) -> Non
     outcome = support.run_source(tmp_path, source)
     assert outcome.kind == "ok"
     assert outcome.wall_ms < 1500
+
+
+def test_flood_of_a_grandchild_is_not_the_script_s_when_it_ended_before_the_word_of_it_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # S4: on a loaded machine the flood may overtake the word that the script has ended
+    source = "import os,time\nif os.fork()==0:\n  os.setsid()\n  while True: os.write(2, b'x'*65536)\ntime.sleep(0.5)\nprint('x')"
+    monkeypatch.setattr(engine, "LAST_WORD_SECONDS", 30)
+    outcome = support.run_source(tmp_path, source, limits=Limits(wall_ms=60_000))
+    assert (outcome.kind, outcome.stdout, outcome.stderr_truncated) == ("ok", b"x\n", True)
+    assert support.children() == []
+    monkeypatch.setattr(engine, "LAST_WORD_SECONDS", 0)
+    outcome = support.run_source(tmp_path / "again", source.replace("0.5", "30"), limits=Limits(wall_ms=60_000))
+    assert (outcome.kind, outcome.limit) == ("limit", "stderr")
+    assert support.children() == []
 
 
 def test_many_calls_leave_descriptors_and_processes_flat(tmp_path: Path, request: pytest.FixtureRequest) -> None:
