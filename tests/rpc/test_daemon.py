@@ -379,7 +379,7 @@ def test_it_works_without_locale_home_and_terminal(root: Path) -> None:
 
 def test_the_end_of_stdin_ends_the_daemon_and_what_it_runs_within_half_a_second(root: Path) -> None:
     took: list[float] = []
-    while len(took) < 4 and (not took or min(took) >= 0.5):  # a loaded machine may hold up one of them
+    while len(took) < 8 and (not took or min(took) >= 0.5):  # a loaded machine may hold up one of them
         client = Client(root)
         _, running = client.send("tool/execute", {"toolId": "test:hang"})
         until = time.monotonic() + 20
