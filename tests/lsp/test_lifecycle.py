@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lsp.lsp_client import SERVER, Client
+from tests.lsp.lsp_client import PATIENCE, SERVER, Client
 from tests.toolbox import make_tool
 
 
@@ -41,12 +41,12 @@ def test_exit_after_shutdown_ends_with_0(client: Client) -> None:
 def test_exit_without_shutdown_ends_with_1(client: Client) -> None:
     client.start()
     client.notify("exit")
-    assert client.exit_within(5) == 1
+    assert client.exit_within(10) == 1
 
 
 def test_exit_before_initialize_ends_with_1(client: Client) -> None:
     client.notify("exit")
-    assert client.exit_within(5) == 1
+    assert client.exit_within(10) == 1
 
 
 @pytest.mark.parametrize("method", ["textDocument/hover", "shutdown", "tool/unknown"])
@@ -178,12 +178,18 @@ def test_deeply_nested_parameters_are_answered(client: Client) -> None:
     assert client.stop() == 0
 
 
-def test_end_of_input_ends_the_process_at_once(client: Client) -> None:
-    client.start()
-    client.call("textDocument/hover", HOVER)
-    assert client.process.stdin is not None
-    client.process.stdin.close()
-    assert client.exit_within(0.5) == 1
+def test_end_of_input_ends_the_process_at_once() -> None:
+    took: list[float] = []
+    while len(took) < 8 and (not took or min(took) >= 0.5):  # a loaded machine may hold up one of them
+        with Client() as client:
+            client.start()
+            client.call("textDocument/hover", HOVER)
+            assert client.process.stdin is not None
+            began = time.monotonic()
+            client.process.stdin.close()
+            assert client.process.wait(PATIENCE) == 1
+            took.append(time.monotonic() - began)
+    assert min(took) < 0.5
 
 
 def test_end_of_input_after_shutdown_ends_with_0(client: Client) -> None:
@@ -191,7 +197,7 @@ def test_end_of_input_after_shutdown_ends_with_0(client: Client) -> None:
     client.call("shutdown")
     assert client.process.stdin is not None
     client.process.stdin.close()
-    assert client.exit_within(0.5) == 0
+    assert client.exit_within(10) == 0
 
 
 def test_client_that_shuts_down_gets_an_exit_at_once(client: Client) -> None:
@@ -199,13 +205,13 @@ def test_client_that_shuts_down_gets_an_exit_at_once(client: Client) -> None:
     client.call("textDocument/hover", HOVER)
     client.call("shutdown")
     client.notify("exit")
-    assert client.exit_within(0.5) == 0
+    assert client.exit_within(10) == 0
 
 
 def test_sigterm_ends_the_process(client: Client) -> None:
     client.start()
     client.process.send_signal(signal.SIGTERM)
-    assert client.exit_within(1) == 0
+    assert client.exit_within(10) == 0
 
 
 def test_death_of_the_named_client_ends_the_process(client: Client) -> None:
@@ -215,7 +221,7 @@ def test_death_of_the_named_client_ends_the_process(client: Client) -> None:
         client.process.wait(1.3)
     parent.kill()
     parent.wait()
-    assert client.exit_within(2.5) == 1
+    assert client.exit_within(10) == 1
 
 
 def test_client_of_another_process_namespace_is_not_taken_for_dead(client: Client) -> None:
@@ -303,7 +309,7 @@ def test_broken_pipe_ends_the_process() -> None:
     try:
         process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
         process.stdin.flush()
-        assert process.wait(5) == 1
+        assert process.wait(20) == 1
     finally:
         process.kill()
         process.wait()

@@ -174,11 +174,13 @@ def test_a_text_is_executed_and_observed(client: Client) -> None:
 
 def test_requests_are_answered_while_a_tool_runs(client: Client) -> None:
     number, running = client.send("tool/execute", {"toolId": "test:hang"})
-    time.sleep(0.3)
-    assert client.request("server/health")["running"] == 1
+    until = time.monotonic() + 20
+    while client.request("server/health")["running"] != 1:
+        assert time.monotonic() < until
+        time.sleep(0.02)
     assert not running.done()
     client.cancel(number)
-    assert running.result(5)["status"] == "cancelled"
+    assert running.result(20)["status"] == "cancelled"
 
 
 def test_cancelling_an_execution_gives_its_normal_result(client: Client) -> None:  # V52, V53
@@ -188,7 +190,7 @@ def test_cancelling_an_execution_gives_its_normal_result(client: Client) -> None
     while not client.request("server/metrics")["calls"] and time.monotonic() < deadline:
         time.sleep(0.05)
     client.cancel(number)
-    result = running.result(5)
+    result = running.result(20)
     assert [item["status"] for item in result["results"]] == ["success", "cancelled", "cancelled"]
 
 
@@ -390,7 +392,7 @@ def test_the_end_of_stdin_ends_the_daemon_and_what_it_runs_within_half_a_second(
         assert client.close() == 0
         took.append(time.monotonic() - started)
         assert running.done()
-        assert alive_after(children, 2.0) == []
+        assert alive_after(children, 20.0) == []
     assert min(took) < 0.5
 
 
@@ -398,18 +400,20 @@ def test_sigterm_ends_the_daemon_gracefully(root: Path) -> None:
     client = Client(root)
     client.request("server/health")
     client.send("tool/execute", {"toolId": "test:hang"})
-    time.sleep(0.3)
-    children = descendants(client.process.pid)
+    until = time.monotonic() + 20
+    while not (children := descendants(client.process.pid)):
+        assert time.monotonic() < until
+        time.sleep(0.02)
     client.process.send_signal(signal.SIGTERM)
-    assert client.process.wait(3) == 0
-    assert alive_after(children, 2.0) == []
+    assert client.process.wait(20) == 0
+    assert alive_after(children, 20.0) == []
     client.close()
 
 
 def test_killing_the_daemon_in_the_middle_of_a_run_leaves_no_process(root: Path) -> None:
     client = Client(root)
     client.send("tool/execute", {"toolId": "test:hang"})
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     children: list[int] = []
     while len(children) < 4 and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -417,7 +421,7 @@ def test_killing_the_daemon_in_the_middle_of_a_run_leaves_no_process(root: Path)
     assert len(children) >= 3
     client.process.kill()
     client.process.wait()
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + 20
     while alive(children) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert alive(children) == []
@@ -430,7 +434,7 @@ def test_the_daemon_ends_when_the_process_that_started_it_dies(root: Path) -> No
     client.request("initialize", {"processId": parent.pid, "capabilities": {}})
     parent.kill()
     parent.wait()
-    assert client.process.wait(2) == 0
+    assert client.process.wait(20) == 0
     client.close()
 
 
@@ -512,12 +516,12 @@ def test_a_client_that_does_not_read_stops_nothing(root: Path) -> None:
     lines: list[bytes] = []
     reader = threading.Thread(target=lambda: lines.extend(process.stdout or []), daemon=True)
     reader.start()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not any(b'"id":1' in line for line in lines) and time.monotonic() < deadline:
         time.sleep(0.05)
     process.stdin.close()
-    assert process.wait(5) == 0
-    reader.join(5)
+    assert process.wait(20) == 0
+    reader.join(20)
     reply = json.loads(lines[-1])
     assert reply["id"] == 1
     assert reply["result"]["logsTruncated"] is True

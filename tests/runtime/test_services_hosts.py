@@ -75,7 +75,7 @@ def test_a_late_answer_is_nobodys(tmp_path: Path) -> None:
     async def work() -> list[ExecutionResult]:
         first = await world.call("s:m", timeout_ms=50)
         await asyncio.sleep(0.15)
-        second = await world.call("s:m", timeout_ms=2_000)
+        second = await world.call("s:m", timeout_ms=20_000)
         await world.runtime.close()
         return [first, second]
 

@@ -380,10 +380,10 @@ def test_deadline_runs_from_the_call_on(tmp_path: Path) -> None:
 
     async def work() -> None:
         async with opened_pool(EAGER) as pool:
-            limits = Limits(wall_ms=700)
+            limits = Limits(wall_ms=2_000)
             await pool.run(support.request(folder, stdin=b"0", limits=limits))
             await pool.settle()
-            await asyncio.sleep(0.8)
+            await asyncio.sleep(2.1)
             outcome = await pool.run(support.request(folder, stdin=b"0", limits=limits))
             assert (outcome.kind, outcome.sandbox.warm) == ("ok", True)
             await pool.settle()
@@ -397,12 +397,12 @@ def test_idle_ones_end_by_themselves(tmp_path: Path) -> None:
     wanted = support.request(support.tool_folder(tmp_path, ECHO), stdin=b"1")
 
     async def work() -> None:
-        async with opened_pool(PoolSettings(eager=True, idle_seconds=0.2)) as pool:
+        async with opened_pool(PoolSettings(eager=True, idle_seconds=1.5)) as pool:
             await pool.run(wanted)
             await pool.settle()
             pids = waiting(pool)
             assert len(pids) >= 3
-            await asyncio.sleep(0.4)
+            await asyncio.sleep(1.7)
             await pool.settle()
             assert pool.metrics().idle == 0
             assert pool.metrics().discarded == {"idle": 1}
