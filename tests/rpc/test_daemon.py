@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -42,11 +43,23 @@ def failure(client: Client, method: str, params: Any = None) -> RpcFailure:
     return caught.value
 
 
-def speak(root: Path, data: bytes, *, env: dict[str, str] | None = None) -> tuple[bytes, bytes, int]:
-    done = subprocess.run(
-        [*COMMAND, "--root", str(root)], input=data, capture_output=True, timeout=30, check=False, env=env
-    )
-    return done.stdout, done.stderr, done.returncode
+def speak(root: Path, data: bytes, *, lines: int = 0) -> tuple[bytes, bytes, int]:
+    """What a daemon wrote on both streams, and its exit code. The input stays open until there are so many lines of answers: at
+    its end what still runs is cancelled after a moment, which is short on a loaded machine."""
+    with tempfile.TemporaryFile() as said:
+        daemon = subprocess.Popen(
+            [*COMMAND, "--root", str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said
+        )
+        assert daemon.stdin is not None
+        assert daemon.stdout is not None
+        with daemon:
+            daemon.stdin.write(data)
+            daemon.stdin.flush()
+            first = [daemon.stdout.readline() for _ in range(lines)]
+            daemon.stdin.close()
+            out = b"".join((*first, daemon.stdout.read()))
+        said.seek(0)
+        return out, said.read(), daemon.returncode
 
 
 def rpc(method: str, params: Any = None, number: int = 1) -> dict[str, Any]:
@@ -290,7 +303,7 @@ def test_a_key_named_jsonrpc_inside_params_is_ordinary_data(client: Client) -> N
 
 def test_bad_json_is_answered_with_a_null_id_and_the_next_line_is_read(root: Path) -> None:
     out, _, _ = speak(
-        root, b'{"jsonrpc": "2.0", "id": 1,\n' + json.dumps(rpc("server/health", number=2)).encode() + b"\n"
+        root, b'{"jsonrpc": "2.0", "id": 1,\n' + json.dumps(rpc("server/health", number=2)).encode() + b"\n", lines=2
     )
     replies = [json.loads(line) for line in out.splitlines()]
     assert (replies[0]["id"], replies[0]["error"]["code"]) == (None, -32700)
@@ -309,7 +322,7 @@ BATCH = [
 
 def test_a_batch_is_answered_with_one_array_in_which_notifications_have_no_reply(root: Path) -> None:
     out, _, _ = speak(
-        root, json.dumps(BATCH).encode() + b"\n" + json.dumps(rpc("tool/list", number=4)).encode() + b"\n"
+        root, json.dumps(BATCH).encode() + b"\n" + json.dumps(rpc("tool/list", number=4)).encode() + b"\n", lines=2
     )
     messages = [json.loads(line) for line in out.splitlines()]
     (replies,) = [message for message in messages if isinstance(message, list)]
@@ -345,7 +358,7 @@ def test_a_batch_that_the_end_of_stdin_cuts_short_is_answered_whole(root: Path) 
 
 def test_a_lone_surrogate_in_a_message_is_read_as_the_replacement_character(root: Path) -> None:
     body = b'{"jsonrpc":"2.0","id":1,"method":"tool/parse","params":{"text":"a \\ud800 b"}}\n'
-    out, err, _ = speak(root, body)
+    out, err, _ = speak(root, body, lines=1)
     assert json.loads(out)["result"]["responseText"] == "a \ufffd b"
     assert b"surrogate" in err
 
@@ -360,7 +373,9 @@ def test_a_message_with_headers_is_answered_with_headers(root: Path) -> None:
 
 
 def test_only_protocol_is_on_stdout(root: Path) -> None:
-    out, _, _ = speak(root, b"".join(json.dumps(rpc("tool/list", number=n)).encode() + b"\n" for n in range(1, 6)))
+    out, _, _ = speak(
+        root, b"".join(json.dumps(rpc("tool/list", number=n)).encode() + b"\n" for n in range(1, 6)), lines=5
+    )
     assert [json.loads(line)["id"] for line in out.splitlines()] == [1, 2, 3, 4, 5]
 
 
