@@ -65,6 +65,20 @@ async function goto(line, column) {
   await page.locator(".quick-input-widget").waitFor({ state: "hidden" });
 }
 
+// On a loaded machine what a key opens may come before what it is to show, and then never has it: a user presses again.
+async function ask(keys, wanted, at) {
+  for (let attempt = 1; ; attempt += 1) {
+    if (at !== undefined) await goto(at[0], at[1]);
+    for (const key of keys) await page.keyboard.press(key);
+    try {
+      return await wanted.first().waitFor({ timeout: 8000 });
+    } catch (error) {
+      if (attempt === 4) throw error;
+      await page.keyboard.press("Escape");
+    }
+  }
+}
+
 const texts = (selector) => page.locator(selector).allInnerTexts();
 
 await step("workbench", async () => {
@@ -102,9 +116,7 @@ await step("problems", async () => {
 await step("completion", async () => {
   await page.keyboard.press("Control+Shift+M");
   await open("weather.tool.json");
-  await goto(config.completeAt[0], config.completeAt[1]);
-  await page.keyboard.press("Control+Space");
-  await page.locator(".suggest-widget .monaco-list-row").first().waitFor();
+  await ask(["Control+Space"], page.locator(".suggest-widget .monaco-list-row"), config.completeAt);
   const found = await texts(".suggest-widget .monaco-list-row .label-name");
   await page.keyboard.press("Escape");
   return found;
@@ -117,19 +129,14 @@ await step("lens", async () => {
 });
 
 await step("hover", async () => {
-  await goto(config.hoverAt[0], config.hoverAt[1]);
-  await page.keyboard.press("Control+K");
-  await page.keyboard.press("Control+I");
-  await page.locator(".monaco-hover .hover-contents:visible").first().waitFor();
+  await ask(["Control+K", "Control+I"], page.locator(".monaco-hover .hover-contents:visible"), config.hoverAt);
   const found = await texts(".monaco-hover .hover-contents:visible");
   await page.keyboard.press("Escape");
   return found;
 });
 
 await step("fixes", async () => {
-  await goto(config.fixAt[0], config.fixAt[1]);
-  await page.keyboard.press("Control+.");
-  await page.locator(".action-widget .monaco-list-row").first().waitFor();
+  await ask(["Control+."], page.locator(".action-widget .monaco-list-row"), config.fixAt);
   const found = await texts(".action-widget .monaco-list-row");
   await page.keyboard.press("Escape");
   return found;
@@ -151,10 +158,7 @@ await step("picture", async () => {
   await open("calls.md");
   await page.keyboard.press("Control+B");
   await page.locator(".codelens-decoration a", { hasText: "characters" }).first().waitFor();
-  await goto(config.pictureAt[0], config.pictureAt[1]);
-  await page.keyboard.press("Control+K");
-  await page.keyboard.press("Control+I");
-  await page.locator(".monaco-hover .hover-contents:visible").first().waitFor();
+  await ask(["Control+K", "Control+I"], page.locator(".monaco-hover .hover-contents:visible"), config.pictureAt);
   await page.waitForTimeout(700);
   await page.screenshot({ path: `${config.shots}/editor.png`, clip: { x: 0, y: 36, width: 1280, height: 610 } });
   const problems = await texts(".markers-panel .monaco-list-row");
@@ -168,16 +172,13 @@ await step("picture", async () => {
 });
 
 await step("definition", async () => {
-  await goto(config.hoverAt[0], config.hoverAt[1]);
-  await page.keyboard.press("F12");
-  await page.locator(".tab.active", { hasText: "tool.json" }).waitFor();
+  await ask(["F12"], page.locator(".tab.active", { hasText: "tool.json" }), config.hoverAt);
   return await texts(".tab.active");
 });
 
 await step("renamed", async () => {
   await open("calls.md");
-  await goto(config.hoverAt[0], config.hoverAt[1]);
-  await page.keyboard.press("F2");
+  await ask(["F2"], page.locator(".rename-box input:visible"), config.hoverAt);
   await page.locator(".rename-box input").fill("text:counts");
   await page.keyboard.press("Enter");
   await page.locator(".view-lines", { hasText: "text:counts" }).first().waitFor();
@@ -187,9 +188,7 @@ await step("renamed", async () => {
 await step("fixed", async () => {
   await open("weather.tool.json");
   await page.locator(".squiggly-error").first().waitFor();
-  await goto(config.typeAt[0], config.typeAt[1]);
-  await page.keyboard.press("Control+.");
-  await page.locator(".action-widget .monaco-list-row", { hasText: "'python'" }).first().waitFor();
+  await ask(["Control+."], page.locator(".action-widget .monaco-list-row", { hasText: "'python'" }), config.typeAt);
   await page.keyboard.press("Enter");
   await page.locator(".view-lines", { hasText: '"language": "python"' }).first().waitFor();
   return (await texts(".view-lines")).join("\n");
@@ -199,8 +198,7 @@ await step("typed", async () => {
   await open("calls.md");
   await page.keyboard.press("Control+End");
   await page.keyboard.insertText("<|[REQUEST_TOOL]|>\ncommand:»»»tex");
-  await page.keyboard.press("Control+Space");
-  await page.locator(".suggest-widget .monaco-list-row", { hasText: "text:" }).first().waitFor();
+  await ask(["Control+Space"], page.locator(".suggest-widget .monaco-list-row", { hasText: "text:" }));
   const found = await texts(".suggest-widget .monaco-list-row .label-name");
   await page.keyboard.press("Escape");
   return found;
