@@ -172,6 +172,25 @@ def test_pruning_takes_the_least_recently_used_first(tmp_path: Path) -> None:
     assert sorted(path.name[0] for path in store.locks.iterdir()) == ["a", "b"]
 
 
+def test_what_was_used_in_the_future_is_bounded_all_the_same(tmp_path: Path) -> None:
+    """A clock was set back."""
+    store = Store(tmp_path / "store")
+    ahead = time.time() + 10**8
+    finished(store, KEY, used=ahead)
+    assert store.prune(0).removed == (KEY,)
+    cache = store.caches / "uv"
+    cache.mkdir(parents=True)
+    (cache / "file").write_text("x" * 10_000)
+    (store.caches / ".looked").touch()
+    os.utime(store.caches / ".looked", (ahead, ahead))
+    store.bound_caches(100)
+    assert not cache.exists()
+    store.remember("old", DependencyFault("no", cause="build", remedy="mend it"))
+    os.utime(store.failed / "old.json", (ahead, ahead))
+    store.remember("new", DependencyFault("no", cause="build", remedy="mend it"))
+    assert [path.name for path in store.failed.iterdir()] == ["new.json"]
+
+
 def test_what_is_in_use_or_was_just_used_is_not_pruned(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     finished(store, KEY, used=time.time() - 10_000)
