@@ -281,7 +281,8 @@ class Store:
         for entry in reversed(entries):
             if total - freed <= limit_bytes:
                 break
-            if now - entry.last_used < grace:
+            # by its distance: a time in the future, from a clock that was set back, must not keep it for ever
+            if abs(now - entry.last_used) < grace:
                 continue
             lock = FileLock(self.locks / entry.meta.key)
             if not lock.take(shared=False):
@@ -327,7 +328,7 @@ class Store:
     def _forget_old(self) -> None:
         with os.scandir(self.failed) as listed:
             for entry in listed:
-                if time.time() - entry.stat(follow_symlinks=False).st_mtime > REMEMBER_SECONDS:
+                if abs(time.time() - entry.stat(follow_symlinks=False).st_mtime) > REMEMBER_SECONDS:
                     os.unlink(entry.path)
 
     def remembered(self, name: str) -> DependencyFault | None:
@@ -379,7 +380,7 @@ class Store:
         walk them."""
         looked = self.caches / ".looked"
         with contextlib.suppress(FileNotFoundError):
-            if time.time() - looked.stat().st_mtime < every_seconds:
+            if abs(time.time() - looked.stat().st_mtime) < every_seconds:
                 return
         looked.touch()
         for name in self.cache_names():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
+import resource
 import socket
 import threading
 import time
@@ -126,6 +128,21 @@ def chosen_cases(request: pytest.FixtureRequest, test: str) -> list[Case]:
     items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.originalname == test]
     cases = [item.callspec.params["case"] for item in items]
     return [case for case in cases if isinstance(case, Case)]
+
+
+@contextlib.contextmanager
+def few_descriptors(spare: int) -> Generator[None]:
+    """While this lasts only so many more descriptors can be opened. Nothing is collected meanwhile: what pytest has to say of what earlier
+    tests left open, it could not say."""
+    gc.collect()
+    gc.disable()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + spare, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        gc.enable()
 
 
 # What is left

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -187,18 +186,14 @@ def test_success_is_kept_and_failure_is_looked_at_again(monkeypatch: pytest.Monk
 def test_daemon_without_descriptors_answers_unavailable_and_leaks_none(tmp_path: Path) -> None:
     wanted = support.request(support.tool_folder(tmp_path, "print(1)"))
     seen: set[str] = set()
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with asyncio.Runner() as loop:  # a daemon has its loop before it runs out of descriptors
         assert loop.run(runner.run(wanted)).kind == "ok"
         processes = {*watchdog.tree(os.getpid()), lifeline.watcher()}
         for spare in range(1, 40):
             # what earlier tests left open may have been collected meanwhile
             before = len(os.listdir("/proc/self/fd"))
-            resource.setrlimit(resource.RLIMIT_NOFILE, (before + spare, hard))
-            try:
+            with support.few_descriptors(spare):
                 outcome = loop.run(runner.run(wanted))
-            finally:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             seen.add(outcome.kind)
             assert outcome.kind == "ok" or outcome.message, (spare, outcome)
             assert len(os.listdir("/proc/self/fd")) <= before, (spare, outcome)
