@@ -165,7 +165,7 @@ _ENTRIES: tuple[Entry, ...] = (
     ),
     _e("AX170", "not-well-formed", "error", "Not well-formed XML: {reason}"),
     # TAM
-    _e("TM201", "missing-command", "error", "Block has no command"),
+    _e("TM201", "missing-command", "error", "Block has no command, which names the tool{hint}"),
     _e("TM202", "empty-command", "error", "command is empty"),
     _e("TM203", "duplicate-command", "error", "command{_n} is given twice"),
     _e("TM204", "mixed-command-forms", "warning", "command and command_N together"),

@@ -105,8 +105,16 @@ def _without(found: FoundCall, node: JsonNode | None, spoken: Spoken, diags: lis
         end = spoken.span(last.value.start, last.value.end)[1]
         where = spoken.node_span(last.value)
         key = "input" if found.form == "anthropic" else "arguments"
-        edits = (Edit(end, end, spoken.layer.written(f', "{key}": {{}}')),)
-    diags.append(Diag("HM619", where, fix=Fix("Write an empty object", edits), repair=True))
+        begun = next((one for one in found.node.members if one.key == key), None)
+        if begun is None:
+            edits = (Edit(end, end, spoken.layer.written(f', "{key}": {{}}')),)
+        elif begun.colon >= 0:
+            at = spoken.span(begun.colon, begun.colon + 1)[1]
+            edits = (Edit(at, at, spoken.layer.written(" {}")),)
+        else:
+            edits = ()
+    fix = Fix("Write an empty object", edits) if edits else None
+    diags.append(Diag("HM619", where, fix=fix, repair=True))
 
 
 def _inner(node: JsonNode, found: FoundCall, spoken: Spoken, diags: list[Diag]) -> Spoken | None:

@@ -52,7 +52,9 @@ def collect(text: str, reading: Reading) -> Found:
     if reading.lenient:
         rows += [(_hint(*one), 0) for one in trivia[:MAX_ERRORS]]
     if reading.open_end:
-        rows.append((_unclosed(text, document), 1))
+        # A text that ends inside a string or a comment as well says so first.
+        inner = next((diag for diag, _ in rows if diag.code == "MF521"), None)
+        rows.append((_unclosed(text, document, inner), 1))
     rows.sort(key=_place)
     diagnostics = [diag for diag, _ in rows] + doubled
     if doubled:
@@ -106,8 +108,8 @@ def _doubled(branch: Branch, start: int, into: list[Diag], left: int) -> int:
     return left
 
 
-def _unclosed(text: str, document: Branch) -> Diag:
-    """The text ends inside containers: each is the last child of the one around it."""
+def _unclosed(text: str, document: Branch, inner: Diag | None) -> Diag:
+    """The text ends inside containers: each is the last child of the one around it. ``inner``: inside what the last of them ends."""
     start, branch = 0, document
     kinds: list[str] = []
     while branch.values:
@@ -118,7 +120,14 @@ def _unclosed(text: str, document: Branch) -> Diag:
         kinds.append(value.kind)
     end, shown = len(text), len(text.rstrip())
     right = "".join("}" if kind == "object" else "]" for kind in reversed(kinds[-64:]))
-    fix = Fix(f"Insert '{right}'", (Edit(end, end, right),), "unsafe") if len(kinds) <= 64 else None
+    closes = len(kinds) <= 64
+    if inner is not None:
+        # Whatever is written behind a string that is open is part of it.
+        tail = text[inner.span[0] :]
+        quote = tail[:1] if tail[:1] in ("'", '"') else ""
+        closes = closes and bool(quote) and (len(tail) - len(tail.rstrip("\\"))) % 2 == 0
+        right = quote + right
+    fix = Fix(f"Insert '{right}'", (Edit(end, end, right),), "unsafe") if closes else None
     opener = "{" if branch.kind == "object" else "["
     args: dict[str, str | int] = {"open": f"'{opener}'", "line": text.count("\n", 0, start) + 1}
     return Diag("MF521", (max(shown - 1, 0), shown), args, fix=fix, data={"open": start})

@@ -149,7 +149,8 @@ class Walk:
         if is_list(required) and required and is_object(properties) and not _more_properties(schema):
             for i, name in enumerate(required):
                 if isinstance(name, str) and name not in properties:
-                    found = best(name, properties)
+                    # What is required already would then be required twice.
+                    found = best(name, [one for one in properties if one not in required])
                     args: dict[str, str | int] = {"k": name, "hint": hint(found)}
                     at = pointer(((where, "required"), i))
                     yield SchemaIssue("MF515", at, args, "warning", suggestion=found)

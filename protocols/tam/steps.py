@@ -24,7 +24,7 @@ from tamis.protocols.model import (
 from tamis.protocols.pairs.walk import QUOTES, Findings, Lexed, Pair, delete, fix
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
-from tamis.protocols.suggest import best
+from tamis.protocols.suggest import best, hint
 from tamis.protocols.tam.keys import Key, declared_names, is_canonical, parse_key, squash, suspicious_script, visible
 
 TYPE_HINTS = ("text", "json", "base64")
@@ -141,7 +141,7 @@ class _Steps:
         ]
         fields = self.last_wins(fields)
         if not self.commands:
-            self.found.add("TM201", self.lexed.pairs[0].key, severity="error")
+            self.no_command()
             return []
         if len(self.commands) > MAX_STEPS:
             self.found.add("TC022", self.lexed.pairs[0].key, args={"limit": MAX_STEPS, "what": "steps"})
@@ -216,7 +216,8 @@ class _Steps:
             self.commands[step] = field
             self.command_name(field)
         if plain is not None and self.numbered:
-            self.found.add("TM204", plain.pair.key, plain.index, fix=self.rename(plain.pair, "command_1"), repair=True)
+            fix = self.rename(plain.pair, "command_1") if self.commands.get(1) is plain else None
+            self.found.add("TM204", plain.pair.key, plain.index, fix=fix, repair=True)
 
     def command_name(self, field: _Field) -> None:
         """What is to be said about a tool id, and what its schema declares."""
@@ -381,6 +382,14 @@ class _Steps:
                 fix=self.rename(pair, normal),
                 minor=True,
             )
+
+    def no_command(self) -> None:
+        """The block names no tool: where a key is nearly ``command``, it is the one that was meant."""
+        near = next((pair for pair in self.lexed.pairs if best(visible(pair.raw), ("command",))), None)
+        at = near or self.lexed.pairs[0]
+        fix = self.rename(near, "command", unsafe=True) if near is not None else None
+        args: dict[str, str | int] = {"hint": hint("command" if near is not None else None)}
+        self.found.add("TM201", at.key, args=args, severity="error", fix=fix)
 
     def rename(self, pair: Pair, name: str, *, unsafe: bool = False) -> Fix:
         # A name that is read as another one, or as a field of the whole block, is none that an edit may write (P4).

@@ -1,6 +1,7 @@
-"""Strings of a manifest that go on behind a line break: one finding with the escapes that are missing, none about the rest of the text.
+"""Strings of a manifest that go on behind a line break, or lack one of their quotes: one finding with what is missing, none about the rest.
 
-A JSON reader ends a string with its line, so the rest of it reads like a heap of faults. Must not know LSP.
+A JSON reader ends a string with its line, and reads every quote behind a lost one the other way round, so the rest reads like a heap of
+faults. Must not know LSP.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from bisect import bisect_right
 
 import msgspec
 
+from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tokens import NOT_CLOSED
 from tamis.protocols.model import Diag, Edit, Fix
 from tamis.protocols.positions import Span
 
+MAX_PROVED_CHARS = 200_000
+"""The largest text in which a quote is tried out."""
 MAX_LINES = 40
 """How many lines of a text are looked at for the quote that closes it."""
 _LINE = re.compile(r"(\r?\n)([^\r\n]*)")
@@ -72,3 +76,65 @@ def _mended(text: str, diag: Diag, end: int) -> Diag:
     return msgspec.structs.replace(
         diag, span=(diag.span[0], end), fix=Fix("Write the line breaks as \\n", edits, "unsafe")
     )
+
+
+_LOST_MAX = 8
+_OPENING = re.compile(r'"[ \t]*:')
+_VALUE_END = re.compile(r'"[ \t]*(?:[,}\]\r\n]|\Z)')
+_NAME_AND_COLON = re.compile(r'"([^":{}\[\],]+?)[ \t]*:[ \t]*"')
+
+
+def mend_lost_quotes(text: str, diags: list[Diag]) -> list[Diag]:
+    """The findings with one for each lost quote, in the place of all that its line is told of behind it; the list itself where none is lost."""
+    if sum(diag.code in _FAULTS for diag in diags) < 2:
+        return diags
+    found: dict[int, Diag] = {}
+    ends: list[Span] = []
+    for diag in diags:
+        if len(found) < _LOST_MAX and not any(start <= diag.span[0] < end for start, end in ends):
+            lost = _lost(text, diag)
+            if lost is not None:
+                found[lost.span[0]] = lost
+                end = text.find("\n", lost.span[0])
+                ends.append((lost.span[0], len(text) if end < 0 else end))
+    if not found:
+        return diags
+    names = {str(diag.args.get("name", "")) for diag in found.values()}
+    kept = [
+        diag
+        for diag in diags
+        if not any(start <= diag.span[0] < end for start, end in ends)
+        # A name that lacks its quote is there.
+        and not (diag.code == "MF501" and str(diag.args.get("k", "")) in names)
+    ]
+    return sorted([*kept, *found.values()], key=lambda diag: diag.span)
+
+
+_FAULTS = frozenset(("MF520", "MF521", "MF522", "MF523"))
+
+
+def _lost(text: str, diag: Diag) -> Diag | None:
+    """The quote that is missing at a fault, or None."""
+    start, end = diag.span
+    reason = str(diag.args.get("reason", ""))
+    if diag.code == "MF520" and reason.startswith("':' is missing") and text[start : start + 1] == '"':
+        match = _NAME_AND_COLON.fullmatch(text, start, end)
+        if match is None:
+            return None
+        edit, what, span, name = Edit(match.end(1), match.end(1), '"'), "closing", (start, match.end(1)), match[1]
+    elif diag.code == "MF520" and reason.startswith("names need") and _OPENING.match(text, end):
+        edit, what, span, name = Edit(start, start, '"'), "opening", (start, end + 1), text[start:end]
+    elif (diag.code == "MF523" or reason.startswith("a value is expected, not ")) and _VALUE_END.match(text, end):
+        edit, what, span, name = Edit(start, start, '"'), "opening", (start, end + 1), ""
+    else:
+        return None
+    after = text[: edit.start] + '"' + text[edit.end :]
+    if len(text) > MAX_PROVED_CHARS or _count(after) >= _count(text):
+        return None
+    fix = Fix("Insert '\"'", (edit,), "unsafe")
+    shown = name or text[start:end]
+    return Diag("MF520", span, {"reason": f"{shown} has no {what} quote", "name": name}, fix=fix)
+
+
+def _count(text: str) -> int:
+    return sum(diag.code in _FAULTS for diag in parse_json(text).diagnostics)

@@ -107,13 +107,21 @@ def protocol_of(path: str) -> Protocol:
     return "auto"
 
 
-def may_matter(path: str, text: str, also: tuple[str, ...] = ()) -> bool:
-    """Whether a text can hold facts at all: one search, so that a folder of prose costs nothing."""
+def holds_graphs(path: str, folders: tuple[str, ...]) -> bool:
+    """Whether a file stands where ``nodes`` alone make a workflow: in one of the settings' workflow folders, given as absolute paths."""
+    return any(path.startswith(folder.rstrip("/") + "/") for folder in folders)
+
+
+def may_matter(path: str, text: str, also: tuple[str, ...] = (), graphs: tuple[str, ...] = ()) -> bool:
+    """Whether a text can hold facts at all: one search, so that a folder of prose costs nothing.
+
+    ``also``: the protocols that are read besides the built-in ones; ``graphs``: the folders of workflows (``holds_graphs``).
+    """
     kind = kind_in_index(path)
     if len(text) > MAX_ANALYSED_CHARS or kind == "other":
         return False
     if kind == "workflow":
-        return any(f'"{word}"' in text for word in INTERFACE)
+        return any(f'"{word}"' in text for word in INTERFACE) or ('"nodes"' in text and holds_graphs(path, graphs))
     if kind == "node":
         return '"fullType"' in text
     if kind != "text":
@@ -144,15 +152,15 @@ def _openers(names: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(parts) or r"(?!)")
 
 
-def facts_of(path: str, text: str, also: tuple[str, ...] = ()) -> Facts:
-    """The facts of a file. Never raises."""
+def facts_of(path: str, text: str, also: tuple[str, ...] = (), graphs: tuple[str, ...] = ()) -> Facts:
+    """The facts of a file; ``also`` and ``graphs`` as in ``may_matter``. Never raises."""
     kind = kind_in_index(path)
     if kind == "manifest":
         return _of_manifest(text)
     if kind == "profile":
         return _of_profile(text)
     if kind == "workflow":
-        return _of_workflow(path, text)
+        return _of_workflow(path, text, graph=holds_graphs(path, graphs))
     if kind == "node":
         return _of_nodes(text)
     return _of_text(path, text, also) if kind == "text" else NOTHING
@@ -243,12 +251,14 @@ def workflow_id(path: str) -> str:
     return PREFIX + name.rsplit(".", 1)[0]
 
 
-def _of_workflow(path: str, text: str) -> Facts:
+def _of_workflow(path: str, text: str, *, graph: bool) -> Facts:
     tree = parse_json(text)
     root = tree.root
     if root is None or root.kind != "object":
         return NOTHING
-    if all(root.get(name) is None for name in INTERFACE):
+    # Elsewhere `nodes` alone do not tell: many editors store graphs.
+    words = (*INTERFACE, "nodes") if graph else INTERFACE
+    if all(root.get(name) is None for name in words):
         return NOTHING
     name, place = string_at(tree, "name")
     tool_id = workflow_id(path)

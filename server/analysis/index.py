@@ -8,7 +8,7 @@ one look at the text; names are resolved as running resolves them: an id, then a
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -65,18 +65,19 @@ class DeclaredTool(msgspec.Struct, frozen=True):
 class _File:
     """A file's text and, once they were asked for, its facts."""
 
-    __slots__ = ("_also", "_facts", "path", "text")
+    __slots__ = ("_also", "_facts", "_graphs", "path", "text")
 
-    def __init__(self, path: str, text: str, also: tuple[str, ...]) -> None:
+    def __init__(self, path: str, text: str, also: tuple[str, ...], graphs: tuple[str, ...]) -> None:
         self.path = path
         self.text = text
         self._also = also
+        self._graphs = graphs
         self._facts: Facts | None = None
 
     @property
     def facts(self) -> Facts:
         if self._facts is None:
-            self._facts = facts_of(self.path, self.text, self._also)
+            self._facts = facts_of(self.path, self.text, self._also, self._graphs)
         return self._facts
 
     def take(self, facts: Facts) -> None:
@@ -85,11 +86,13 @@ class _File:
 
 
 class WorkspaceIndex:
-    """Files by path, uses by name, declarations by id. ``also`` are the protocols that are read besides the built-in ones."""
+    """Files by path, uses by name, declarations by id. ``also`` are the protocols that are read besides the built-in ones, ``graphs`` the
+    workflow folders of the settings, where ``nodes`` alone make a workflow."""
 
-    def __init__(self, also: Iterable[str] = ()) -> None:
+    def __init__(self, also: Iterable[str] = (), graphs: Iterable[str] = ()) -> None:
         self._lock = threading.RLock()
         self._also = tuple(also)
+        self._graphs = tuple(graphs)
         self._files: dict[str, _File] = {}
         self._waiting: set[str] = set()
         self._taken: dict[str, Facts] = {}
@@ -112,13 +115,13 @@ class WorkspaceIndex:
             known = self._files.get(path)
         if known is not None and (known.text is text or known.text == text):
             return
-        matters = may_matter(path, text, self._also)
+        matters = may_matter(path, text, self._also, self._graphs)
         with self._lock:
             if not matters:
                 if path in self._files:
                     self.remove(path)
                 return
-            self._files[path] = _File(path, text, self._also)
+            self._files[path] = _File(path, text, self._also, self._graphs)
             self._waiting.add(path)
             self.generation += 1
 
@@ -146,16 +149,35 @@ class WorkspaceIndex:
             for path in [path for path in self._files if path.startswith(top)]:
                 self.remove(path)
 
-    def read_also(self, also: Iterable[str]) -> None:
-        """Other protocols to read from now on; texts are read again."""
+    def read_also(self, also: Iterable[str], graphs: Iterable[str] = ()) -> bool:
+        """Other protocols to read and other workflow folders from now on; texts are read again. Says whether they are others: then a file
+        that did not matter may do now."""
         with self._lock:
-            if tuple(also) == self._also:
-                return
-            self._also = tuple(also)
+            if (tuple(also), tuple(graphs)) == (self._also, self._graphs):
+                return False
+            same = tuple(also) == self._also
+            self._also, self._graphs = tuple(also), tuple(graphs)
             for path, file in list(self._files.items()):
-                self._files[path] = _File(path, file.text, self._also)
+                if same and kind_in_index(path) != "workflow":
+                    continue
+                if not may_matter(path, file.text, self._also, self._graphs):
+                    self.remove(path)
+                    continue
+                self._files[path] = _File(path, file.text, self._also, self._graphs)
                 self._waiting.add(path)
             self.generation += 1
+            return True
+
+    def with_texts(self, texts: Mapping[str, str | None]) -> WorkspaceIndex:
+        """An index of its own in which some files have other texts, or are gone (None); what is known of the others is shared."""
+        made = WorkspaceIndex(self._also, self._graphs)
+        with self._lock:
+            made._files = {path: file for path, file in self._files.items() if path not in texts}
+        made._waiting = set(made._files)
+        for path, text in texts.items():
+            if text is not None:
+                made.update(path, text)
+        return made
 
     def settle(self) -> None:
         """Makes the facts of everything that waits; asking does it too, so this only chooses the moment."""
@@ -229,6 +251,10 @@ class WorkspaceIndex:
         with self._lock:
             file = self._files.get(path)
         return None if file is None else file.facts
+
+    def facts_if(self, path: str, text: str) -> Facts:
+        """What a file would say with another text."""
+        return facts_of(path, text, self._also, self._graphs)
 
     def times_used(self) -> dict[str, int]:
         """How many calls use each name, as of the last time that anything was settled: never waits for the reading of a text."""

@@ -15,7 +15,7 @@ from tamis.protocols.model import Diag, Edit, Fix
 from tamis.protocols.positions import Span
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.answers import Related
-from tamis.server.analysis.broken_strings import mend_broken_strings
+from tamis.server.analysis.broken_strings import mend_broken_strings, mend_lost_quotes
 from tamis.server.analysis.metaschema import metaschema_says
 from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.runtime.rights.path_grants import never_granted
@@ -47,6 +47,8 @@ def manifest_findings(snapshot: Snapshot) -> Findings:
     """Findings of a manifest, with the other places that belong to them."""
     left = {id(diag) for diag in left_to_client(snapshot)}
     diags = mend_broken_strings(snapshot.text, snapshot.manifest.diagnostics)
+    if snapshot.settings.schema_diagnostics:
+        diags = mend_lost_quotes(snapshot.text, diags)
     found: Findings = [(diag, ()) for diag in diags if id(diag) not in left]
     root = snapshot.manifest.tree.root
     scans = snapshot.manifest.memory.scans

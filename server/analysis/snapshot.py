@@ -253,6 +253,24 @@ class Snapshot:
         self.is_graph = is_graph
         self.mcp = mcp
 
+    def with_text(self, text: str) -> Snapshot:
+        """The same document with another text, and all else as it is."""
+        return Snapshot(
+            self.path,
+            self.kind,
+            text,
+            self.registry,
+            folder=self.folder,
+            settings=self.settings,
+            neighbours=self.neighbours,
+            index=self._index,
+            script=self.script,
+            workflows=self.workflows,
+            settings_faults=self.settings_faults,
+            is_graph=self.is_graph,
+            mcp=self.mcp,
+        )
+
     @property
     def protocol(self) -> Protocol:
         """The protocol that the file's name promises, else ``auto``."""

@@ -303,11 +303,14 @@ class Framework:
 
         self._soon(abort)
 
-    def tools_changed(self) -> None:
-        """What is known of tools is different: documents of ours that speak of them are; from any thread."""
+    def tools_changed(self, *, edited: bool = False) -> None:
+        """What is known of tools is different: documents of ours that speak of them are; from any thread. Of an ``edited`` manifest only
+        who uses the tool methods is told, for that may be at every key."""
 
         def tell() -> None:
-            if self.protocol.commands is not None:
+            if self.protocol.tool_methods is not None:
+                self.protocol.tool_methods.tools_changed()
+            if self.protocol.commands is not None and not edited:
                 self.protocol.commands.previews.changed()
                 self.protocol.commands.tests.changed()
 

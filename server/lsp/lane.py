@@ -42,9 +42,9 @@ class Lane:
         """Ends the tests that run."""
         self._do(lambda framework: framework.abort_tests())
 
-    def tools_changed(self) -> None:
-        """What is known of tools is different."""
-        self._do(lambda framework: framework.tools_changed())
+    def tools_changed(self, *, edited: bool = False) -> None:
+        """What is known of tools is different; ``edited``: by an edit of an open manifest."""
+        self._do(lambda framework: framework.tools_changed(edited=edited))
 
     def close(self) -> None:
         """Ends what was started for the client, within a bounded time; nothing was while it is on its way."""
@@ -101,7 +101,7 @@ class Missing:
     def abort_tests(self) -> None:
         """Nothing runs."""
 
-    def tools_changed(self) -> None:
+    def tools_changed(self, *, edited: bool = False) -> None:
         """Nobody is told."""
 
     def close(self) -> None:

@@ -380,6 +380,8 @@ class Session:
         if registry is not before:
             self.diagnostics.refresh(self.documents.values())
             self.reports.changed()
+            if self._framework is not None:
+                self._framework.tools_changed(edited=True)
             self._owe_refreshes()
         elif registry is not None and registry.conflicts:
             # The other file of a duplicate id says where this one has it.

@@ -20,7 +20,9 @@ from tamis.server.analysis.navigation.linked import linked_names
 from tamis.server.analysis.navigation.links import links_of
 from tamis.server.analysis.navigation.proof import apply
 from tamis.server.analysis.navigation.references import find_references, highlights
-from tamis.server.analysis.navigation.rename import RenameRefusedError, in_files, prepare, rename
+from tamis.server.analysis.navigation.rename import prepare, remembered, rename
+from tamis.server.analysis.navigation.reverse import Memory
+from tamis.server.analysis.navigation.spelled import RenameEdit, RenameRefusedError, in_files
 from tamis.server.analysis.navigation.symbols import outline
 from tamis.server.analysis.snapshot import Settings, Snapshot, kind_of
 from tamis.server.runtime.registry.loader import FoundFile, Scan
@@ -137,7 +139,10 @@ class Workspace:
         )
 
     def renamed(self, path: str, offset: int, new: str) -> Workspace:
-        edits = in_files(rename(self.snapshot(path), offset, new))
+        return self.with_edits(rename(self.snapshot(path), offset, new))
+
+    def with_edits(self, made: list[RenameEdit]) -> Workspace:
+        edits = in_files(made)
         return Workspace(
             {name: apply(text, [one.edit for one in edits.get(name, ())]) for name, text in self.files.items()}
         )
@@ -190,6 +195,97 @@ def test_renaming_a_parameter_there_and_back_gives_the_same_bytes(world: World, 
     after = before.renamed(path, offset, new)
     assert f'"{name}": {{' not in after.files[path]
     assert after.renamed(path, offset, name).files == world.files
+
+
+# Several spellings of one name
+
+
+SPELLED = {
+    "core:echo": ("core:echo", "core_echo", "core:echo@^1", "core_echo@1", "echo_it"),
+    "plain_tool": ("plain_tool", "plain_tool@1"),
+    "a.b:c": ("a.b:c", "a_b_c", "a.b_c", "say"),
+}
+NEW_IDS = ("neu", "plain", "core:say", "vendor:new", "a.b:d", "x.y", "say_it", "core:echo-two")
+OTHERS = ("neu", "core_say", "x_y", "core:say", "unknown")
+"""Names in calls that no tool has, until one is renamed to them."""
+
+
+@st.composite
+def spelled_worlds(draw: st.DrawFn) -> tuple[dict[str, str], str]:
+    tool = draw(st.sampled_from(sorted(SPELLED)))
+    own = json.loads(manifest(tool, ()))
+    own["aliases"] = draw(st.lists(st.sampled_from(("echo_it", "say", "core_say", "neu_x")), max_size=2, unique=True))
+    files = {"/w/0.tool.json": json.dumps(own, ensure_ascii=False, indent=2)}
+    names = (*SPELLED[tool], *own["aliases"])
+    for i in range(draw(st.integers(1, 3))):
+        path = f"/w/{i}.{draw(st.sampled_from(('md', 'tam', 'json')))}"
+        named = draw(st.lists(st.sampled_from((*names, *draw(st.sampled_from(((), OTHERS))))), min_size=1, max_size=4))
+        if path.endswith(".json"):
+            calls = [{"name": name, "arguments": {"text": "a"}} for name in named]
+            files[path[:-5] + ".md"] = json.dumps(calls, ensure_ascii=draw(st.booleans()))
+            continue
+        forms = st.sampled_from(("tam",) if path.endswith(".tam") else ("inputs", "tam", "hermes"))
+        keys = st.lists(st.sampled_from(("text", "filePath", "File Path", "file_path")), max_size=1)
+        files[path] = "\n\n".join(block(draw(forms), name, draw(keys), "a") for name in named)
+    listed = draw(st.lists(st.sampled_from(names[:3]), max_size=3, unique=True))
+    profile = json.dumps({"tool_ids_inventory": listed})
+    files["/w/agent_profile.json"] = profile.replace("core:", draw(st.sampled_from(("core:", "c\\u006fre:"))))
+    return files, tool
+
+
+def there_and_back(
+    files: dict[str, str], at: tuple[str, int], old: str, new: str, back_at: tuple[str, str]
+) -> tuple[dict[str, str], dict[str, str], dict[str, str], dict[str, str]]:
+    """The texts after a rename, and after the one backwards, without and with the memory of it; and what was said to be lost, by file."""
+    before = Workspace(files)
+    path, offset = at
+    edits = rename(before.snapshot(path), offset, new)
+    done = remembered(before.snapshot(path), offset, new, edits)
+    assert done is not None
+    memory = Memory()
+    memory.keep(done)
+    after = before.with_edits(edits)
+    lost = {one.path: f"{one.lost} " for one in edits if one.lost}
+    path, found = back_at
+    offset = after.files[path].index(found) + len(found) - 2
+    forgot = after.with_edits(rename(after.snapshot(path), offset, old)).files
+    knew = after.with_edits(rename(after.snapshot(path), offset, old, memory=memory)).files
+    return after.files, forgot, knew, lost
+
+
+@given(spelled_worlds(), st.sampled_from(NEW_IDS))
+def test_a_rename_is_undone_by_its_reverse_or_says_where_it_is_not(
+    given_: tuple[dict[str, str], str], new: str
+) -> None:
+    files, tool = given_
+    try:
+        _, forgot, knew, lost = there_and_back(
+            files, declared_at(files, tool), tool, new, ("/w/0.tool.json", f'"toolId": "{new}"')
+        )
+    except RenameRefusedError:
+        return
+    assert knew == files
+    said = "".join(lost.values())
+    for path, text in files.items():
+        if forgot[path] == text:
+            assert path not in lost or "elsewhere" in lost[path], path
+        else:
+            assert path in lost or f"{path}:" in said, path
+
+
+@given(spelled_worlds(), st.sampled_from(("words", "sourceFile", "文本")))
+def test_a_parameters_rename_is_undone_by_its_reverse_or_says_where_it_is_not(
+    given_: tuple[dict[str, str], str], new: str
+) -> None:
+    files, _ = given_
+    at = "/w/0.tool.json", files["/w/0.tool.json"].index('"file_path": {') + 2
+    try:
+        _, forgot, knew, lost = there_and_back(files, at, "file_path", new, ("/w/0.tool.json", f'"{new}": {{'))
+    except RenameRefusedError:
+        return
+    assert knew == files
+    for path, text in files.items():
+        assert (forgot[path] == text) == (path not in lost), path
 
 
 TEXTS = {

@@ -15,7 +15,7 @@ import pytest
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.index import WorkspaceIndex
-from tamis.server.analysis.navigation.workflows import workflow_files
+from tamis.server.analysis.navigation.workflows import in_workflow_folder, workflow_files
 from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot, is_settings, kind_of
 from tamis.server.runtime.registry.sources import composed, find
 from tamis.server.runtime.settings.config import load_settings
@@ -53,7 +53,7 @@ def core_of(case: Case, root: Path) -> Core:
         also=load_also(loaded.settings.protocol.also)[0],
         config=loaded.settings,
     )
-    index = WorkspaceIndex(settings.also)
+    index = WorkspaceIndex(settings.also, [str(root / name) for name in loaded.settings.workflows])
     for name, text in case.documents.items():
         index.update(str(root / name), text)
     neighbours = {str(root / name): text for name, text in case.documents.items() if name.endswith(".tool.json")}
@@ -79,6 +79,7 @@ def core_of(case: Case, root: Path) -> Core:
             script=script,
             workflows=workflow_files(index, loaded.settings.workflows, path) if kind in ("profile", "other") else None,
             settings_faults=disk_faults((root / name).parent, text) if is_settings(path) else (),
+            is_graph=in_workflow_folder(path, loaded.settings.workflows),
         )
 
     return Core(case, root, snapshot)

@@ -132,6 +132,55 @@ def test_a_rename_is_bound_to_versions_and_asks_before_it_reaches_closed_files(f
         assert client.stop() == 0
 
 
+@pytest.mark.parametrize("annotates", [True, False], ids=["annotations", "message"])
+def test_a_rename_says_what_renaming_back_would_not_undo_and_undoes_what_it_remembers(
+    folder: Path, annotates: bool
+) -> None:
+    text = "<ACTION><tool_id>core:echo</tool_id></ACTION>\n<ACTION><tool_id>core_echo</tool_id></ACTION>\n"
+    sentence = "Renaming back leaves 'core:echo' where 'core_echo' stands now"
+    uri = (folder / "a.md").as_uri()
+    here = {"line": 0, "character": 20}
+    with Client(cwd=folder, inside=True) as client:
+        client.start(folder, FULL if annotates else {})
+        client.open(uri, text, "markdown")
+
+        def renamed(new: str, text: str) -> str:
+            edit = ask(client, folder, "rename", here, newName=new)
+            changes = edit.get("changes") or {
+                one["textDocument"]["uri"]: one["edits"] for one in edit["documentChanges"]
+            }
+            said = [
+                edit["changeAnnotations"][one["annotationId"]]["description"]
+                for one in changes[uri]
+                if "annotationId" in one
+            ]
+            shown = [one["params"]["message"] for one in client.messages if one.get("method") == "window/showMessage"]
+            if new == "plain":
+                assert (said, shown) == (([sentence], []) if annotates else ([], [sentence]))
+            else:
+                assert (said, shown) == ([], [] if annotates else [sentence])
+            lines = text.split("\n")
+            for one in reversed(changes[uri]):
+                line, start, end = (
+                    one["range"]["start"]["line"],
+                    one["range"]["start"]["character"],
+                    one["range"]["end"]["character"],
+                )
+                lines[line] = lines[line][:start] + one["newText"] + lines[line][end:]
+            # Files that are not open are written by the editor too.
+            for other in folder.iterdir():
+                if other.as_uri() in changes and other.as_uri() != uri:
+                    old = "core:echo" if new == "plain" else "plain"
+                    other.write_text(other.read_text("utf-8").replace(old, new), "utf-8")
+                    client.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": other.as_uri(), "type": 2}]})
+            return "\n".join(lines)
+
+        after = renamed("plain", text)
+        assert after == text.replace("core:echo", "plain").replace("core_echo", "plain")
+        client.change(uri, {"text": after})
+        assert renamed("core:echo", after) == text
+
+
 def test_a_client_without_any_capability_gets_plain_forms(folder: Path) -> None:
     with Client(cwd=folder) as client:
         result = client.start(folder, {})

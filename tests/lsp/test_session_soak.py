@@ -8,6 +8,7 @@ import json
 import os
 import queue
 import random
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -417,7 +418,17 @@ class Soak:
     def disk(self) -> None:
         name = self.random.choice(list(self.sample()))
         path, chance = self.root / name, self.random.random()
-        if chance < 0.25:
+        if path.is_dir():
+            shutil.rmtree(path)
+        if chance < 0.06:
+            # A file becomes a folder, with a file of its name in it.
+            path.unlink(missing_ok=True)
+            path.mkdir()
+            (path / Path(name).name).write_bytes(self.sample()[name].encode())
+        elif chance < 0.12:
+            with contextlib.suppress(FileNotFoundError):
+                path.rename(path.with_name(f"old-{path.name}.bak"))
+        elif chance < 0.25:
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
         elif chance < 0.5 and name in self.texts:
@@ -549,13 +560,22 @@ def run(soak: Soak, *, steps: int = 0, seconds: float = 0.0) -> None:
     )
 
 
+class Bare(Soak):
+    """A client without any capability."""
+
+    def capabilities(self) -> dict[str, Any]:
+        return {}
+
+
 @pytest.mark.parametrize(
-    ("seed", "encoding", "watches"), [(1, "utf-16", True), (2, "utf-8", False)], ids=["watching", "not-watching"]
+    ("seed", "encoding", "watches", "kind"),
+    [(1, "utf-16", True, Soak), (2, "utf-8", False, Soak), (4, "utf-16", False, Bare)],
+    ids=["watching", "not-watching", "bare"],
 )
 def test_random_session_ends_as_a_fresh_one_begins(
-    tmp_path: Path, seed: int, encoding: PositionEncoding, watches: bool, is_long: bool
+    tmp_path: Path, seed: int, encoding: PositionEncoding, watches: bool, kind: type[Soak], is_long: bool
 ) -> None:
-    soak = Soak(tmp_path, seed, encoding, watches=watches)
+    soak = kind(tmp_path, seed, encoding, watches=watches)
     if is_long:
         run(soak, seconds=600)
         assert soak.asked == set(VERBS)

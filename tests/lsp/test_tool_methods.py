@@ -125,3 +125,92 @@ def test_initialize_names_the_methods_that_the_daemon_has(client: Client, root: 
         told = other.start(root, {}, {})["capabilities"]["experimental"]["tamis"]
     assert told["rpc"] == 1
     assert set(told["methods"]) == set(RpcServer(root).declared)
+
+
+def test_the_methods_are_described_as_the_daemon_does(client: Client) -> None:  # rpc.discover
+    described = {method["name"] for method in client.call("rpc.discover")["methods"]}
+    assert described >= {"tool/execute", "registry/reload", "workflow/run"}
+
+
+SERVICE = {
+    "serviceName": "Shop",
+    "methods": [
+        {
+            "name": "buy",
+            "description": "Buys one thing.",
+            "agentCallable": True,
+            "parameters": {"type": "object", "properties": {"thing": {"type": "string"}}, "required": ["thing"]},
+        }
+    ],
+}
+
+
+def changes(client: Client, since: int = 0) -> list[dict[str, Any]]:
+    """What the client was told of the registry, in short."""
+    fields = ("added", "removed", "updated")
+    told = [one["params"] for one in client.messages[since:] if one.get("method") == "registry/changed"]
+    return [{name: params[name] for name in fields if params[name]} for params in told]
+
+
+def shows(client: Client, uri: str, code: str) -> None:
+    """Waits until an error is what the client was told last of a document."""
+    while True:
+        told = [one["params"] for one in client.messages if one.get("method") == "textDocument/publishDiagnostics"]
+        last = next((params["diagnostics"] for params in reversed(told) if params["uri"] == uri), [])
+        if [item["code"] for item in last if item["severity"] == 1] == [code]:
+            return
+        client.next()
+
+
+def test_services_of_the_host_are_told_and_known_at_once(client: Client, root: Path) -> None:
+    """interface: `registry/changed`; diagnostics and completion of call blocks that are open follow."""
+    uri = (root / "a.md").as_uri()
+    text = "<ACTION><Shop:buy></Shop:buy></ACTION>\n<ACTION><"
+    client.open(uri, text)
+    shows(client, uri, "VA401")
+
+    def proposed() -> list[str]:
+        at = {"textDocument": {"uri": uri}, "position": {"line": 1, "character": len("<ACTION><")}}
+        found = client.call("textDocument/completion", at)
+        return [item["label"] for item in (found["items"] if isinstance(found, dict) else found)]
+
+    assert "Shop:buy" not in proposed()
+    assert client.call("service/register", SERVICE)["registered"] == ["buy"]
+    # Like the daemon's: before the response, and once.
+    assert changes(client) == [{"added": ["Shop:buy@1.0.0"]}]
+    assert "Shop:buy" in proposed()
+    shows(client, uri, "VA404")
+    since = len(client.messages)
+    client.call("service/register", SERVICE)
+    assert changes(client, since) == []
+    assert client.call("registry/status")["added"] == ["Shop:buy@1.0.0"]
+    client.call("service/unregister", {"serviceName": "Shop"})
+    assert changes(client, since) == [{"removed": ["Shop:buy@1.0.0"]}]
+    assert "Shop:buy" not in proposed()
+    shows(client, uri, "VA401")
+
+
+def test_tools_that_change_in_the_editor_are_told_to_who_uses_the_tool_methods(client: Client, root: Path) -> None:
+    path = root / "test_echo" / "x.tool.json"
+    text = path.read_text("utf-8")
+    client.open(path.as_uri(), text, "json")
+    client.published(path.as_uri())
+    client.call("tool/list")
+    client.change(path.as_uri(), {"text": text.replace("test:echo", "test:other")})
+    while not changes(client):
+        client.next()
+    assert changes(client) == [{"added": ["test:other@1.0.0"], "removed": ["test:echo@1.0.0"]}]
+
+
+def test_a_reload_leaves_open_manifests_as_they_stand_there(client: Client, root: Path) -> None:
+    path = root / "test_echo" / "x.tool.json"
+    text = path.read_text("utf-8")
+    client.open(path.as_uri(), text.replace('"displayName": "test:echo"', '"displayName": "Edited"'), "json")
+    client.published(path.as_uri())
+    client.call("tool/list")
+    make_tool(root, "test:new")
+    assert client.call("registry/reload")["added"] == ["test:new@1.0.0"]
+    assert changes(client) == [{"added": ["test:new@1.0.0"]}]
+    named = {tool["toolId"]: tool["displayName"] for tool in client.call("tool/list")["tools"]}
+    assert (named["test:echo"], named["test:new"]) == ("Edited", "test:new")
+    assert client.call("registry/reload")["added"] == []

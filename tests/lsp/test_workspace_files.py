@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from tamis.protocols.positions import LineIndex
 from tamis.server.lsp.documents import Document
-from tamis.server.lsp.workspace import scanning
+from tamis.server.lsp.features import rename
+from tamis.server.lsp.workspace import elsewhere, scanning
 from tamis.server.lsp.workspace.roots import Root
 from tamis.server.lsp.workspace.scanning import Change, Scanner
 from tamis.server.lsp.workspace.workspace import Workspace
@@ -577,3 +579,79 @@ def test_bounds_are_said_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (root / "big2.md").write_bytes(b"x" * 4_200_000)
     watched.look(root / "big.md", root / "big2.md")
     assert len([line for line in watched.said if "larger than" in line]) == 1
+
+
+def test_a_folder_becomes_a_workflow_folder(root: Path) -> None:
+    """Types of nodes in it are uses of tools as soon as the settings name the folder, of open files too (W02)."""
+    (root / "flows").mkdir()
+    graph = '{"nodes": [{"id": "a", "type": "core:echo"}]}'
+    for name in ("closed.json", "open.json"):
+        (root / "flows" / name).write_text(graph)
+    watched = Watched(root)
+    opened = root / "flows" / "open.json"
+    watched.workspace.note(Document(opened.as_uri(), "json", 1, graph, "utf-16"))
+
+    def uses() -> list[str]:
+        watched.workspace.settle()
+        index = watched.workspace.index
+        return [os.path.basename(one.path) for one in index.occurrences("core:echo") if one.role == "dependency"]
+
+    assert uses() == []
+    (root / "tamis.toml").write_text('workflows = ["flows"]\n')
+    watched.look(root / "tamis.toml")
+    assert uses() == ["closed.json", "open.json"]
+    (root / "tamis.toml").write_text("")
+    watched.look(root / "tamis.toml")
+    assert uses() == []
+
+
+def test_a_folder_that_is_opened_meanwhile_does_not_cut_the_reading_of_another_short(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rename must know every file of the first folder."""
+    other = tmp_path_factory.mktemp("other")
+    for number in range(3):
+        (root / f"{number}.md").write_text(CALL)
+    feed = Scanner._feed
+
+    def feed_and_open(scanner: Scanner, *args: Any) -> None:
+        feed(scanner, *args)
+        if not any(one.path == str(other) for one in scanner._workspace.roots):
+            scanner.load([scanner._workspace.add(str(other))])
+
+    monkeypatch.setattr(Scanner, "_feed", feed_and_open)
+    watched = Watched(root)
+    assert {"0.md", "1.md", "2.md"} <= set(watched.files)
+
+
+def test_a_rename_waits_until_every_file_was_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tools are known before the files that call them are."""
+    for number in range(3):
+        (root / f"{number}.md").write_text(CALL)
+    asked = threading.Event()
+    feed = Scanner._feed
+
+    def feed_late(scanner: Scanner, *args: Any) -> None:
+        assert asked.wait(20)
+        feed(scanner, *args)
+
+    wait = elsewhere.all_read
+
+    def ask(session: Any, seconds: float) -> bool:
+        asked.set()
+        return wait(session, 20)
+
+    monkeypatch.setattr(Scanner, "_feed", feed_late)
+    monkeypatch.setattr(rename, "all_read", ask)
+    uri = (root / "echo.tool.json").as_uri()
+    text = (root / "echo.tool.json").read_text()
+    with Client(inside=True) as client:
+        client.request("initialize", {"processId": None, "rootUri": root.as_uri(), "capabilities": {}})
+        client.notify("initialized", {})
+        client.open(uri, text, "json")
+        line, column = LineIndex(text).position(text.index("core:echo") + 2)
+        at = {"textDocument": {"uri": uri}, "position": {"line": line, "character": column}}
+        while client.next().get("method") != "textDocument/publishDiagnostics":
+            pass
+        changes = client.call("textDocument/rename", {**at, "newName": "core:say"})["changes"]
+    assert {os.path.basename(name) for name in changes} == {"0.md", "1.md", "2.md", "echo.tool.json"}

@@ -272,7 +272,16 @@ ROWS = [
     Row(
         "TC061", vcp(NAME, ":「始」1「末」"), "warning", ":「始」1「末」", "Parameter without a name is ignored", "", ""
     ),
-    Row("TM201", tam("x:»»»1«««"), "error", "x", "Block has no command", "", ""),
+    Row("TM201", tam("x:»»»1«««"), "error", "x", "Block has no command, which names the tool", "", ""),
+    Row(
+        "TM201",
+        tam("x:»»»1«««\ncomand:»»»t«««"),
+        "error",
+        "comand",
+        "Block has no command, which names the tool, did you mean 'command'?",
+        "unsafe",
+        tam("x:»»»1«««\ncommand:»»»t«««"),
+    ),
     Row("TM202", tam("command:»»» «««"), "error", "command:»»» «««", "command is empty", "", ""),
     Row("TM203", tam(ONE, "command_1:»»»B.b«««"), "error", "command_1", "command_1 is given twice", "", ""),
     Row(

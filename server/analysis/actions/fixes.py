@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tamis.protocols.catalogue import message
+from tamis.protocols.changes import line_edits
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonTree
 from tamis.protocols.model import Edit, Fix
@@ -23,7 +24,9 @@ def quick_fixes(snapshot: Snapshot, span: Span) -> list[Action]:
     found = [Action(finding, finding.fix) for finding in touched if finding.fix is not None]
     if touched and snapshot.kind == "manifest" and len(snapshot.text) <= MAX_ANALYSED_CHARS:
         found += _mendings(snapshot, touched)
-        found = [action for action in found if _is_sound(snapshot, action)]
+    if touched and is_json(snapshot):
+        broken = broken_places(snapshot.tree)
+        found = [action for action in found if _is_sound(snapshot, action, broken)]
     return found
 
 
@@ -40,16 +43,35 @@ def _mendings(snapshot: Snapshot, touched: list[Finding]) -> list[Action]:
     return found
 
 
-def _is_sound(snapshot: Snapshot, action: Action) -> bool:
-    """Whether a fix leaves half-typed JSON no worse than it is: behind a broken part nothing stands where it seems to."""
-    before = faults(snapshot.manifest.tree)
-    if not before or action.finding.code in SYNTAX:
+def is_json(snapshot: Snapshot) -> bool:
+    """Whether a document is a JSON text that is analysed."""
+    return (
+        snapshot.kind in ("manifest", "profile", "other")
+        and snapshot.path.endswith((".json", ".jsonc"))
+        and (len(snapshot.text) <= MAX_ANALYSED_CHARS)
+    )
+
+
+def _is_sound(snapshot: Snapshot, action: Action, broken: list[Span]) -> bool:
+    """Whether a fix leaves half-typed JSON no worse than it is, and one of its syntax better: behind a broken part nothing stands where it
+    seems to. Of what touches a ``broken`` place nobody knows where it ends."""
+    before = faults(snapshot.tree)
+    if not before:
         return True
-    if len(snapshot.text) > MAX_PROVED_CHARS:
+    syntax = action.finding.code in SYNTAX
+    if not syntax and any(
+        edit.start < edit.end and edit.start <= end and start <= edit.end
+        for edit in action.fix.edits
+        for start, end in broken
+    ):
         return False
-    return faults(parse_json(apply(snapshot.text, action.fix.edits))) <= before
+    if len(snapshot.text) > MAX_PROVED_CHARS:
+        return syntax
+    after = faults(parse_json(apply(snapshot.text, action.fix.edits)))
+    return after < before or (after == before and not syntax)
 
 
+MAX_ROUNDS = 10
 MAX_PROVED_CHARS = 200_000
 """The largest broken text in which fixes are tried out before they are offered."""
 SYNTAX = frozenset(("MF520", "MF521", "MF522", "MF523"))
@@ -57,14 +79,37 @@ SYNTAX = frozenset(("MF520", "MF521", "MF522", "MF523"))
 
 def faults(tree: JsonTree) -> int:
     """How many places of a text are no JSON."""
-    return sum(diag.code in SYNTAX for diag in tree.diagnostics)
+    return len(broken_places(tree))
+
+
+def broken_places(tree: JsonTree) -> list[Span]:
+    """The places of a text that are no JSON."""
+    return [diag.span for diag in tree.diagnostics if diag.code in SYNTAX]
 
 
 def fix_all(snapshot: Snapshot) -> tuple[Edit, ...]:
-    """The edits of all safe fixes, sorted and disjoint; of two that overlap the first counts, the other stays for the next time.
+    """The edits of all safe fixes, sorted and disjoint, until none is left: asked again of the text that they leave, it gives none.
 
     What reading a text found is repaired as ``tool/repair`` does it: read again, the text makes the same calls (P4).
     """
+    edits = _fix_once(snapshot)
+    if not edits:
+        return ()
+    seen = {snapshot.text}
+    here = snapshot.with_text(apply(snapshot.text, edits))
+    # A fix may overlap another, or bring to light what can be fixed as well.
+    for _ in range(MAX_ROUNDS):
+        more = _fix_once(here)
+        if not more or here.text in seen:
+            break
+        seen.add(here.text)
+        here = here.with_text(apply(here.text, more))
+        edits = tuple(line_edits(snapshot.text, here.text))
+    return edits
+
+
+def _fix_once(snapshot: Snapshot) -> tuple[Edit, ...]:
+    """The edits of the safe fixes of what is found now; of two that overlap the first counts."""
     findings = diagnose(snapshot)
     chosen: list[Edit] = []
     known: set[int] = set()
@@ -73,13 +118,18 @@ def fix_all(snapshot: Snapshot) -> tuple[Edit, ...]:
 
         chosen.extend(mended(snapshot.document, snapshot.read).edits)
         known = {id(diag.fix) for diag in snapshot.document.diagnostics}
+    broken = broken_places(snapshot.tree) if is_json(snapshot) else []
     for finding in findings:
         if finding.fix is None or not _is_safe(finding.fix) or id(finding.fix) in known:
+            continue
+        if broken and not _is_sound(snapshot, Action(finding, finding.fix), broken):
             continue
         edits = finding.fix.edits
         if not any(_overlap(edit, other) for edit in edits for other in chosen):
             chosen.extend(edits)
-    return tuple(sorted(chosen, key=lambda edit: (edit.start, edit.end)))
+    made = tuple(sorted(chosen, key=lambda edit: (edit.start, edit.end)))
+    # Each alone mends the syntax; all together must, too.
+    return () if broken and faults(parse_json(apply(snapshot.text, made))) > len(broken) else made
 
 
 def _is_safe(fix: Fix | None) -> bool:

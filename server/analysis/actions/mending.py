@@ -171,6 +171,8 @@ def excerpt_of(node: JsonNode) -> str:
 
 
 _COMMA = re.compile(r"\s*,\s*")
+_COMMA_BEHIND = re.compile(r"(?:\s+|//[^\r\n]*|/\*(?s:.*?)\*/)*,")
+"""A comma with blanks and comments before it."""
 
 
 def removal(text: str, node: JsonNode, index: int) -> tuple[Edit, ...]:
@@ -187,11 +189,14 @@ def removal(text: str, node: JsonNode, index: int) -> tuple[Edit, ...]:
         if _COMMA.fullmatch(text, end, following):
             return (Edit(start, following, ""),)
         comma = re.compile(r"[ \t]*,[ \t]*").match(text, end)
-        return (Edit(start, comma.end() if comma else end, ""),)
+        if comma is not None:
+            return (Edit(start, comma.end(), ""),)
+        behind = _COMMA_BEHIND.match(text, end, following)
+        return (Edit(start, end, ""), *((Edit(behind.end() - 1, behind.end(), ""),) if behind else ()))
     before = entries[index - 1].span[1]
     if _COMMA.fullmatch(text, before, start):
         return (Edit(before, end, ""),)
-    comma = re.compile(r"\s*,").match(text, before)
+    comma = _COMMA_BEHIND.match(text, before, start)
     alone = re.compile(r"\r?\n[ \t]*$").search(text, before, start)
     if alone and re.compile(r"[ \t]*\r?\n").match(text, end):
         start = alone.start()

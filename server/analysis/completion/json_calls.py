@@ -78,7 +78,9 @@ def propose_in_json_call(snapshot: Snapshot, offset: int) -> list[Proposal] | No
         tool_id = _tool_of(tree, place.path[:-1])
         if tool_id and place.node.start < at:
             inside = string_in(snapshot.text, start, place.node)
-            return propose_embedded(snapshot, inside, tool_id, (), offset)
+            found = propose_embedded(snapshot, inside, tool_id, (), offset)
+            # In the middle of an escape nothing begins and nothing ends.
+            return [item for item in found if item.span[0] <= offset <= item.span[1]]
     slot = slot_at(tree, at)
     if (
         slot is not None

@@ -43,6 +43,8 @@ def slot_at(tree: JsonTree, offset: int) -> Slot | None:
     if in_comment(tree, offset):
         return None
     if tree.root is None:
+        if _before(tree, offset) != " ":
+            return None
         return Slot("value", (), (offset, offset), "", None)
     place = tree.pointer_at(offset)
     container, member, node = place.container, place.member, place.node
@@ -67,10 +69,19 @@ def slot_at(tree: JsonTree, offset: int) -> Slot | None:
         ):
             path = path[:-1]
         return _between(tree, offset, path, container)
+    if node is None and member is not None and member.value is not None and offset < member.value.start:
+        # Before a value that is there: it is replaced, for two would be one too many.
+        value = member.value
+        if value.kind in ("object", "array") or "\n" in text[offset : value.end]:
+            return None
+        return Slot("value", place.path, (offset, value.end), _after(text, value.end), container, value, member)
     if node is None:
         if container is None:
             blank = not text[:offset].strip(_BLANKS) and offset <= tree.root.start
-            return None if blank or tree.root.kind != "error" else Slot("value", (), (offset, offset), "", None)
+            behind = _before(tree, offset) in "}],:"
+            return (
+                None if blank or behind or tree.root.kind != "error" else Slot("value", (), (offset, offset), "", None)
+            )
         if container.kind == "array" and _before(tree, offset) not in "[,":
             return None
         return Slot("value", place.path, (offset, offset), _after(text, offset), container, None, member)
@@ -80,7 +91,7 @@ def slot_at(tree: JsonTree, offset: int) -> Slot | None:
         return Slot("value", place.path, (offset, offset), _after(text, offset), container, None, member)
     if offset < node.start or offset > node.end:
         return None
-    if offset == node.start and node.kind in ("string", "error"):
+    if offset == node.start and node.kind in ("string", "error") and (container is None or container.kind == "array"):
         return Slot("value", place.path, (offset, offset), _after(text, offset), container, node, member)
     return Slot("value", place.path, node.span, _after(text, node.end), container, node, member)
 

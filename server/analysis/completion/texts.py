@@ -151,7 +151,9 @@ def _values(snapshot: Snapshot, cursor: Cursor, offset: int) -> list[Proposal]:
     start, end = cursor.value
     if is_structured(schemas, snapshot.text[start : min(end, start + 1_000)]):
         inside = embedded_of(snapshot.text, cursor)
-        found = propose_embedded(snapshot, inside, cursor.tool_id, path, offset)
+        proposed = propose_embedded(snapshot, inside, cursor.tool_id, path, offset)
+        # In the middle of an entity nothing begins and nothing ends.
+        found = [item for item in proposed if item.span[0] <= offset <= item.span[1]]
         if found or inside.text.strip():
             return found
     items = values(snapshot, cursor, schemas)

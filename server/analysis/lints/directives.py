@@ -24,7 +24,7 @@ from tamis.protocols.positions import Span
 
 WORD = "tamis-ignore"
 FIELD = "x-tamis-ignore"
-_DIRECTIVE = lazy(r"tamis-ignore(-file)?(?![\w-])([ \t]+[A-Za-z0-9][\w, \t-]*)?")
+_DIRECTIVE = lazy(r"tamis-ignore(-file)?(?!\w|-(?!->))([ \t]+[A-Za-z0-9][\w, \t-]*)?")
 _NAME = lazy(r"[A-Za-z0-9][\w-]*")
 _OUTER = lazy(r"(?m)<!--[ \t]*(?=tamis-ignore)|^[ \t]*(?:\#|//)[ \t]*(?=tamis-ignore)")
 # A comment stands before the fence of a block, because inside it would make an example of the block (ruling 7).
@@ -133,16 +133,16 @@ def text_directives(text: str, blocks: list[Block]) -> list[Directive]:
                 found.append(
                     Directive(comment.span, tuple(_names(text, match)), whole, _whole_line(text, comment.span))
                 )
-    fences = _fenced(text)
+    fences = fenced(text)
     for opener in _OUTER.finditer(text):
         match = _DIRECTIVE.match(text, opener.end())
         at = bisect.bisect_right(starts, opener.start()) - 1
         inside = at >= 0 and opener.end() < real[at].span[1]
         if match is None or inside or any(start <= opener.start() < end for start, end in fences):
             continue
-        close = text.find("-->", match.end()) if opener.group().startswith("<!--") else -1
+        close = text.find("-->", opener.end()) if opener.group().startswith("<!--") else -1
         begin = opener.end() - len(opener.group().lstrip())
-        end = close + 3 if close >= 0 else _line(text, match.end())[1]
+        end = close + 3 if close >= 0 else _line(text, opener.end())[1]
         span = (begin, end)
         if match[1]:
             target = (0, len(text) + 1)
@@ -169,7 +169,7 @@ def _names(text: str, match: re.Match[str]) -> Iterator[Named]:
         previous = name.end()
 
 
-def _fenced(text: str) -> list[Span]:
+def fenced(text: str) -> list[Span]:
     """The fenced parts of a Markdown text, where a comment is only shown."""
     spans: list[Span] = []
     opened: re.Match[str] | None = None

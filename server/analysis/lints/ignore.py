@@ -11,16 +11,16 @@ import msgspec
 
 from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonTree
-from tamis.protocols.levels import is_binding
+from tamis.protocols.levels import codes_of, is_binding
 from tamis.protocols.model import Block, Edit, Fix
 from tamis.protocols.positions import Span
 from tamis.server.analysis.answers import Finding
 from tamis.server.analysis.diagnostics import diagnose
-from tamis.server.analysis.lints.directives import FIELD, Directive
+from tamis.server.analysis.lints.directives import FIELD, Directive, fenced, text_directives
 from tamis.server.analysis.lints.silence import directives_of
 from tamis.server.analysis.snapshot import Snapshot
 
-_NEVER = frozenset(("TC024", "TC025", "LN790", "LN791", "LN792"))
+_NEVER = frozenset(("TC024", "TC025", "LN790", "LN791", "LN792", "LN793"))
 _STAYS: dict[str, str] = dict.fromkeys(("MF540", "MF542"), " (the tool stays not available)")
 """What silencing does not change: the finding alone says why such a tool cannot be run."""
 _MAX_PROVED = 256 * 1024
@@ -42,7 +42,7 @@ def ignore_actions(snapshot: Snapshot, finding: Finding) -> list[Fix]:
             made = [(here, _json_line(tree, finding, directives)), (file, _json_file(tree, finding.code, directives))]
     elif snapshot.kind == "text":
         made = [(here, _text_block(snapshot, finding)), (file, _text_file(snapshot, finding.code))]
-        made = [(title, edit) for title, edit in made if edit is not None and _same_calls(snapshot, edit)]
+        made = [(title, edit) for title, edit in made if edit is not None and _silences(snapshot, edit, finding)]
     else:
         made = []
     return [Fix(title, (edit,), "unsafe") for title, edit in made if edit is not None]
@@ -69,6 +69,8 @@ def _json_line(tree: JsonTree, finding: Finding, directives: list[Directive]) ->
     start = text.rfind("\n", 0, finding.span[0]) + 1
     if root is None or start <= root.start:
         return None  # a comment before the first bracket is for the whole file
+    if any(first < start < last for first, last in tree.comments):
+        return None  # the line begins inside a comment
     before = next((one for one in directives if one.target[0] == start and one.span[1] <= start), None)
     if before is not None and before.cut[0] != before.cut[1]:
         return _more(before, text, finding.code)
@@ -91,7 +93,8 @@ def _json_file(tree: JsonTree, code: str, directives: list[Directive]) -> Edit |
 
 def _field(tree: JsonTree, code: str) -> Edit | None:
     root = tree.root
-    if root is None or root.kind != "object" or not root.closed:
+    # In broken text the last member may end anywhere.
+    if root is None or root.kind != "object" or not root.closed or not tree.ok:
         return None
     member = root.member(FIELD)
     if member is not None:
@@ -119,8 +122,11 @@ def _text_block(snapshot: Snapshot, finding: Finding) -> Edit | None:
         return None  # the block begins in the middle of a line
     # A line inside a fence would make an example of the block (ruling 7).
     line = text.rfind("\n", 0, max(0, start - 1)) + 1
-    if start and _FENCE_LINE.fullmatch(text[line:start]):
+    fences = fenced(text)
+    if start and _FENCE_LINE.fullmatch(text[line:start]) and not any(line < end <= start for _, end in fences):
         start = line
+    if any(begin < start < end for begin, end in fences):
+        return None  # a comment would only be shown there
     existing = next(
         (one for one in directives_of(snapshot) if one.span[1] <= start and one.target[0] == one.span[1]), None
     )
@@ -160,13 +166,21 @@ def _newline(text: str) -> str:
     return "\r\n" if at > 0 and text[at - 1] == "\r" else "\n"
 
 
-def _same_calls(snapshot: Snapshot, edit: Edit) -> bool:
-    """Whether the text makes the same calls with the comment in it."""
+def _silences(snapshot: Snapshot, edit: Edit, finding: Finding) -> bool:
+    """Whether the text makes the same calls with the comment in it, and the comment is read as one for the finding."""
     text = snapshot.text
     if len(text) > _MAX_PROVED:
         return False
     after = text[: edit.start] + edit.new_text + text[edit.end :]
-    return _calls(snapshot.document.blocks, text) == _calls(snapshot.read(after).blocks, after)
+    blocks = snapshot.read(after).blocks
+    if _calls(snapshot.document.blocks, text) != _calls(blocks, after):
+        return False
+    place = finding.span[0] + (len(edit.new_text) if edit.start <= finding.span[0] else 0)
+    return any(
+        one.target[0] <= place < max(one.target[1], one.target[0] + 1)
+        and any(not named.name or finding.code in codes_of(named.name) for named in one.names)
+        for one in text_directives(after, blocks)
+    )
 
 
 def _calls(blocks: list[Block], text: str) -> list[bytes]:

@@ -14,7 +14,7 @@ from tamis.protocols.model import Edit
 from tamis.server.analysis.facts import Declared, workflow_id
 from tamis.server.analysis.index import WorkspaceIndex
 from tamis.server.analysis.navigation.own_names import follows
-from tamis.server.analysis.navigation.rename import RenameEdit
+from tamis.server.analysis.navigation.spelled import RenameEdit
 
 Move = tuple[str, str]
 """A file or folder's old and new path."""

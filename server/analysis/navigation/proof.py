@@ -138,12 +138,13 @@ def _of_json(snapshot: Snapshot, path: str, before: str, after: str, proof: Proo
     if _shape(old.root) != _shape(new.root):
         return "the file would be read otherwise"
     if proof.what == "tool":
-        return _names(path, before, after, names)
+        return _names(snapshot, path, before, after, names)
     return _errors(snapshot, before, after)
 
 
-def _names(path: str, before: str, after: str, names: Names) -> str:
-    old, new = facts_of(path, before).uses, facts_of(path, after).uses
+def _names(snapshot: Snapshot, path: str, before: str, after: str, names: Names) -> str:
+    read = snapshot.index.facts_if if snapshot.index is not None else facts_of
+    old, new = read(path, before).uses, read(path, after).uses
     expected = [_renamed_name(use.name, names, use.span[0]) for use in old]
     return "" if [use.name for use in new] == expected else "its names would be read otherwise"
 

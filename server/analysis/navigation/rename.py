@@ -7,40 +7,27 @@ else is read as before, the rename is refused with the reason. Nothing is rename
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 
 import msgspec
 
-from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.manifest.reading import tool_id_fault
 from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import MAX_NAME_CHARS, Edit, escape_pointer
-from tamis.protocols.positions import LineIndex, Span
+from tamis.protocols.positions import Span
 from tamis.server.analysis.navigation.definition import text_of, tree_of
 from tamis.server.analysis.navigation.own_names import follows
-from tamis.server.analysis.navigation.proof import Proof, disproof
+from tamis.server.analysis.navigation.proof import Proof, apply, disproof
 from tamis.server.analysis.navigation.references import Site, index_id, occurrences_of, sites_of
+from tamis.server.analysis.navigation.reverse import Before, Memory, Place, Remembered, shifted, way_back, with_losses
 from tamis.server.analysis.navigation.schemas_here import DEFINITIONS, arguments_schema, object_schema, property_of
+from tamis.server.analysis.navigation.spelled import RenameEdit, RenameRefusedError, edit_of, in_files
 from tamis.server.analysis.navigation.subject import Subject, has_slots, subject_at
 from tamis.server.analysis.snapshot import Snapshot
 
 _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f\"\\<>&=「」«»\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-_TAG = re.compile(r"[^\s<>/!?\"'`=&][^\s<>\"'`=&]*")
-"""What can stand in a tag at all; whether it is read as the same call is for the proof (ruling 13)."""
-_LEADS = ("type_hint_", "common_", "uri_")
-_TRAILING = re.compile(r"[_\-\s]*[\[(₀-₉]?\d+[\])]?\Z")
-
-
-class RenameRefusedError(Exception):
-    """Why something cannot be renamed, as a sentence for a person."""
-
-
-class RenameEdit(msgspec.Struct, frozen=True):
-    """One edit of a rename. ``aside``: it changes an example or reasoning, where nothing runs."""
-
-    path: str
-    edit: Edit
-    aside: bool = False
 
 
 class Renamable(msgspec.Struct, frozen=True):
@@ -75,28 +62,58 @@ def prepare(snapshot: Snapshot, offset: int, *, files: bool = False) -> Renamabl
     return Renamable(subject.span, subject.name, subject)
 
 
-def rename(snapshot: Snapshot, offset: int, new: str, *, files: bool = False) -> list[RenameEdit]:
+def rename(
+    snapshot: Snapshot, offset: int, new: str, *, files: bool = False, memory: Memory | None = None
+) -> list[RenameEdit]:
     """The edits of a rename, by file and place, proven; raises ``RenameRefusedError``. The same name again gives none.
 
-    Of a workflow's id they go with the renaming of its file (``moved_workflow``).
+    Of a workflow's id they go with the renaming of its file (``moved_workflow``). What ``memory`` knows is undone to the byte.
     """
     found = prepare(snapshot, offset, files=files)
     subject = found.subject
     if new == subject.name:
         return []
     workflow = workflow_of(snapshot, subject.name) if subject.kind == "tool" else ""
+    known: Known = memory.of(subject.name, new, partial(text_of, snapshot)) if memory is not None else {}
     if subject.kind == "tool":
         _check_id(snapshot, subject, new, workflow=bool(workflow))
-        sites = [(site, name) for site, name in _tool_sites(snapshot, subject) if not workflow or not site.declares]
+        sites = [
+            (site, name) for site, name in _tool_sites(snapshot, subject, known) if not workflow or not site.declares
+        ]
     else:
         _check_name(snapshot, subject, new)
         sites = [(site, subject.name) for site in sites_of(snapshot, subject)]
-    names = {name: _becomes(snapshot, subject, name, new) or new for _, name in sites}
-    _check_made(snapshot, subject, names)
-    edits = [RenameEdit(site.path, _edit(snapshot, subject, site, names[name]), site.aside) for site, name in sites]
-    places = {(site.path, site.span[0]): (name, names[name]) for site, name in sites}
+    made = [(site, name, _made(snapshot, subject, site, name, new, known)) for site, name in sites]
+    _check_made(snapshot, subject, {(name, then.name) for _, name, then in made})
+    edits = [RenameEdit(site.path, Edit(*site.span, then.raw), site.aside) for site, _, then in made]
+    places = {(site.path, site.span[0]): (name, then.name) for site, name, then in made}
     _prove(snapshot, subject, new, edits, places)
-    return edits
+    return with_losses(snapshot, subject, new, edits, [site for site, _ in sites], _move(workflow, new))
+
+
+def remembered(snapshot: Snapshot, offset: int, new: str, edits: Sequence[RenameEdit]) -> Remembered | None:
+    """What a rename at an offset does, to be undone later; None for one that does nothing."""
+    subject = subject_at(snapshot, offset)
+    if subject is None or not edits or snapshot.index is None:
+        return None
+    subject = _named(snapshot, subject)
+    names = {(one.path, span[0]): one.name for one in occurrences_of(snapshot, subject.tool_id) for span in one.spans}
+    move = moved_workflow(snapshot, offset, new)
+    texts: dict[str, str] = {}
+    if subject.kind == "tool":
+        way = way_back(snapshot.index, subject, new, edits, move)
+        texts = {path: way.after.text(path) for path, _ in way.more}
+    before: dict[Place, Before] = {}
+    for path, mine in in_files(edits).items():
+        changes = [one.edit for one in mine]
+        text = text_of(snapshot, path)
+        then = move[1] if move is not None and path == move[0] else path
+        texts[then] = apply(text, changes)
+        for start, now in shifted(changes).items():
+            raw = next(text[edit.start : edit.end] for edit in changes if edit.start == start)
+            name = names.get((path, start), subject.name) if subject.kind == "tool" else subject.name
+            before[then, now] = Before(raw, name)
+    return Remembered(subject.name, new, texts, before)
 
 
 def workflow_of(snapshot: Snapshot, tool_id: str) -> str:
@@ -105,7 +122,7 @@ def workflow_of(snapshot: Snapshot, tool_id: str) -> str:
         return ""
     tools = snapshot.index.declarations(tool_id)
     found = next((tool.path for tool in tools if tool.declared.kind == "workflow"), "")
-    # One of nodes alone is known to the registry only.
+    # One that is too large for the index is known to the registry only.
     tool = snapshot.registry.get(tool_id) if snapshot.registry is not None and not found else None
     return tool.path if tool is not None and tool.tool_id == tool_id else found
 
@@ -114,7 +131,10 @@ def moved_workflow(snapshot: Snapshot, offset: int, new: str) -> tuple[str, str]
     """The old and the new path of the workflow file that a rename at an offset renames, or None where it renames none."""
     subject = subject_at(snapshot, offset)
     tool_id = _named(snapshot, subject).name if subject is not None and subject.kind == "tool" else ""
-    path = workflow_of(snapshot, tool_id)
+    return _move(workflow_of(snapshot, tool_id), new)
+
+
+def _move(path: str, new: str) -> tuple[str, str] | None:
     if not path:
         return None
     folder, slash, name = path.rpartition("/")
@@ -141,14 +161,20 @@ def _named(snapshot: Snapshot, subject: Subject) -> Subject:
     raise RenameRefusedError("This reference leads to no name that could be changed")
 
 
-def _tool_sites(snapshot: Snapshot, subject: Subject) -> list[tuple[Site, str]]:
-    """The places that a rename of a tool's name changes, each with the name that stands there."""
+Known = Mapping[str, Mapping[int, Before]]
+"""What is remembered of places: by file, and where a name begins in it."""
+
+
+def _tool_sites(snapshot: Snapshot, subject: Subject, known: Known = MappingProxyType({})) -> list[tuple[Site, str]]:
+    """The places that a rename of a tool's name changes, each with the name that stands there. In a file of which is ``known`` what stood
+    there it is those places."""
     names = {(one.path, span): one.name for one in occurrences_of(snapshot, subject.tool_id) for span in one.spans}
     changes = {name for name in names.values() if _becomes(snapshot, subject, name, subject.name) is not None}
     return [
         (site, name)
         for site in sites_of(snapshot, subject)
-        if (name := names.get((site.path, site.span), "")) in changes
+        if (name := names.get((site.path, site.span), ""))
+        and (site.span[0] in known[site.path] if site.path in known else name in changes)
     ]
 
 
@@ -161,9 +187,18 @@ def _becomes(snapshot: Snapshot, subject: Subject, name: str, new: str) -> str |
     return follows(snapshot.index, subject.tool_id, name, new, workflow_of(snapshot, subject.tool_id))
 
 
-def _check_made(snapshot: Snapshot, subject: Subject, names: Mapping[str, str]) -> None:
+def _made(snapshot: Snapshot, subject: Subject, site: Site, name: str, new: str, known: Known) -> Before:
+    """What comes to a place: as it is written, and the name that it is."""
+    before = known.get(site.path, {}).get(site.span[0])
+    if before is not None:
+        return before
+    then = _becomes(snapshot, subject, name, new) or new
+    return Before(edit_of(snapshot, subject, site, then).new_text, then)
+
+
+def _check_made(snapshot: Snapshot, subject: Subject, names: Collection[tuple[str, str]]) -> None:
     """A name that is made of the new id must not mean another tool."""
-    for name, made in names.items():
+    for name, made in sorted(names):
         index, registry = snapshot.index, snapshot.registry
         if subject.kind != "tool" or name == subject.name or made == name or index is None:
             continue
@@ -230,48 +265,6 @@ def _schema(snapshot: Snapshot, subject: Subject) -> tuple[str | int, ...]:
     return arguments_schema(tree_of(snapshot, subject.manifest)) or ("parameters",)
 
 
-# Edits
-
-
-def _edit(snapshot: Snapshot, subject: Subject, site: Site, new: str) -> Edit:
-    text = new
-    if site.form == "json":
-        text = quoted(new)[1:-1]
-    elif site.form == "pointer":
-        text = quoted(escape_pointer(new))[1:-1]
-    elif site.form in ("tag", "close") and not _TAG.fullmatch(new):
-        where = _place(snapshot, site)
-        raise RenameRefusedError(f"'{new}' is no tag name, which {where} needs; write that call with <inputs> first")
-    elif site.form == "key":
-        text = _key(site, subject.name, new)
-    return Edit(*site.span, text)
-
-
-def _key(site: Site, name: str, new: str) -> str:
-    """A key with the new name in it; prefix, step number and style stay as they are written."""
-    from tamis.protocols.tam.keys import parse_key, squash
-
-    raw = site.raw
-    if site.protocol == "vcp":
-        # A batch numbers its keys: ``text2``.
-        return new + raw[len(name) :] if raw.startswith(name) and raw[len(name) :].isdigit() else new
-    lead = next((found for found in _LEADS if raw.lower().startswith(found)), "")
-    stem, tail = raw[len(lead) :], ""
-    found = _TRAILING.search(stem)
-    if squash(stem) != squash(name) and found is not None:
-        stem, tail = stem[: found.start()], found.group()
-        # A number that touched the old word would become part of the new one.
-        tail = tail if tail[0] in "_- [(" else f"_{tail}"
-    # The protocol's own style is snake_case, whatever the declared spelling (ruling 20).
-    snake = stem == parse_key(stem).normal
-    return raw[: len(lead)] + (parse_key(new).normal if snake else new) + tail
-
-
-def _place(snapshot: Snapshot, site: Site) -> str:
-    line = LineIndex(text_of(snapshot, site.path)).position(site.span[0])[0]
-    return f"{site.path}:{line + 1}"
-
-
 # Proof
 
 
@@ -299,11 +292,3 @@ def _prove(
         reason = disproof(snapshot, path, text_of(snapshot, path), changes, proof, names)
         if reason:
             raise RenameRefusedError(f"'{subject.name}' cannot become '{new}': {reason} ({path})")
-
-
-def in_files(edits: Iterable[RenameEdit]) -> Mapping[str, list[RenameEdit]]:
-    """The edits by file."""
-    found: dict[str, list[RenameEdit]] = {}
-    for one in edits:
-        found.setdefault(one.path, []).append(one)
-    return found

@@ -12,14 +12,9 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from tamis.server.analysis.navigation.moves import edits_of_moves
-from tamis.server.analysis.navigation.rename import (
-    RenameEdit,
-    RenameRefusedError,
-    in_files,
-    moved_workflow,
-    prepare,
-    rename,
-)
+from tamis.server.analysis.navigation.rename import moved_workflow, prepare, remembered, rename
+from tamis.server.analysis.navigation.reverse import Memory
+from tamis.server.analysis.navigation.spelled import RenameEdit, RenameRefusedError, in_files
 from tamis.server.lsp.documents import path_of, uri_of
 from tamis.server.lsp.workspace.elsewhere import Elsewhere, all_read, asked, looked_again, offset_of
 
@@ -33,7 +28,7 @@ PATIENCE = 5.0
 _TRIES = 3
 _REQUEST_FAILED = -32803
 _WARNING = 2
-_CLOSED, _ASIDE = "closed", "aside"
+_CLOSED, _ASIDE, _LOST = "closed", "aside", "lost"
 _ANNOTATIONS = {
     _CLOSED: {
         "label": "Files that are not open",
@@ -46,10 +41,13 @@ _ANNOTATIONS = {
         "needsConfirmation": True,
     },
 }
+"""By kind; an edit that renaming back would not undo has one of its own (``_LOST`` with a number), which says so."""
+MAX_NOTES = 3
 
 
 def register(server: LanguageServer, session: Session) -> None:
     """Registers the three verbs."""
+    memory = Memory()
 
     def prepare_rename(params: types.PrepareRenameParams) -> dict[str, Any] | None:
         found = asked(session, params.text_document.uri)
@@ -72,7 +70,8 @@ def register(server: LanguageServer, session: Session) -> None:
             document, snapshot = found
             offset = offset_of(document, params.position)
             try:
-                edits = rename(snapshot, offset, params.new_name, files=_renames_files(session))
+                edits = rename(snapshot, offset, params.new_name, files=_renames_files(session), memory=memory)
+                done = remembered(snapshot, offset, params.new_name, edits)
             except RenameRefusedError as refused:
                 raise JsonRpcException(str(refused), _REQUEST_FAILED) from None
             if not looked_again(session, (one.path for one in edits)):
@@ -83,6 +82,11 @@ def register(server: LanguageServer, session: Session) -> None:
                     answer["documentChanges"].append(
                         {"kind": "rename", "oldUri": places.uri(move[0]), "newUri": uri_of(move[1])}
                     )
+                if done is not None:
+                    memory.keep(done)
+                if not annotates(session):
+                    for note in list(dict.fromkeys(one.lost for one in edits if one.lost))[:MAX_NOTES]:
+                        session.notify("window/showMessage", {"type": _WARNING, "message": note})
                 return answer
         raise JsonRpcException("Files of the workspace are changing; try again in a moment", _REQUEST_FAILED)
 
@@ -113,10 +117,16 @@ def _renames_files(session: Session) -> bool:
     return session.can("workspace.workspaceEdit.documentChanges") and isinstance(able, list) and "rename" in able
 
 
+def annotates(session: Session) -> bool:
+    """Whether the client shows annotations of changes."""
+    able = session.can("workspace.workspaceEdit.documentChanges")
+    return able and session.capability("workspace.workspaceEdit.changeAnnotationSupport") is not None
+
+
 def workspace_edit(session: Session, places: Elsewhere, edits: Sequence[RenameEdit]) -> dict[str, Any]:
     """The edits as the client takes them: bound to versions and with annotations where it knows them."""
     versioned = session.can("workspace.workspaceEdit.documentChanges")
-    annotated = versioned and session.capability("workspace.workspaceEdit.changeAnnotationSupport") is not None
+    annotated = annotates(session)
     used: dict[str, Any] = {}
     operations: list[dict[str, Any]] = []
     changes: dict[str, list[dict[str, Any]]] = {}
@@ -126,7 +136,9 @@ def workspace_edit(session: Session, places: Elsewhere, edits: Sequence[RenameEd
         for one in mine:
             edit = {"range": places.range(path, (one.edit.start, one.edit.end)), "newText": one.edit.new_text}
             kind = _CLOSED if document is None else _ASIDE if one.aside else None
-            if annotated and kind is not None:
+            if annotated and one.lost:
+                edit["annotationId"] = _annotation(used, one.lost)
+            elif annotated and kind is not None:
                 used[kind] = _ANNOTATIONS[kind]
                 edit["annotationId"] = kind
             made.append(edit)
@@ -140,3 +152,13 @@ def workspace_edit(session: Session, places: Elsewhere, edits: Sequence[RenameEd
     if used:
         answer["changeAnnotations"] = used
     return answer
+
+
+def _annotation(used: dict[str, Any], lost: str) -> str:
+    """The id of the annotation that says what renaming back would leave."""
+    for name, known in used.items():
+        if name.startswith(_LOST) and known["description"] == lost:
+            return name
+    name = f"{_LOST}{len(used)}"
+    used[name] = {"label": "Not undone by renaming back", "description": lost, "needsConfirmation": True}
+    return name

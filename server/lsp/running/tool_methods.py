@@ -10,20 +10,24 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from tamis.protocols.contract import RegistryChanges
 from tamis.protocols.positions import PositionEncoding
 from tamis.server.lsp.running.runner import REQUEST_FAILED, Runner
+from tamis.server.lsp.workspace.loading import load
 from tamis.server.rpc.hosting import SessionHost
 from tamis.server.rpc.methods import FINISHES, GROUPS
-from tamis.server.rpc.params import Group, read_params
+from tamis.server.rpc.params import Empty, Group, read_params
 from tamis.server.rpc.running import Runs
 from tamis.server.rpc.session import Request
 from tamis.server.rpc.session import Session as RpcSession
+from tamis.server.runtime.registry.changes import Change, difference
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.wire.jsonrpc import METHOD_NOT_FOUND, REQUEST_CANCELLED, RpcError
 
 if TYPE_CHECKING:
     from tamis.server.lsp.client import Client, Progress
     from tamis.server.lsp.session import Session
+    from tamis.server.runtime.registry.registry import Registry
 
 
 MAX_TITLE = 100
@@ -59,6 +63,8 @@ class ToolMethods:
         self.session = cast("RpcSession", _Wire(session, client))
         self.runs = Runs(self)
         self.declared: Group = {name: entry for group in GROUPS for name, entry in group.methods(self).items()}
+        self.declared["registry/reload"] = (Empty, self._reload)
+        self._told: tuple[Runtime, Registry] | None = None
 
     @property
     def runtime(self) -> Runtime:
@@ -72,7 +78,42 @@ class ToolMethods:
         if runtime.parts.host is None:
             runtime.parts.host = SessionHost(self.session)
             runtime.parts.stays = True
+        if self._told is None or self._told[0] is not runtime:
+            self._told = runtime, runtime.registry
         return runtime
+
+    def tools_changed(self) -> None:
+        """The tools may be others now: a client that has used these methods is told, as ``tamis rpc`` tells it, whatever changed them."""
+        before = self._told
+        if before is None:
+            return
+        try:
+            runtime = self.runtime
+        except RpcError:  # the folder was closed, or is read anew
+            return
+        self._told = runtime, runtime.registry
+        change = difference(before[1], runtime.registry) if before[0] is runtime else Change()
+        if change.any:
+            runtime.parts.tell("registry/changed", runtime.changes(change))
+
+    async def _reload(self, _request: Request, _params: Empty) -> RegistryChanges:
+        """As the daemon's, by way of the editor's folders: open files keep counting as they stand there."""
+        _ = self.runtime
+        read = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def is_read() -> None:
+            loop.call_soon_threadsafe(read.set)
+
+        def begin() -> None:
+            load(self._lsp, self._lsp.workspace.roots)
+            # Its turn comes behind the loading.
+            self._lsp.scanner.later(is_read)
+
+        self._lsp.post(begin)
+        await read.wait()
+        self.tools_changed()
+        return self.runtime.changes_since_reload(reset=True)
 
     @property
     def encoding(self) -> PositionEncoding | None:
@@ -134,6 +175,7 @@ class ToolMethods:
             answer = await cast("Awaitable[Any]", result) if isinstance(result, Awaitable) else result
             if method in _OF_SERVICES:
                 self._runner.services_changed(self._lsp.workspace.roots[0])
+                self.tools_changed()
             status = str(getattr(answer, "status", "done"))
             return answer
         except asyncio.CancelledError:

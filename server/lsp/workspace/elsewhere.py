@@ -6,6 +6,7 @@ are found once per file and answer. Must not know which verb asks.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -97,9 +98,14 @@ def offset_of(document: Document, position: Any) -> int:
 
 
 def all_read(session: Session, seconds: float) -> bool:
-    """Waits until every folder was read once; says whether that is so."""
+    """Waits until every folder was read once, and what the client told of changed files was read too; says whether that is so."""
     end = time.monotonic() + seconds
-    return all(root.loaded.wait(max(0.0, end - time.monotonic())) for root in session.workspace.roots)
+    if not all(root.indexed.wait(max(0.0, end - time.monotonic())) for root in session.workspace.roots):
+        return False
+    settled = threading.Event()
+    # Its turn comes behind the files.
+    session.scanner.later(settled.set)
+    return settled.wait(max(0.0, end - time.monotonic()))
 
 
 def looked_again(session: Session, paths: Iterable[str]) -> bool:

@@ -32,7 +32,7 @@ class Root:
         self.loaded = threading.Event()
         self.waited = False
         """Somebody waited for the tools as long as is meant to be; nobody does again."""
-        self.indexed = False
+        self.indexed = threading.Event()
         """Whether every file that may matter was given to the index once."""
         self._overlay = overlay
         self._lock = threading.Lock()

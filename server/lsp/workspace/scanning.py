@@ -160,6 +160,8 @@ class Scanner:
                 for root in loads:
                     self._guarded(functools.partial(self._load, root), f"the folder {root.path}")
                     root.loaded.set()
+                    if root not in self._loads:
+                        root.indexed.set()
             elif paths:
                 told = False
                 self._guarded(functools.partial(self._look, paths), "changed files")
@@ -190,12 +192,13 @@ class Scanner:
         gone = set(before.files) - set(listing.files) if before is not None else set[str]()
         if before is not None:
             listing.said = before.said
-        if root.settings is not None:
-            self._workspace.index.read_also(self._workspace.also())
+        workspace = self._workspace
+        if root.settings is not None and workspace.index.read_also(workspace.also(), workspace.graphs()):
+            workspace.renote_all()
         read = set(gone)
         for path, stamp in listing.files.items():
-            if self._loads:
-                break  # a newer load makes this one moot
+            if root in self._loads:
+                return  # a newer load of this folder makes this one moot
             if before is None or before.files.get(path) != stamp or not self._workspace.index.knows(path):
                 read.add(path)
                 self._feed(root, listing, path, stamp)
@@ -203,7 +206,7 @@ class Scanner:
             self._drop(path)
         self._workspace.settle()
         self._workspace.index.settle()
-        root.indexed = True
+        root.indexed.set()
         self._changed(Change(root, tools=False, listing=False, paths=frozenset(read)))
 
     def _list(self, root: Root) -> _Listing:

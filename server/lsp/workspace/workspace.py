@@ -131,6 +131,10 @@ class Workspace:
             if name not in self._open:  # closed meanwhile
                 self.index.remove(name)
 
+    def renote_all(self) -> None:
+        """Other files matter to the index now, open ones too."""
+        self._owed.update(self._open)
+
     def renote(self, path: str) -> None:
         """An open document's file was read all the same; the editor's text counts again."""
         document = self._open.get(path)
@@ -143,6 +147,10 @@ class Workspace:
             name for root in self._roots if root.settings is not None for name in root.settings.settings.protocol.also
         ]
         return _also(tuple(dict.fromkeys(names)))
+
+    def graphs(self) -> tuple[str, ...]:
+        """The workflow folders of all folders' settings, where ``nodes`` alone make a workflow."""
+        return tuple(dict.fromkeys(root.spelled(top) for root in self._roots for top in root.flows))
 
     def open_document(self, path: str) -> Document | None:
         """The document of a path, if the editor has it open."""
@@ -235,7 +243,7 @@ class Workspace:
                 registry = root.registry
         workflows = None
         names = document.kind == "profile" or _may_be_workflow(document)
-        if root is not None and loaded is not None and names and root.indexed:
+        if root is not None and loaded is not None and names and root.indexed.is_set():
             from tamis.server.analysis.navigation.workflows import workflow_files
 
             self.settle()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tamis.protocols.positions import LineIndex
-from tamis.server.analysis.navigation.rename import RenameRefusedError, in_files, moved_workflow, prepare, rename
+from tamis.server.analysis.navigation.rename import moved_workflow, prepare, rename
+from tamis.server.analysis.navigation.spelled import RenameRefusedError, in_files
 from tests.lsp.markers import Core, Mark, Wire, place
 
 MARK = "rename"
