@@ -288,6 +288,8 @@ def _sentence(result: ExecutionResult, name: str, word: str, shorten: Shorten) -
         return f"Tool {name} was started as task {result.task_id} and goes on. {ask}."
     if result.status == "cancelled" and result.attempts:
         return f"Tool {name} was stopped while it ran: it was cancelled. What it did until then stands."
+    if result.status == "inputRequired" and result.attempts:
+        return f"Tool {name} has not ended: {_NOT_RUN[result.status]}."
     if result.status in _NOT_RUN:
         comment = _approval(result, "comment") if result.status == "denied" else None
         said = f" The user's comment: {_ended(comment, shorten)}" if isinstance(comment, str) and comment else ""

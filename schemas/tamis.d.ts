@@ -83,6 +83,13 @@ export interface ApprovalList {
   open: ApprovalRequest[];
 }
 
+/** The node of a workflow that a call is, the innermost where workflows call workflows; `item`: of a `map`, from zero. */
+export interface ApprovalNode {
+  workflowId: string;
+  nodeId: string;
+  item?: number;
+}
+
 /** One of the answers that a person may choose. */
 export interface ApprovalOption {
   optionId: string;
@@ -98,7 +105,7 @@ export interface ApprovalReply {
   comment?: string;
 }
 
-/** Params of `tool/requestApproval`, which the daemon asks the host; `token` stands only in a result. */
+/** Params of `tool/requestApproval`, which the daemon asks the host; `token` stands only in a result, `node` where the call is a node of a workflow. */
 export interface ApprovalRequest {
   approvalId: string;
   /** The call's id in this session. */
@@ -114,6 +121,7 @@ export interface ApprovalRequest {
   options: ApprovalOption[];
   expiresAt: string;
   batch?: ApprovalBatch;
+  node?: ApprovalNode;
   token?: string;
 }
 
@@ -1777,7 +1785,7 @@ export interface Notifications {
 
 /** What the daemon asks the host. */
 export interface Requests {
-  /** Params of `tool/requestApproval`, which the daemon asks the host; `token` stands only in a result. */
+  /** Params of `tool/requestApproval`, which the daemon asks the host; `token` stands only in a result, `node` where the call is a node of a workflow. */
   "tool/requestApproval": { params: ApprovalRequest; result: ApprovalReply };
   /** May this call run? As LSP's message with buttons, for hosts that declared only that. */
   "window/showMessageRequest": { params: ShowMessageRequest; result: MessageAction | null };

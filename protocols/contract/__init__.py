@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tamis.protocols.contract.approvals import (
         ApprovalBatch as ApprovalBatch,
         ApprovalList as ApprovalList,
+        ApprovalNode as ApprovalNode,
         ApprovalOption as ApprovalOption,
         ApprovalOutcome as ApprovalOutcome,
         ApprovalReply as ApprovalReply,
@@ -145,7 +146,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "agents": "EndedSession MessageMetadata NarrowStatus ParsedToolRequest RequestedToolCall SessionMessage "
     "SessionView StepResult StepStop ToolCallRecord ToolExecutionResult",
-    "approvals": "ApprovalBatch ApprovalList ApprovalOption ApprovalOutcome ApprovalReply ApprovalRequest "
+    "approvals": "ApprovalBatch ApprovalList ApprovalNode ApprovalOption ApprovalOutcome ApprovalReply ApprovalRequest "
     "ApprovalResolved Approved RevokedApprovals StandingApproval",
     "base": "Position RPC_VERSION Range TextEdit Wire",
     "calls": "Alternative AlternativeCall Assumption ConvertResult ExplainResult FedText NewText OpenedStream "

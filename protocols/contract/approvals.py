@@ -26,8 +26,17 @@ class ApprovalBatch(Wire, kw_only=True):
     count: int
 
 
+class ApprovalNode(Wire, kw_only=True):
+    """The node of a workflow that a call is, the innermost where workflows call workflows; ``item``: of a ``map``, from zero."""
+
+    workflow_id: str
+    node_id: str
+    item: int | UnsetType = UNSET
+
+
 class ApprovalRequest(Wire, kw_only=True):
-    """Params of ``tool/requestApproval``, which the daemon asks the host; ``token`` stands only in a result."""
+    """Params of ``tool/requestApproval``, which the daemon asks the host; ``token`` stands only in a result, ``node`` where the call is
+    a node of a workflow."""
 
     approval_id: str
     call_id: str
@@ -40,6 +49,7 @@ class ApprovalRequest(Wire, kw_only=True):
     options: list[ApprovalOption]
     expires_at: str
     batch: ApprovalBatch | UnsetType = UNSET
+    node: ApprovalNode | UnsetType = UNSET
     token: str | UnsetType = UNSET
 
 

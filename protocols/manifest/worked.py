@@ -247,6 +247,7 @@ def _report(
 ) -> None:
     if memory.loud and any(diag.code == "MF535" and diag.severity is None for diag in found.diags):
         plan = None  # arguments are no list or text: that is said of the parameters
+    undeclared = {diag.args["k"] for diag in found.diags if diag.code == "MF515"}
     for i in sorted(memory.loud):
         if len(found.diags) >= MAX_FINDINGS:
             return
@@ -260,6 +261,8 @@ def _report(
             if record.given is None:
                 record.given = plan.errors(example.input, "arguments")
             for error in record.given:
+                if error.code == "VA404" and error.args["p"] in undeclared:
+                    continue  # it is said of the list that requires it
                 _add(tree, error, f"/examples/{i}/input", "VA453", i, found)
         if output is not None:
             if record.expected is None and example.expected_output is not msgspec.UNSET:

@@ -59,6 +59,8 @@ def _property(declared: dict[str, Json]) -> dict[str, Json]:
     values = _choices(declared)
     if values:
         made["enum"] = values
+    if declared.get("x-secret") is True:
+        made["x-secret"] = True
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -35,9 +36,11 @@ from tamis.server.rpc.hosting import SessionHost
 from tamis.server.rpc.marks import stability
 from tamis.server.rpc.params import Group, P, read_params
 from tamis.server.rpc.session import Method, Request, Session
+from tamis.server.rpc.stray import catch_stray_text
 from tamis.server.runtime.health import limits, sandbox_state
+from tamis.server.runtime.records.trail import Log
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.settings.config import find_root
+from tamis.server.runtime.settings.config import find_root, load_settings
 from tamis.server.runtime.texts.exports import FORMS
 from tamis.server.wire.jsonrpc import INVALID_REQUEST, RpcError
 
@@ -92,9 +95,22 @@ class RpcServer:
             }
         )
 
+        self.session.log = self.log
+        self._early_log: Log | None = None
         self.session.on_answered = self._count
         self._watching = watching.Watching(self)
         self._former: tuple[Runtime, asyncio.Task[None]] | None = None
+
+    def log(self) -> Log:
+        """Where the daemon says what is wrong; before there is a runtime in the form of the settings that it would have without
+        ``initialize``."""
+        if self._runtime is not None:
+            return self._runtime.parts.log
+        if self._early_log is None:
+            self._early_log = Log()
+            with contextlib.suppress(OSError):  # the folder that it was started in is gone
+                self._early_log.form = load_settings(self._given_root or find_root(Path.cwd())).settings.log_format
+        return self._early_log
 
     def _count(self, method: str, seconds: float, failed: bool) -> None:
         # a request that was answered without the runtime does not make one
@@ -204,6 +220,7 @@ def serve(root: Path | None, run: Callable[[Coroutine[Any, Any, int]], int] = as
 
 async def _serve(root: Path | None) -> int:
     server = RpcServer(root)
+    catch_stray_text(server.log)
     try:
         return await server.session.serve()
     finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -115,11 +115,50 @@ The descriptions that hosts read are made from it (``described/``): the handler'
 
 
 def read_params(kind: type[P], params: Any) -> P:
-    """Params as a struct; missing params are empty ones, and wrong ones are the request's fault."""
+    """Params as a struct; missing params are empty ones, and wrong ones are the request's fault.
+
+    A param that may be left out and is ``null`` is left out: many hosts write every field that they have.
+    """
+    params = {} if params is None else params
     try:
-        return msgspec.convert({} if params is None else params, kind)
+        return msgspec.convert(params, kind)
+    except msgspec.ValidationError:
+        pass
+    try:
+        return msgspec.convert(_without_nulls(params, _shape(kind)), kind)
     except msgspec.ValidationError as error:
         raise RpcError(INVALID_PARAMS, f"wrong params: {_with_values(str(error), kind)}") from None
+
+
+def _shape(kind: type[msgspec.Struct]) -> Any:
+    # Only for a request that is wrong or has such a null.
+    import msgspec.inspect
+
+    return msgspec.inspect.type_info(kind)
+
+
+def _without_nulls(value: Any, kind: Any) -> Any:
+    """The value without the fields that are null where their type has no null and they may be missing."""
+    import msgspec.inspect
+
+    for one in kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,):
+        if isinstance(one, msgspec.inspect.ListType) and isinstance(value, list):
+            return [_without_nulls(item, one.item_type) for item in cast("list[Any]", value)]
+        if isinstance(one, msgspec.inspect.StructType) and isinstance(value, dict):
+            fields = {field.encode_name: field for field in one.fields}
+            return {
+                name: _without_nulls(item, fields[name].type) if name in fields else item
+                for name, item in cast("dict[str, Any]", value).items()
+                if item is not None or name not in fields or fields[name].required or _takes_null(fields[name].type)
+            }
+    return value
+
+
+def _takes_null(kind: Any) -> bool:
+    import msgspec.inspect
+
+    types = kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,)
+    return any(isinstance(one, (msgspec.inspect.NoneType, msgspec.inspect.AnyType)) for one in types)
 
 
 def _with_values(text: str, kind: type[msgspec.Struct]) -> str:

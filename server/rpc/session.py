@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import sys
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from tamis.server.rpc.errors import named_error
+from tamis.server.runtime.records.trail import Log
 from tamis.server.wire.framing import FrameDecoder, Framing, encode_frame
 from tamis.server.wire.jsonrpc import (
     INTERNAL_ERROR,
@@ -95,6 +95,8 @@ class Session:
         self.methods = methods
         self.on_answered: Callable[[str, float, bool], None] | None = None
         """Told each request's method, its seconds and whether it was answered with an error."""
+        self.log: Callable[[], Log] = Log
+        """Where what is wrong is said; asked each time, for its form is the settings'."""
         self.on_notification = on_notification or {}
         self.pending: dict[object, tuple[Request, asyncio.Task[None]]] = {}
         self.warned_surrogates = False
@@ -142,7 +144,7 @@ class Session:
     def watch_parent(self, process_id: int) -> None:
         """Ends the session when that process ends (interface: within 2 s of the parent's death)."""
         if not watch_process(process_id, lambda: self._later(self.end)):
-            sys.stderr.write(f"tamis: there is no process {process_id} (processId of initialize); the session ends\n")
+            self.log().warn(f"there is no process {process_id} (processId of initialize); the session ends")
             self.end()
 
     def notify(self, method: str, params: object, *, droppable: bool = False) -> bool:
@@ -206,7 +208,7 @@ class Session:
             return
         if replaced and not self.warned_surrogates:
             self.warned_surrogates = True
-            sys.stderr.write("tamis: a message held a lone surrogate escape; it is read as U+FFFD\n")
+            self.log().warn("a message held a lone surrogate escape; it is read as U+FFFD")
         if not isinstance(message, list):
             self._message(message, self._answer_alone)
             return
@@ -335,9 +337,7 @@ class Session:
         except asyncio.CancelledError:
             self._reply_to(request, encode_error(request.identity, RpcError(REQUEST_CANCELLED, "the daemon is ending")))
         except Exception as error:  # one bad request never ends the daemon
-            import traceback
-
-            traceback.print_exc(file=sys.stderr)
+            self.log().failure(f"the request '{name[:100]}' failed", error)
             text = f"internal error: {type(error).__name__}: {error}"
             self._reply_to(request, encode_error(request.identity, RpcError(INTERNAL_ERROR, text)))
         finally:

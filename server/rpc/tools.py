@@ -16,6 +16,7 @@ from tamis.server.rpc.aside import aside
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
 from tamis.server.rpc.session import Request
+from tamis.server.runtime.calls.checking import said_range
 from tamis.server.runtime.calls.resolving import not_executable
 from tamis.server.runtime.registry.inline import InlineTool
 from tamis.server.runtime.registry.listing import ToolFilter, WrongCursorError
@@ -128,7 +129,9 @@ def _validate_calls(host: Host, calls: list[dict[str, Any]], tools: list[InlineT
         # what tool/execute would refuse is not valid, however well its arguments fit (ruling 1)
         why = not_executable(call)
         if why:
-            errors.append(to_problem(Finding("VA405", "", "error", {"why": why}), prefix))
+            refused = to_problem(Finding("VA405", "", "error", {"why": why}), prefix)
+            refused.range = said_range(call.get("range"))
+            errors.append(refused)
         errors += result.errors
         results.append(result)
     valid = not errors

@@ -7,7 +7,6 @@ registry is made of.
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -50,7 +49,7 @@ class Watching:
                 pause = max(POLL_SECONDS, await self._once())
             except Exception as error:  # a folder that cannot be looked at is no end of the looking
                 pause = 10 * POLL_SECONDS
-                sys.stderr.write(f"tamis: looking for changes failed: {type(error).__name__}: {error}\n")
+                self._host.session.log().warn(f"looking for changes failed: {type(error).__name__}: {error}")
 
     async def _once(self) -> float:
         """Looks once; how long to wait before the next time, in seconds."""

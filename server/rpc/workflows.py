@@ -18,11 +18,12 @@ from tamis.protocols.contract import (
 )
 from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.workflow.model import MAX_WAIT_MS
-from tamis.server.rpc.approvals import check_token, token_answer
+from tamis.server.rpc.approvals import check_token, token_answer, unknown
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params
 from tamis.server.rpc.running import Running
 from tamis.server.rpc.session import Request
+from tamis.server.runtime.approvals.questions import ApprovalUnknown
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.workflows.part import RunRecord
 from tamis.server.runtime.workflows.source import WorkflowTool
@@ -118,6 +119,8 @@ class _Methods:
         try:
             with runs.counted():
                 result = await execute(call, runs.around(request, params))
+        except ApprovalUnknown as error:
+            raise unknown(error) from None
         finally:
             record = part.take(call.call_id)
         if record is None and tool is not None and result.status == "success":

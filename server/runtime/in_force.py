@@ -160,7 +160,7 @@ class InForce:
 
     def _adopt_settings(self, loaded: LoadedSettings) -> None:
         before, self.loaded = self.settings, loaded
-        self.parts.settings = loaded.settings
+        self.parts.adopt(loaded.settings)
         self._settings_changed(before)
 
     def _tools_changed(self) -> None:
@@ -204,6 +204,7 @@ class InForce:
             self._adopt_settings(loaded)
             self._agent = None
         self._registry = registry
+        self._answered = self._answered or registry
 
     def reload(self) -> Registry:
         """Reads settings, definitions and the agent profile again."""

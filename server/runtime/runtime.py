@@ -25,6 +25,7 @@ from tamis.server.runtime.in_force import InForce
 from tamis.server.runtime.registry.inline import InlineTool
 from tamis.server.runtime.registry.listing import ToolFilter, page
 from tamis.server.runtime.registry.registry import Tool
+from tamis.server.runtime.rights.permissions import missing_capability
 from tamis.server.runtime.settings.config import LoadedSettings, Settings
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class Runtime(InForce):
             self._rate = CallRate(*rates)
         if own.audit != before.audit:
             self._audit = None
+        if self._log is not None:
+            self._log.form = own.log_format
         bounds = (own.sandbox, own.policy, own.dependencies)
         if self._warming is not None and bounds != (before.sandbox, before.policy, before.dependencies):
             self._warming.reset()
@@ -142,10 +145,9 @@ class Runtime(InForce):
         own = self.settings.audit
         if self._audit is None and own.enabled:
             from tamis.server.runtime.records.audit import AuditLog
-            from tamis.server.runtime.records.trail import Log
 
             path = self.root / own.path if own.path else None
-            self._audit = AuditLog(path, max_bytes=own.max_bytes, keep=min(own.keep, 1_000), say=Log().warn)
+            self._audit = AuditLog(path, max_bytes=own.max_bytes, keep=min(own.keep, 1_000), say=self.parts.log.warn)
         return self._audit
 
     @property
@@ -254,7 +256,11 @@ class Runtime(InForce):
 
     def why_not(self, tool: Tool) -> str:
         """Why a tool cannot be called now; empty when it can."""
-        reason = tool.reason or runner_of(tool).problem(tool, self.parts)
+        reason = (
+            tool.reason
+            or missing_capability(tool.manifest.security_context, self.settings.policy)
+            or runner_of(tool).problem(tool, self.parts)
+        )
         if reason or tool.origin != "workflow" or self.settings.engine.type != "builtin":
             return reason
         from tamis.server.runtime.workflows.checks import graph_fault

@@ -16,6 +16,7 @@ from tamis.client import Client, RpcFailure
 from tamis.protocols.contract import ApprovalRequest, SessionMessage, StepResult
 from tests.runtime.agent_world import SERVICE
 from tests.runtime.conversation import FORMS, MAX_ITERATIONS, Model, check, make_world, script, transcript
+from tests.runtime.workflow_world import flow
 from tests.toolbox import action, make_tool, vcp
 
 ON = {"enabled": True, "protocol": "action"}
@@ -199,6 +200,33 @@ def test_an_approval_that_was_polled_finishes_the_same_round(tmp_path: Path) -> 
         assert (second["requests"], second["iteration"]) == (first["requests"], 1)
         kept = client.request("agent/session", {"sessionId": "s"})["messages"]
     assert [message["role"] for message in kept] == ["assistant", "tool", "tool", "tool"]
+    assert [one["status"] for one in kept[0]["metadata"]["toolCallsRequested"]] == ["completed", "completed"]
+
+
+def test_a_workflow_that_asks_several_times_is_one_round(tmp_path: Path) -> None:  # V43, V61, V51
+    make_tool(tmp_path, "test:echo")
+    make_tool(tmp_path, "test:ask", execution={"requireConfirmation": True})
+    item = {"type": "test:ask", "item": "text"}
+    nodes = [{"id": "m", "type": "map", "inputs": {"items": list("12345")}, "config": item}]
+    (tmp_path / "flows").mkdir()
+    (tmp_path / "flows" / "each.json").write_text(json.dumps(flow(nodes, outputs={"o": "m.results"})))
+    (tmp_path / "tamis.toml").write_text('workflows = ["flows"]\n')
+    wire = Wire(tmp_path)
+    text = vcp("test:echo", text="1") + vcp("workflow:each")
+    config = {"enabled": True, "protocol": "vcp"}
+    with wire.client as client:
+        client.request("initialize", {"capabilities": {"experimental": {"tamis": {"approval": "poll"}}}})
+        given: dict[str, Any] = {}
+        for _ in range(5):
+            result = wire.step(text, config=config, **given)
+            assert [one["status"] for one in result["results"]] == ["success", "inputRequired"]
+            # the same answer of the model, given again, is no loop
+            assert (result["iteration"], result.get("stop")) == (1, None)
+            given = {"approval": {"token": result["results"][1]["approval"]["token"], "optionId": "allow"}}
+        done = wire.step(text, config=config, **given)
+        assert (done["results"][1]["status"], done["iteration"], done.get("stop")) == ("success", 1, None)
+        assert [one["text"] for one in done["results"][1]["output"]] == list("12345")
+        kept = client.request("agent/session", {"sessionId": "s"})["messages"]
     assert [one["status"] for one in kept[0]["metadata"]["toolCallsRequested"]] == ["completed", "completed"]
 
 

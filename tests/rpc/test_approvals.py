@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.workflow_world import flow
+from tests.runtime.workflow_world import edge, flow
 from tests.toolbox import make_tool, vcp
 
 REQUEST = {"experimental": {"tamis": {"approval": "request"}}}
@@ -261,6 +261,64 @@ def test_a_workflow_is_polled_for_like_any_call(root: Path) -> None:
         given = {"token": asked["approval"]["token"], "optionId": "allow"}
         done = one.request("workflow/run", {"workflowId": "one", "approval": given})["result"]
         assert (done["status"], done["outputs"], done["approval"]["outcome"]) == ("success", {"o": 1}, "allowed")
+
+
+@pytest.fixture
+def asking_flow(root: Path) -> Path:
+    """Two nodes that are asked about, one behind the other, in the workflow ``one``."""
+    (root / "flows").mkdir()
+    nodes = [{"id": "a", "type": "t:echo", "inputs": {"text": "x"}}, {"id": "b", "type": "t:echo"}]
+    content = flow(nodes, [edge("a.text", "b.text")], outputs={"o": "b.output"})
+    (root / "flows" / "one.json").write_text(json.dumps(content))
+    (root / "tamis.toml").write_text('workflows = ["flows"]\n[policy.tools]\n"t:echo" = "ask"\n')
+    return root
+
+
+def test_a_workflows_nodes_are_polled_for_and_the_run_goes_on(asking_flow: Path) -> None:  # V43, V61
+    with host(asking_flow, POLL) as one:
+        asked = one.request("workflow/run", {"workflowId": "one"})["result"]
+        question = asked["approval"]
+        assert (asked["status"], question["tool"], question["args"]) == ("inputRequired", "t:echo", {"text": "x"})
+        assert question["node"] == {"workflowId": "one", "nodeId": "a"}
+        assert question["callId"] == asked["callId"] + "/a"
+        assert [step["status"] for step in asked["steps"]] == ["running", "pending"]
+        for wrong in (
+            {"workflowId": "one", "inputs": {"no": 1}},
+            {"workflowId": "one", "approval": {"token": "x", "optionId": "allow"}},
+            {"workflowId": "one", "approval": {"token": question["token"], "optionId": "surely"}},
+            {"workflowId": "one", "context": {"sessionId": "another"}},
+        ):
+            given = {"approval": {"token": question["token"], "optionId": "allow"}, **wrong}
+            reply = one.request("workflow/run", given)
+            assert reply.get("error", {}).get("code") == 1401 or reply["result"]["status"] == "error", reply
+        # whichever method runs the workflow may bring the answer
+        given = {"token": question["token"], "optionId": "allow"}
+        second = one.request("tool/execute", {"toolId": "workflow:one", "approval": given})["result"]
+        assert (second["status"], second["approval"]["node"]["nodeId"]) == ("inputRequired", "b")
+        (still,) = one.request("approval/list")["result"]["open"]
+        assert still["callId"] == question["callId"][:-1] + "b"
+        given = {"token": second["approval"]["token"], "optionId": "allow"}
+        done = one.request("workflow/run", {"workflowId": "one", "approval": given})["result"]
+        assert (done["status"], [step["status"] for step in done["steps"]]) == ("success", ["success", "success"])
+        assert done["outputs"]["o"]["text"] == "x"
+        assert one.request("workflow/run", {"workflowId": "one", "approval": given})["error"]["code"] == 1401
+        assert one.resolved() == ["allowed", "allowed"]
+        # each node ran once
+        ran = [one["params"]["callId"] for one in one.told if one.get("params", {}).get("state") == "executing"]
+        assert [name for name in ran if "/" in name] == [question["callId"], still["callId"]]
+
+
+def test_a_run_that_waits_is_cancelled_by_its_id_and_ends_with_the_daemon(asking_flow: Path) -> None:  # V52
+    with host(asking_flow, POLL) as one:
+        first = one.request("workflow/run", {"workflowId": "one"})["result"]
+        cancel = one.request("tool/cancel", {"callId": first["callId"]})["result"]
+        assert cancel == {"cancelled": [first["callId"]], "notFound": []}
+        given = {"token": first["approval"]["token"], "optionId": "allow"}
+        done = one.request("workflow/run", {"workflowId": "one", "approval": given})["result"]
+        assert (done["status"], [step["status"] for step in done["steps"]]) == ("cancelled", ["cancelled", "cancelled"])
+        assert one.resolved() == ["cancelled"]
+        assert one.request("workflow/run", {"workflowId": "one"})["result"]["status"] == "inputRequired"
+    assert one.process.returncode == 0
 
 
 def test_what_was_allowed_for_a_session_ends_with_it(root: Path) -> None:

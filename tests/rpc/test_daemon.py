@@ -158,6 +158,32 @@ def test_parsed_calls_can_be_validated_together(client: Client) -> None:
     assert [problem["path"] for problem in result["errors"]] == ["/calls/1/args/n"]
 
 
+def test_problems_of_parsed_calls_stand_where_the_calls_say(client: Client) -> None:  # A24, interface: Problem.range
+    text = (
+        vcp("other:count", n="x")
+        + vcp("test:ecko")
+        + vcp("other:count", m="1")
+        + "<think>"
+        + vcp("other:count")
+        + "</think>"
+    )
+    calls = client.request("tool/parse", {"text": text})["calls"]
+    errors = client.request("tool/validate", {"calls": calls})["errors"]
+    pieces = [(problem["path"], text[slice(*problem["range"]["offset"])]) for problem in errors]
+    assert pieces[:3] == [("/calls/0/args/n", "x"), ("/calls/1/args", "test:ecko"), ("/calls/2/args/m", "1")]
+    assert (errors[3]["code"], errors[3]["range"]) == ("VA405", calls[3]["range"])
+    run = client.request("tool/execute", {"call": calls[0]})
+    assert run["error"]["details"]["errors"][0]["range"] == calls[0]["argRanges"]["/n"]
+
+
+def test_ranges_that_are_none_do_not_keep_a_call_from_being_checked(client: Client) -> None:
+    (call,) = client.request("tool/parse", {"text": vcp("other:count", n="x")})["calls"]
+    for wrong in ({"argRanges": {"/n": {"start": 3}}}, {"argRanges": "x"}, {"argRanges": {}, "toolIdRange": [1]}):
+        (error,) = client.request("tool/validate", {"calls": [call | wrong]})["errors"]
+        assert error["code"] == "VA410"
+        assert ("range" in error) == (wrong.get("argRanges") == "x")
+
+
 def test_a_manifest_is_validated_from_its_root(client: Client) -> None:
     result = client.request("tool/validate", {"manifest": {"toolId": "a:b", "displayName": 3}})
     assert result["valid"] is False

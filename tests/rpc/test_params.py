@@ -27,6 +27,14 @@ class Asked(Params):
     size: int = 0
 
 
+class Needed(Params):
+    """A param that must be there, and one that may be anything."""
+
+    text: str
+    value: Any = 1
+    asked: Asked = msgspec.field(default_factory=Asked)
+
+
 @pytest.mark.parametrize(
     ("params", "text"),
     [
@@ -41,4 +49,28 @@ class Asked(Params):
 def test_a_value_that_is_none_of_several_is_told_with_these_and_the_nearest(params: Any, text: str) -> None:
     with pytest.raises(RpcError) as caught:
         read_params(Asked, params)
+    assert text in str(caught.value)
+
+
+def test_a_null_is_a_param_that_was_left_out() -> None:  # hosts that write every field that they have
+    nulls = {"target": None, "innerPart": None, "items": [{"form": None}], "byName": None, "size": None}
+    plain = read_params(Needed, {"text": "x", "asked": {"items": [{}]}})
+    assert read_params(Needed, {"text": "x", "asked": nulls | {"unknown": None}}) == plain
+    assert read_params(Needed, {"text": "x", "asked": None}) == read_params(Needed, {"text": "x"})
+    assert read_params(Needed, {"text": "x", "value": None, "asked": None}).value is None
+
+
+@pytest.mark.parametrize(
+    ("params", "text"),
+    [
+        ({"text": None, "asked": None}, "Expected `str`, got `null` - at `$.text`"),
+        ({"text": "x", "asked": {"items": [None]}}, "got `null` - at `$.asked.items[0]`"),
+        ({"text": "x", "asked": {"byName": {"x": None}}}, "got `null`"),
+        ({"text": "x", "asked": {"size": None, "items": [{"form": "png"}]}}, "none of 'mermaid', 'svg'"),
+        ([None], "Expected `object`, got `array`"),
+    ],
+)
+def test_a_null_where_something_must_stand_is_wrong(params: Any, text: str) -> None:
+    with pytest.raises(RpcError) as caught:
+        read_params(Needed, params)
     assert text in str(caught.value)

@@ -114,6 +114,11 @@ def test_a_mask_only_stands_for_what_was_masked(value: Any) -> None:  # D83
     }
 
 
+def test_a_text_with_a_mask_inside_stands_for_what_was_shown_so() -> None:  # D83
+    shown, real = {"text": "Bearer ***", "other": "a ***"}, {"text": "Bearer hidden", "other": "a hidden"}
+    assert with_secrets(shown | {"other": "b ***"}, shown, real) == real | {"other": "b ***"}
+
+
 @pytest.mark.parametrize(
     ("tools", "verdict"),
     [

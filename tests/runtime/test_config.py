@@ -36,6 +36,12 @@ def test_an_overlay_lies_over_the_file_table_by_table(tmp_path: Path) -> None:
     assert (settings.sandbox.wall_ms, settings.sandbox.cpu_seconds) == (9, 7)
 
 
+def test_null_in_an_overlay_leaves_what_the_file_says(tmp_path: Path) -> None:
+    (tmp_path / "tamis.toml").write_text("[sandbox]\nwallMs = 5\n")
+    loaded = load_settings(tmp_path, {"sandbox": {"wallMs": None}, "policy": None, "tools": None})
+    assert (loaded.settings.sandbox.wall_ms, loaded.problems, loaded.closed) == (5, (), "")
+
+
 def test_a_wrong_value_costs_only_itself_and_is_said(tmp_path: Path) -> None:
     (tmp_path / "tamis.toml").write_text(
         'tools = ["a"]\nonConflict = "keepfirst"\n[sandbox]\nwallMs = "x"\nmemoryBytes = -1\n'

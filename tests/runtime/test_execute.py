@@ -235,6 +235,16 @@ def test_a_capability_that_the_policy_does_not_give_blocks_the_tool(tmp_path: Pa
     assert run_tool(tmp_path, "test:gpu", settings={"policy": {"capabilities": ["gpu"]}}).status == "success"
 
 
+@pytest.mark.parametrize("name", ["gpu", "warp"])
+def test_a_tool_whose_capability_no_call_has_is_listed_as_not_available(tmp_path: Path, name: str) -> None:  # D41
+    make_tool(tmp_path, "test:gpu", securityContext={"requiredCapabilities": [name]})
+    (listed,) = Runtime(tmp_path).list_tools().tools
+    assert (listed.available, listed.callable) == (False, True)
+    assert isinstance(listed.reason, str) and f"requires the capability '{name}'" in listed.reason
+    (allowed,) = Runtime(tmp_path, {"policy": {"capabilities": [name]}}).list_tools().tools
+    assert allowed.available is (name == "gpu")
+
+
 def test_a_tool_that_agents_may_not_call_is_blocked(tmp_path: Path) -> None:  # V03, ruling 34
     make_tool(tmp_path, "test:private", agentCallable=False)
     assert run_tool(tmp_path, "test:private").status == "blocked"

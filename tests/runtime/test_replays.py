@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from msgspec import UNSET
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
+from tamis.server.runtime.calls.once import MARGIN_S, patience_s
 from tamis.server.runtime.calls.replay_shelf import forget_old
 from tamis.server.runtime.calls.replays import KeyReused, Replays
 from tamis.server.runtime.calls.text import TextOptions, execute_text
 from tamis.server.runtime.records.folders import state_folder
+from tamis.server.runtime.records.owners import Owner, Sight, sight_of
 from tamis.server.runtime.records.store import Store
 from tamis.server.runtime.records.trail import Caller
 from tamis.server.runtime.runtime import Runtime
@@ -237,9 +240,8 @@ def test_two_processes_with_one_key_at_the_same_moment_run_it_once(root: Path) -
     assert sorted(run.communicate(timeout=60)[0] for run in runs) == ["0 False\n", "0 True\n", "0 True\n"]
 
 
-def killed_in_its_call(root: Path, tool: str) -> None:
-    """A process that is killed while it runs a call with the key ``k``."""
-    killed = subprocess.Popen([sys.executable, "-c", KEYED, str(root), tool])
+def wait_for_a_lease() -> None:
+    """Until a process has begun a call with a key."""
     database = state_folder() / "tamis.db"
     until = time.monotonic() + 30
     while time.monotonic() < until:
@@ -248,8 +250,14 @@ def killed_in_its_call(root: Path, tool: str) -> None:
             contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db,
         ):
             if db.execute("SELECT count(*) FROM replays").fetchone()[0]:
-                break
+                return
         time.sleep(0.02)
+
+
+def killed_in_its_call(root: Path, tool: str) -> None:
+    """A process that is killed while it runs a call with the key ``k``."""
+    killed = subprocess.Popen([sys.executable, "-c", KEYED, str(root), tool])
+    wait_for_a_lease()
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
 
@@ -349,6 +357,137 @@ def test_one_who_waits_for_another_run_can_be_cancelled(root: Path) -> None:  # 
     waited, ran = asyncio.run(run())
     assert (waited.status, waited.attempts) == ("cancelled", 0)
     assert ran.status == "cancelled"
+
+
+@contextlib.contextmanager
+def stopped_in_its_call(root: Path, tool: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that is stopped while it runs a call with the key ``k``."""
+    process = subprocess.Popen([sys.executable, "-c", KEYED, str(root), tool], stdout=subprocess.PIPE, text=True)
+    with process:
+        wait_for_a_lease()
+        process.send_signal(signal.SIGSTOP)
+        while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+            time.sleep(0.01)
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGCONT)
+
+
+def test_a_stopped_process_is_waited_for_as_long_as_the_call_may_take(root: Path) -> None:  # ruling 26
+    folder = make_tool(root, "wait", "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint(7)")
+    runtime = Runtime(root)
+    request = CallRequest(call_id="c", name="wait", idempotency_key="k", timeout_ms=300)
+
+    async def run() -> ExecutionResult:
+        try:
+            return await execute(request, runtime.surroundings())
+        finally:
+            await runtime.close()
+
+    with stopped_in_its_call(root, "wait") as process:
+        late = asyncio.run(run())
+        assert late.error is not UNSET
+        assert late.error.details is not UNSET
+        assert (late.status, late.error.type, late.error.details.code) == ("timeout", "TimeoutError", "stillRunning")
+        assert f"process {process.pid}, which is stopped" in late.error.message
+        assert "nothing was run" in late.error.message
+        assert (late.attempts, late.replayed) == (0, False)
+        (folder / "go").touch()
+        process.send_signal(signal.SIGCONT)
+        assert process.communicate(timeout=60)[0] == "7 False\n"
+    again = asyncio.run(run())
+    assert (again.output, again.replayed) == (7, True)
+
+
+def test_a_cancel_ends_the_waiting_for_a_stopped_process(root: Path) -> None:  # V52
+    make_tool(root, "hang", "import time\ntime.sleep(60)")
+    runtime = Runtime(root)
+
+    async def run() -> ExecutionResult:
+        cancelled = asyncio.Event()
+        request = CallRequest(call_id="c", name="hang", idempotency_key="k")
+        waiting = asyncio.ensure_future(execute(request, runtime.surroundings(cancelled=cancelled)))
+        while not runtime.parts.store.is_open:
+            await asyncio.sleep(0)
+        await runtime.parts.store.run(lambda _: None)
+        cancelled.set()
+        try:
+            return await waiting
+        finally:
+            await runtime.close()
+
+    with stopped_in_its_call(root, "hang") as process:
+        assert asyncio.run(run()).status == "cancelled"
+        process.kill()
+
+
+def test_one_that_comes_while_the_first_runs_here_waits_no_longer_than_it_may_take(root: Path) -> None:
+    make_tool(root, "hang", "import time\ntime.sleep(60)")
+    runtime = Runtime(root)
+
+    async def run() -> ExecutionResult:
+        end, runs = asyncio.Event(), asyncio.Event()
+        request = CallRequest(call_id="c", name="hang", idempotency_key="k")
+        told = runtime.surroundings(cancelled=end, on_event=lambda _call, state: state == "executing" and runs.set())
+        first = asyncio.ensure_future(execute(request, told))
+        await runs.wait()
+        second = msgspec.structs.replace(request, timeout_ms=50)
+        try:
+            return await execute(second, runtime.surroundings())
+        finally:
+            assert not first.done()
+            end.set()
+            await first
+            await runtime.close()
+
+    late = asyncio.run(run())
+    assert late.error is not UNSET
+    assert "still running here" in late.error.message
+
+
+@pytest.mark.parametrize(
+    ("execution", "timeout_ms", "attempts", "seconds"),
+    [
+        ({}, None, 1, 30.0),
+        ({}, 2_000, 1, 2.0),
+        ({"timeoutMs": 4_000}, None, 1, 4.0),
+        ({"timeoutMs": 4_000}, 9_000, 1, 4.0),
+        ({}, 1_000, 3, 3.0 + 0.1 + 0.2),
+        ({"mode": "async"}, None, 1, 500.0),
+    ],
+)
+def test_how_long_another_run_is_waited_for(
+    root: Path, execution: dict[str, Any], timeout_ms: int | None, attempts: int, seconds: float
+) -> None:
+    make_tool(root, "any", execution=execution)
+    around = Runtime(root, {"sandbox": {"wallMs": 30_000}, "tasks": {"wallMs": 500_000}}).surroundings()
+    request = CallRequest(call_id="c", name="any", timeout_ms=timeout_ms)
+    margin = MARGIN_S if timeout_ms is None else 0
+    assert patience_s(request, around, attempts) == pytest.approx(seconds + margin)
+
+
+def test_what_is_known_of_who_runs_a_call(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    owner = Owner(store)
+
+    async def run() -> list[Sight]:
+        def look(db: sqlite3.Connection) -> list[Sight]:
+            owner.mark(db)
+            db.execute("INSERT INTO owners VALUES ('elsewhere 5 6 7', ?)", (time.time() - 40,))
+            db.execute("INSERT INTO owners VALUES ('ahead 5 6 7', ?)", (time.time() + 4_000,))
+            names = (owner.token, "elsewhere 5 6 7", "ahead 5 6 7", "nonsense")
+            return [sight_of(db, name) for name in names]
+
+        try:
+            return await store.run(look)
+        finally:
+            await store.close()
+
+    here, elsewhere, ahead, nonsense = asyncio.run(run())
+    assert (here.process, here.is_here, here.is_stopped) == (os.getpid(), True, False)
+    assert (elsewhere.process, round(elsewhere.silent_s)) == (0, 40)
+    assert (ahead.silent_s, nonsense) == (0.0, Sight())
 
 
 def test_a_store_that_cannot_be_opened_costs_no_call(root: Path) -> None:

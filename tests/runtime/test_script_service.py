@@ -54,6 +54,25 @@ def test_the_outer_result_mirrors_the_scripts_record(root: Path) -> None:  # rul
     assert output["error"]["details"] == "Division by zero in script."
 
 
+@pytest.mark.parametrize(
+    ("args", "kind"),
+    [
+        ({"scriptPath": "../outside.py"}, "SecurityError"),
+        ({"scriptPath": "/etc/passwd"}, "SecurityError"),
+        ({"scriptPath": "examples/none.py"}, "SecurityError"),
+        ({"scriptPath": "examples/echo.py", "timeoutMs": "soon"}, "ParameterValidationError"),
+        ({}, "ParameterValidationError"),
+    ],
+)
+def test_a_call_that_reaches_no_script_has_the_record_too(
+    root: Path, args: dict[str, Any], kind: str
+) -> None:  # ruling 43, D24
+    result = run_tool(root, TOOL, args)
+    output: Any = result.output
+    assert (result.status, output["success"], output["logs"]) == ("error", False, [])
+    assert output["error"] == {"type": kind, "message": error_of(result)["message"]}
+
+
 def test_the_script_runs_in_its_own_folder(root: Path) -> None:  # D11
     (root / "examples" / "cwd.py").write_text("import json, os\nprint(json.dumps(sorted(os.listdir('.'))))")
     output: Any = run_tool(root, TOOL, {"scriptPath": "examples/cwd.py"}).output

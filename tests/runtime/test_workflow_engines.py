@@ -305,6 +305,11 @@ class Failing:
         raise EngineError("no licence") if payload["inputs"].get("text_to_summarize") == "licence" else KeyError("oops")
 
 
+class Leaving:
+    def __init__(self) -> None:
+        raise SystemExit(3)
+
+
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.metadata
@@ -320,12 +325,12 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
         EntryPoint("plain", f"{here}:Plain", engines.GROUP),
         EntryPoint("gone", f"{here}:Nothing", engines.GROUP),
         EntryPoint("odd", f"{here}:PAYLOAD", engines.GROUP),
+        EntryPoint("leaving", f"{here}:Leaving", engines.GROUP),
+        EntryPoint("twice", f"{here}:Plain", engines.GROUP),
+        EntryPoint("twice", f"{here}:Deaf", engines.GROUP),
     ]
-    monkeypatch.setattr(
-        importlib.metadata,
-        "entry_points",
-        lambda group, name: [one for one in points if one.group == group and one.name == name],
-    )
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [one for one in points if one.group == group])
+    monkeypatch.setattr(engines, "_LOADED", {})
 
 
 @pytest.mark.usefixtures("installed")
@@ -347,9 +352,12 @@ def test_an_engine_of_a_package_runs_payloads(tmp_path: Path) -> None:  # W17
         ("endless", "x", "'summary_result' is no JSON: Infinity at /a; give null"),
         ("list", "x", "the engine gave no outputs by name"),
         ("plain", "x", "the engine failed: TypeError"),
-        ("gone", "x", "the engine 'gone' cannot be loaded: AttributeError"),
-        ("odd", "x", "the engine 'odd' has no method 'run'"),
+        ("gone", "x", f"the engine 'gone' of {__name__}:Nothing cannot be loaded: AttributeError"),
+        ("odd", "x", f"the engine 'odd' of {__name__}:PAYLOAD cannot be used: it has no method 'run'"),
         ("missing", "x", "no installed package brings an engine of that name"),
+        ("leaving", "x", "cannot be used: SystemExit: 3"),
+        ("twice", "x", "two packages bring the engine 'twice'"),
+        ("falling", "x", "did you mean 'failing'?"),
     ],
 )
 def test_an_engine_of_a_package_that_fails(tmp_path: Path, name: str, text: str, said: str) -> None:

@@ -242,3 +242,85 @@ def test_a_reading_waits_only_as_long_as_it_is_asked() -> None:
         held.close()
 
     asyncio.run(work())
+
+
+# by key
+
+
+def keyed(made: World, key: str = "k", **more: Any) -> Any:
+    return made.call("workflow:s", idempotency_key=key, **more)
+
+
+@pytest.fixture
+def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAMIS_STATE_DIR", str(tmp_path / "state"))
+
+
+@pytest.mark.usefixtures("_own_state")
+def test_the_same_key_again_gives_the_items_of_the_whole_stream(tmp_path: Path) -> None:  # W22, ruling 26
+    async def work() -> None:
+        gate = Gate()
+        made = world(tmp_path, gate, ITEMS)
+        first = await keyed(made)
+        handle = first.output["all"]["handle"]
+        begun = await made.runtime.parts.workflows.streams.read(handle, 1_000)
+        assert begun is not None
+        assert begun.items[0] == 10
+        # it waits for the end of the run, and does not read what is the first one's
+        second = asyncio.ensure_future(keyed(made))
+        late = await keyed(made, timeout_ms=50)
+        assert error_of(late)["details"]["code"] == "stillRunning"
+        gate.open.set()
+        again = await second
+        assert (again.replayed, again.status) == (True, "success")
+        assert again.output == {"all": [10, 20, 30, 40, 50], "note": "now"}
+        items = list(begun.items)
+        while not (found := await made.runtime.parts.workflows.streams.read(handle, 1_000)).done:  # type: ignore[union-attr]
+            items += found.items  # type: ignore[union-attr]
+        assert [*items, *found.items] == [10, 20, 30, 40, 50]  # type: ignore[union-attr]
+        await made.runtime.close()
+        # another daemon knows no handle of this one
+        later = world(tmp_path, gate, ITEMS)
+        assert (await keyed(later)).output == again.output
+        assert not later.host.asked
+        await later.runtime.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.usefixtures("_own_state")
+def test_a_stream_that_fails_or_is_left_is_what_its_key_says(tmp_path: Path) -> None:  # W22, ruling 26
+    async def work() -> None:
+        gate = Gate()
+        gate.open.set()
+        made = world(tmp_path, gate, [1, 99])
+        assert (await keyed(made)).status == "success"
+        failed = await keyed(made)
+        assert (failed.status, failed.replayed) == ("error", True)
+        assert "no ninety-nine" in error_of(failed)["message"]
+        # nobody reads it: the run is cancelled, and the key is free
+        gate.open.clear()
+        first = await keyed(made, "left", args={})
+        made.runtime.parts.workflows.streams.drop(first.output["all"]["handle"])
+        second = await keyed(made, "left", args={})
+        assert not second.replayed
+        assert second.output["all"]["handle"] != first.output["all"]["handle"]
+        await made.runtime.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.usefixtures("_own_state")
+def test_a_stream_that_is_too_long_to_be_kept_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tamis.server.runtime.workflows.run.MAX_COLLECTED", 3)
+
+    async def work() -> None:
+        gate = Gate()
+        gate.open.set()
+        made = world(tmp_path, gate, ITEMS)
+        assert (await keyed(made)).status == "success"
+        again = await keyed(made)
+        assert (again.status, error_of(again)["details"]["code"]) == ("error", "streamNotKept")
+        await made.runtime.close()
+
+    asyncio.run(work())

@@ -244,11 +244,13 @@ class _Round:
         if self.around.cancelled is not None and self.around.cancelled.is_set():
             return "cancelled", "The step was cancelled. What was finished before stands."
         denied = [pair for pair in pairs if pair[1].status == "denied"]
+        # the same answer given again for another question is the same round
+        goes_on = waits and self.before is not None
         # rounds that correct themselves neither are a loop nor end one
-        repeated = session.repeats.add(digest_of(ran)) if ran else 0
+        repeated = session.repeats.add(digest_of(ran)) if ran and not goes_on else 0
         if not denied:
             session.denials.clear()
-        insisted = session.denials.add(digest_of(denied)) if denied and not ran else 0
+        insisted = session.denials.add(digest_of(denied)) if denied and not ran and not goes_on else 0
         session.idle_rounds = 0 if ran or denied or waits else session.idle_rounds + 1
         if repeated >= LOOP_ROUNDS:
             return (

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 from msgspec import UNSET
 
-from tamis.protocols.contract import ApprovalBatch, ApprovalOutcome, ApprovalRequest, ApprovalResolved
+from tamis.protocols.contract import ApprovalBatch, ApprovalNode, ApprovalOutcome, ApprovalRequest, ApprovalResolved
 from tamis.server.runtime.approvals.prepared import Prepared, call_digest
 from tamis.server.runtime.approvals.replies import BATCH_OPTIONS, CANCELLED, OPTIONS, chosen
 from tamis.server.runtime.approvals.shown import preview, risk_of
@@ -55,11 +55,14 @@ class _Open:
             self.settled.set_result(reply)
 
 
-class _Token(msgspec.Struct, frozen=True):
+class _Token(msgspec.Struct):
     question: Question
     until: float
     expiry: asyncio.TimerHandle
     on_resolved: OnResolved | None
+    settle: Callable[[Reply], None] | None
+    open: bool = True
+    """Whether its question still is one; the token of a run that waits leads to the run's result besides."""
 
 
 class Approvals:
@@ -74,7 +77,8 @@ class Approvals:
     def open(self) -> list[ApprovalRequest]:
         """The questions that nobody has answered yet."""
         waiting = [one.question for one in self._open.values()]
-        return [as_request(question) for question in (*waiting, *(one.question for one in self._tokens.values()))]
+        handed_out = [one.question for one in self._tokens.values() if one.open]
+        return [as_request(question) for question in (*waiting, *handed_out)]
 
     async def ask(self, question: Question, around: Surroundings) -> Reply:
         """Puts a question to a person and waits for what settles it; never raises but when it is cancelled itself."""
@@ -111,15 +115,17 @@ class Approvals:
                     other.settle(msgspec.structs.replace(reply, edited_args=None))
         return reply
 
-    def hand_out(self, question: Question, on_resolved: OnResolved | None) -> ApprovalRequest:
-        """The question with a token that answers it, once, until it expires."""
+    def hand_out(
+        self, question: Question, on_resolved: OnResolved | None, settle: Callable[[Reply], None] | None = None
+    ) -> ApprovalRequest:
+        """The question with a token that answers it, once, until it expires. ``settle`` is told the answer where a call waits for it."""
         loop = asyncio.get_running_loop()
         token = os.urandom(24).hex()
         seconds = question.timeout_ms / 1000
-        expiry = loop.call_later(seconds, self._expire, token)
-        self._tokens[token] = _Token(question, loop.time() + seconds, expiry, on_resolved)
+        expiry = loop.call_later(seconds, self.expire, token)
+        self._tokens[token] = _Token(question, loop.time() + seconds, expiry, on_resolved, settle)
         while len(self._tokens) > MAX_TOKENS:
-            self._expire(next(iter(self._tokens)))
+            self.expire(next(iter(self._tokens)))
         made = as_request(question)
         made.token = token
         return made
@@ -132,10 +138,22 @@ class Approvals:
     def redeem(self, given: TokenAnswer, binding: str) -> tuple[Question, Reply]:
         """The answer that came with a token, for the call of that binding. Raises ``ApprovalUnknown``; then the token is as it was."""
         found, reply = self._fitting(given, (binding,))
-        del self._tokens[given.token]
-        found.expiry.cancel()
-        _tell(found.on_resolved, found.question, reply)
+        if found.settle is not None:
+            raise ApprovalUnknown("the token belongs to a run that waits for it, not to a new one")
+        self._use(given.token, reply)
         return found.question, reply
+
+    def answer(self, given: TokenAnswer, binding: str) -> None:
+        """Settles the question of a call that waits, for whoever repeats the call of that binding. Raises like ``redeem``."""
+        _, reply = self._fitting(given, (binding,))
+        self._use(given.token, reply)
+
+    def withdraw(self, token: str) -> None:
+        """The question of a call that waits is none any more; its token leads to the call until it expires."""
+        found = self._tokens.get(token)
+        if found is not None and found.open:
+            found.open = False
+            _tell(found.on_resolved, found.question, CANCELLED)
 
     def check(self, given: TokenAnswer, bindings: Collection[str]) -> None:
         """Raises ``ApprovalUnknown`` for an answer that ``redeem`` would take for none of these bindings; uses nothing up."""
@@ -156,11 +174,19 @@ class Approvals:
             raise ApprovalUnknown("the option is none of those that were offered with the token")
         return found, reply
 
-    def _expire(self, token: str) -> None:
+    def expire(self, token: str) -> None:
+        """The time of a token is over."""
+        self._use(token, Reply(answer="timeout"))
+
+    def _use(self, token: str, reply: Reply) -> None:
         found = self._tokens.pop(token, None)
-        if found is not None:
-            found.expiry.cancel()
-            _tell(found.on_resolved, found.question, Reply(answer="timeout"))
+        if found is None:
+            return
+        found.expiry.cancel()
+        if found.open:
+            _tell(found.on_resolved, found.question, reply)
+        if found.settle is not None:
+            found.settle(reply)
 
     def close(self) -> None:
         """No token answers anything any more."""
@@ -169,7 +195,14 @@ class Approvals:
         self._tokens.clear()
 
 
-def new_question(call_id: str, ready: Prepared, args: dict[str, object], timeout_ms: int, *scope: str) -> Question:
+def new_question(
+    call_id: str,
+    ready: Prepared,
+    args: dict[str, object],
+    timeout_ms: int,
+    *scope: str,
+    node: ApprovalNode | None = None,
+) -> Question:
     """What a person is asked now; ``args`` are those of the call with secrets masked, ``scope`` what the answer is bound to beside the
     call itself."""
     manifest = ready.tool.manifest
@@ -193,6 +226,7 @@ def new_question(call_id: str, ready: Prepared, args: dict[str, object], timeout
         expires_at=_expiry(timeout_ms),
         binding=call_digest(ready, *scope),
         options=OPTIONS,
+        node=node,
     )
 
 
@@ -200,6 +234,11 @@ def _expiry(timeout_ms: int) -> str:
     from datetime import UTC, datetime, timedelta
 
     return (datetime.now(UTC) + timedelta(milliseconds=min(timeout_ms, 10**12))).isoformat()
+
+
+def put_off(question: Question, binding: str) -> Question:
+    """The question as it is put now that its turn has come, to be answered with the call of that binding."""
+    return msgspec.structs.replace(question, binding=binding, expires_at=_expiry(question.timeout_ms))
 
 
 def in_batch(question: Question, batch: Batch) -> Question:
@@ -222,6 +261,7 @@ def as_request(question: Question) -> ApprovalRequest:
         options=list(question.options),
         expires_at=question.expires_at,
         batch=UNSET if batch is None else ApprovalBatch(id=batch.id, index=batch.index, count=batch.count),
+        node=question.node or UNSET,
     )
 
 

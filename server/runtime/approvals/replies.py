@@ -51,7 +51,7 @@ def read_reply(raw: object, options: tuple[ApprovalOption, ...]) -> Reply:
 
 def with_secrets(edited: Any, shown: Any, real: Any) -> Any:
     """Edited arguments in which each mask that was left as it was shown is the value behind it again."""
-    if isinstance(edited, str) and edited == MASK and shown == MASK:
+    if isinstance(edited, str) and MASK in edited and edited == shown:
         return real
     if isinstance(edited, dict) and isinstance(shown, dict) and isinstance(real, dict):
         masks, values = cast("dict[str, Any]", shown), cast("dict[str, Any]", real)

@@ -50,6 +50,19 @@ def ruling(policy: Policy, tool_id: str, version: str, args: dict[str, Any], cal
     return Ruling(policy.tools[found], f"policy.tools '{plain(found[:MAX_SHOWN])}'")
 
 
+def verdicts(policy: Policy, tool_id: str, version: str, caller: Caller) -> set[Verdict | None]:
+    """What the rules may say of the caller's calls of a tool, by their arguments; None: nothing."""
+    names = (tool_id, f"{tool_id}@{version}")
+    found: set[Verdict | None] = set()
+    for rule in policy.rules:
+        if _fits_tool(rule.tool, names) and _fits_caller(rule, caller):
+            found.add(rule.verdict)
+            if not rule.parameter:
+                return found
+    name = max((name for name in policy.tools if _fits_tool(name, names)), key=_exactness, default=None)
+    return {*found, None if name is None else policy.tools[name]}
+
+
 def told(policy: Policy) -> list[str]:
     """Each rule in words, in the order in which they are looked at."""
     said: list[str] = []

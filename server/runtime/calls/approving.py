@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
@@ -20,13 +20,20 @@ from tamis.protocols.manifest.reading import Manifest
 from tamis.server.runtime.approvals.prepared import Prepared, tool_digest
 from tamis.server.runtime.approvals.questions import ApprovalUnknown, new_question
 from tamis.server.runtime.approvals.replies import CANCELLED, with_secrets
-from tamis.server.runtime.approvals.rules import Ruling, ruling
+from tamis.server.runtime.approvals.rules import Ruling, ruling, verdicts
 from tamis.server.runtime.approvals.standing import new_entry
 from tamis.server.runtime.calls.failures import failure
 from tamis.server.runtime.calls.model import Answer, CallRequest, Question, Reply, Stopped, Surroundings
+from tamis.server.runtime.records.masking import without_in
 from tamis.server.runtime.records.trail import Trail
+from tamis.server.runtime.registry.registry import Tool
 from tamis.server.runtime.rights.permissions import Grant
 from tamis.server.runtime.scripts.judge import masked
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.calls.parked_run import Turn
+
+T = TypeVar("T")
 
 MAX_ROUNDS = 4
 """So often a person is asked about one call: an edit that changes its rights, or a script that changed meanwhile, is a new question."""
@@ -50,6 +57,14 @@ def needs_approval(manifest: Manifest, rights: Grant, policy: str) -> bool:
     if policy == "always" or manifest.execution.require_confirmation:
         return True
     return policy == "writes" and bool(rights.write or rights.own_write or rights.hosts)
+
+
+def might_ask(tool: Tool, around: Surroundings) -> bool:
+    """Whether a call of the tool might need a person's word, by what it is given and granted."""
+    policy, manifest = around.settings.policy, tool.manifest
+    said = verdicts(policy, manifest.tool_id, manifest.version, around.caller)
+    unruled = policy.require_confirmation != "never" or manifest.execution.require_confirmation
+    return around.agent.asks or "ask" in said or (None in said and unruled)
 
 
 def _ruled(ready: Prepared, around: Surroundings, trail: Trail | None) -> Ruling | None:
@@ -77,15 +92,21 @@ def _scope(rule: Ruling | None, around: Surroundings) -> tuple[str, str]:
     return around.caller.agent_id, rule.condition if rule is not None else ""
 
 
+def _shown(ready: Prepared, around: Surroundings) -> dict[str, Any]:
+    """The arguments without the tool's secrets, and without those of the workflow that the call is a node of."""
+    return cast("dict[str, Any]", without_in(masked(ready.args, ready.tool), around.secrets))
+
+
 def _question(request: CallRequest, ready: Prepared, rule: Ruling | None, around: Surroundings) -> Question:
     try:
         return new_question(
             request.call_id,
             ready,
-            masked(ready.args, ready.tool),
+            _shown(ready, around),
             around.settings.policy.approval_timeout_ms,
             *_scope(rule, around),
             around.caller.session_id,
+            node=request.node,
         )
     except RecursionError:
         text = "the arguments are nested too deeply to be shown to a person"
@@ -122,6 +143,22 @@ async def approved(
     Raises ``Stopped`` for a call that may not, ``ApprovalUnknown`` for a token that is not this call's. What was answered is in
     ``result.approval``.
     """
+    parked = around.parked if around.ask is None and not around.polls else None
+    if parked is None:
+        return await _approved(request, ready, around, trail, result, again, None)
+    with parked.turn() as turn:
+        return await _approved(request, ready, around, trail, result, again, turn)
+
+
+async def _approved(
+    request: CallRequest,
+    ready: Prepared,
+    around: Surroundings,
+    trail: Trail,
+    result: ExecutionResult,
+    again: Callable[[dict[str, Any]], Prepared],
+    mine: Turn | None,
+) -> Prepared:
     for turn in range(MAX_ROUNDS):
         rule = _ruled(ready, around, trail)
         strict = request.approval is not None and not request.approval.lenient
@@ -131,7 +168,7 @@ async def approved(
             raise Stopped("cancelled")
         question = _question(request, ready, rule, around)
         before = tool_digest(ready)
-        reply, standing = await _reply(request, question, ready, rule, around, trail, result, first=turn == 0)
+        reply, standing = await _reply(request, question, ready, rule, around, trail, result, mine, first=turn == 0)
         said = Approved(
             outcome=_OUTCOME[reply.answer],
             scope=reply.scope,
@@ -150,7 +187,7 @@ async def approved(
         changed = _edited(reply, question, ready, again)
         if changed is not None:
             _ruled(changed, around, trail)
-            said.edited_args = masked(changed.args, changed.tool)
+            said.edited_args = _shown(changed, around)
             result.approval = msgspec.to_builtins(said)
             trail.note("approval.edited", "info", args=said.edited_args)
             if not _same_rights(ready, changed):
@@ -175,6 +212,7 @@ async def _reply(
     around: Surroundings,
     trail: Trail,
     result: ExecutionResult,
+    mine: Turn | None,
     *,
     first: bool,
 ) -> tuple[Reply, bool]:
@@ -190,34 +228,57 @@ async def _reply(
         else:
             trail.note("approval.answered", "info", answer=reply.answer, comment=reply.comment, token=True)
             return reply, False
-    if not request.ask:
-        standing = await _standing(ready, rule, around)
-        if standing is not None:
-            trail.note("approval.standing", "info", answer=standing.answer, scope=standing.scope)
-            return standing, True
-    if around.on_event is not None and (around.ask is not None or around.polls):
+    standing = await _held(request, ready, rule, around, trail)
+    if standing is not None:
+        return standing, True
+    if around.on_event is not None and (around.ask is not None or around.polls or mine is not None):
         around.on_event(request.call_id, "awaitingApproval")
-    if around.ask is None:
+    if mine is not None:
+        if await _until_cancelled(mine.come(), around) is None:
+            return CANCELLED, False
+        # what was answered before its turn came may hold for this question too
+        standing = await _held(request, ready, rule, around, trail)
+        if standing is not None:
+            return standing, True
+        unasked = mine.unasked
+        if unasked is not None:
+            trail.note("approval.answered", "info", answer=unasked.answer)
+            return unasked, False
+    elif around.ask is None:
         if around.polls:
             trail.note("approval.asked", args=question.args, timeoutMs=question.timeout_ms, token=True)
             result.approval = msgspec.to_builtins(approvals.hand_out(question, around.on_resolved))
             raise Stopped("inputRequired")
         trail.note("approval.answered", "info", answer="unavailable")
         return Reply(answer="unavailable"), False
-    trail.note("approval.asked", args=question.args, timeoutMs=question.timeout_ms)
+    token = True if mine is not None else None
+    trail.note("approval.asked", args=question.args, timeoutMs=question.timeout_ms, token=token)
     since = time.monotonic()
-    ahead = around.asked_ahead(question) if around.asked_ahead is not None else None
+    if mine is not None:
+        ahead = mine.ask(question)
+    else:
+        ahead = around.asked_ahead(question) if around.asked_ahead is not None else None
     if ahead is None:
         reply = await approvals.ask(question, around)
     else:
-        reply = await _until_cancelled(asyncio.ensure_future(ahead), around)
+        reply = await _until_cancelled(ahead, around) or CANCELLED
     waited = round((time.monotonic() - since) * 1000)
     scope = reply.scope if reply.scope != "once" else None
-    trail.note("approval.answered", "info", answer=reply.answer, scope=scope, comment=reply.comment, waitedMs=waited)
+    trail.note(
+        "approval.answered",
+        "info",
+        answer=reply.answer,
+        scope=scope,
+        comment=reply.comment,
+        waitedMs=waited,
+        token=token,
+    )
     return reply, False
 
 
-async def _until_cancelled(asked: asyncio.Future[Reply], around: Surroundings) -> Reply:
+async def _until_cancelled(awaited: Awaitable[T], around: Surroundings) -> T | None:
+    """What comes of it; None for a cancel, which comes to that too."""
+    asked = asyncio.ensure_future(awaited)
     stop = asyncio.ensure_future(around.cancelled.wait()) if around.cancelled is not None else None
     waits: set[asyncio.Future[Any]] = {asked} if stop is None else {asked, stop}
     try:
@@ -228,7 +289,16 @@ async def _until_cancelled(asked: asyncio.Future[Reply], around: Surroundings) -
         if not asked.done():
             asked.cancel()
             await asyncio.wait({asked})
-    return CANCELLED if asked.cancelled() else asked.result()
+    return None if asked.cancelled() else asked.result()
+
+
+async def _held(
+    request: CallRequest, ready: Prepared, rule: Ruling | None, around: Surroundings, trail: Trail
+) -> Reply | None:
+    standing = None if request.ask else await _standing(ready, rule, around)
+    if standing is not None:
+        trail.note("approval.standing", "info", answer=standing.answer, scope=standing.scope)
+    return standing
 
 
 async def _standing(ready: Prepared, rule: Ruling | None, around: Surroundings) -> Reply | None:

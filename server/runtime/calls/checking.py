@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from tamis.protocols.check import LocatedFinding, check_call, reading_of, to_problem
-from tamis.protocols.contract import Problem
+from tamis.protocols.contract import Problem, Range
 from tamis.protocols.model import Call, Param, Piece, Value
 from tamis.protocols.positions import LineIndex, PositionEncoding
-from tamis.protocols.schema.plan import Reading
+from tamis.protocols.schema.plan import Finding, Reading
 from tamis.protocols.wire import to_range
 from tamis.server.runtime.registry.registry import Tool
 from tamis.server.runtime.texts.protocols import load_protocol
@@ -65,12 +66,38 @@ def check_wire_call(call: Mapping[str, Any], tool: Tool, prefix: str = "") -> Ch
         args = call.get("args")
         return check_arguments(cast("dict[str, Any]", args) if isinstance(args, dict) else {}, tool, prefix)
     found = check_call(call_from_wire(call), "", tool.plan)
+
+    def problem(finding: Finding) -> Problem:
+        made = to_problem(finding, prefix)
+        made.range = range_of_argument(call, finding.path)
+        return made
+
     return Checked(
         found.valid,
         dict(found.coerced),
-        [to_problem(finding, prefix) for finding in found.errors],
-        [to_problem(finding, prefix) for finding in found.warnings],
+        [problem(finding) for finding in found.errors],
+        [problem(finding) for finding in found.warnings],
     )
+
+
+def range_of_argument(call: Mapping[str, Any], pointer: str) -> Range | UnsetType:
+    """Where a wire call says that an argument stands: the smallest known part that holds it, for none of them the tool's id."""
+    known = call.get("argRanges")
+    if isinstance(known, dict):
+        ranges = cast("dict[str, object]", known)
+        while pointer:
+            if pointer in ranges:
+                return said_range(ranges[pointer])
+            pointer = pointer.rpartition("/")[0]
+    return said_range(call.get("toolIdRange"))
+
+
+def said_range(value: object) -> Range | UnsetType:
+    """A range as a host gave it back; what is none is left out."""
+    try:
+        return msgspec.convert(value, Range)
+    except msgspec.ValidationError:
+        return UNSET
 
 
 def call_from_wire(call: Mapping[str, Any]) -> Call:

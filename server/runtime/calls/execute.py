@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,6 +24,7 @@ from tamis.server.runtime.calls.failures import failure
 from tamis.server.runtime.calls.model import CallRequest, Question, Stopped, Surroundings
 from tamis.server.runtime.calls.noting import note_abuse, note_ended, note_received, note_rights
 from tamis.server.runtime.calls.once import run_once
+from tamis.server.runtime.calls.parked import has_same_key, may_park
 from tamis.server.runtime.calls.preparing import (
     check_allowed,
     check_listed,
@@ -38,6 +40,7 @@ from tamis.server.runtime.calls.states import end_state, states_of
 from tamis.server.runtime.records.masking import result_without
 from tamis.server.runtime.records.trail import Trail
 from tamis.server.runtime.scripts.judge import UNSANDBOXED, masked
+from tamis.server.runtime.scripts.service import is_script_service, mirror
 from tamis.server.runtime.tasks.limits import for_tasks
 
 if TYPE_CHECKING:
@@ -49,6 +52,33 @@ async def execute(request: CallRequest, around: Surroundings, attempts: int = 1)
 
     With an idempotency key the call is run once: the same key and content give the stored result again (ruling 26).
     """
+    if may_park(request, around):
+        # what would be asked stands for the call: the same one may come back to its run
+        question = await question_of(request, around, anyway=True)
+        if question is not None:
+            return await _in_parts(request, around, attempts, question.binding)
+    return await _run(request, around, attempts)
+
+
+async def _in_parts(request: CallRequest, around: Surroundings, attempts: int, binding: str) -> ExecutionResult:
+    """As far as the run of a workflow comes whose host polls (``parked.py``)."""
+    runs = around.parts.parked
+    found = runs.of(request, binding)
+    if found is None:
+        run = runs.begin(request, around, binding, lambda own: _run(request, own, attempts))
+        return await run.outcome(request, around)
+    run, given = found
+
+    async def go_on() -> ExecutionResult:
+        run.take(request, around, given)
+        return await run.outcome(request, around)
+
+    if not request.idempotency_key or has_same_key(request, run.request) or run.call is None:
+        return await go_on()
+    return await _keyed(request, around, run.call.trail, go_on)
+
+
+async def _run(request: CallRequest, around: Surroundings, attempts: int) -> ExecutionResult:
     span = _span(request, around)
     if span is not None:
         around = msgspec.structs.replace(around, trace=span.trace)
@@ -56,6 +86,7 @@ async def execute(request: CallRequest, around: Surroundings, attempts: int = 1)
     states, cancelled = states_of(around.on_event), around.cancelled or asyncio.Event()
     around = msgspec.structs.replace(around, on_event=states, cancelled=cancelled)
     states.begin(request.call_id)
+    trail.keep_secret(around.secrets)
     note_received(request, around, trail)
     try:
         with around.parts.running_calls.entered(request.call_id, around.caller.session_id, cancelled):
@@ -89,8 +120,18 @@ def _span(request: CallRequest, around: Surroundings) -> Span | None:
 async def _once(request: CallRequest, around: Surroundings, attempts: int, trail: Trail) -> ExecutionResult:
     if not request.idempotency_key or request.dry_run:
         return await _execute(request, around, attempts, trail)
+    return await _keyed(request, around, trail, lambda: _execute(request, around, attempts, trail), attempts)
+
+
+async def _keyed(
+    request: CallRequest,
+    around: Surroundings,
+    trail: Trail,
+    run: Callable[[], Awaitable[ExecutionResult]],
+    attempts: int = 1,
+) -> ExecutionResult:
     try:
-        result = await run_once(request, around, trail, lambda: _execute(request, around, attempts, trail))
+        result = await run_once(request, around, trail, run, attempts)
     except Stopped as stop:
         result = _new_result(request)
         result.status, result.error = stop.status, UNSET if stop.error is None else stop.error
@@ -124,12 +165,13 @@ def _new_result(request: CallRequest) -> ExecutionResult:
 async def _execute(request: CallRequest, around: Surroundings, attempts: int, trail: Trail) -> ExecutionResult:
     started = time.perf_counter()
     result = _new_result(request)
-    problems = False
+    problems = runs_scripts = False
     try:
         if around.closed:
             raise Stopped("blocked", failure("SecurityError", around.closed))
         tool, request = resolve(request, around.registry)
         result.tool_id, result.version = tool.tool_id, tool.manifest.version
+        runs_scripts = is_script_service(tool.manifest)
         trail.of_tool(tool.tool_id, tool.manifest.version)
         check_listed(tool, around)
         request, resources = with_resources(request, around)
@@ -166,6 +208,8 @@ async def _execute(request: CallRequest, around: Surroundings, attempts: int, tr
             )
             if around.cancelled is not None and around.cancelled.is_set():
                 raise Stopped("cancelled")
+            if around.parked is not None and around.polls:
+                around.parked.call = call
             if around.on_event is not None:
                 around.on_event(request.call_id, "executing")
             if tool.manifest.execution.mode == "async":
@@ -181,6 +225,9 @@ async def _execute(request: CallRequest, around: Surroundings, attempts: int, tr
         if stop.error is not None:
             result.error = stop.error
             problems = stop.error.type in ("UnknownTool", "ParameterValidationError")
+            if runs_scripts and result.output is UNSET:
+                # the record is the output in every case, also where no script was reached (ruling 43)
+                mirror(result)
     result.duration_ms = _since(started)
     return _observed(result, request, trail, problems=problems)
 

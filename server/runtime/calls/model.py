@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from tamis.protocols.contract import ApprovalOption, ApprovalResolved, ExecutionError, Permissions, Status
+from tamis.protocols.contract import ApprovalNode, ApprovalOption, ApprovalResolved, ExecutionError, Permissions, Status
 from tamis.protocols.model import Call
 from tamis.protocols.observation import Style
 from tamis.protocols.positions import PositionEncoding
@@ -27,6 +27,9 @@ from tamis.server.runtime.records.trail import Caller, Log
 from tamis.server.runtime.registry.registry import Registry
 from tamis.server.runtime.scripts.warming import Warming
 from tamis.server.runtime.settings.config import Settings
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.calls.parked_run import ParkedRun
 
 
 class TokenAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +67,8 @@ class CallRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Ask before running whatever the policy says (the command line does)."""
     approval: TokenAnswer | None = None
     """A person's answer to the question that an earlier result of this call held."""
+    node: ApprovalNode | None = None
+    """The node that the call is, of a workflow that runs."""
     style: Style = "action"
     step: int | None = None
 
@@ -111,6 +116,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """A digest of all that an answer is about."""
     options: tuple[ApprovalOption, ...]
     batch: Batch | None = None
+    node: ApprovalNode | None = None
 
 
 Ask = Callable[[Question], Awaitable[Answer | Reply]]
@@ -144,6 +150,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a question that cannot be asked is handed out with a token, for the host to come back with."""
     asked_ahead: Callable[[Question], Awaitable[Reply] | None] | None = None
     """The answer to a question that was asked before its call's turn came."""
+    parked: ParkedRun | None = None
+    """The run that this call is, or is a node of, where its host polls: it takes the nodes' questions."""
     on_resolved: OnResolved | None = None
     on_output: OnOutput | None = None
     on_cut: OnCut | None = None
@@ -156,6 +164,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     audit: AuditLog | None = None
     log: Log = msgspec.field(default_factory=Log)
     caller: Caller = Caller()
+    secrets: tuple[str, ...] = ()
+    """Secrets of the calls that this one is a part of, as they may be spelled: hidden in all that is told of it."""
     trace: Trace | None = None
     """The trace that the host names; scripts, services and call-backs are told it."""
     parts: Parts = msgspec.field(default_factory=Parts)

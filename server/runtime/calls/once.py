@@ -5,33 +5,44 @@ What counts as the same call is decided here; where results are kept is ``replay
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.manifest.reading import Execution, WorkflowHandler
 from tamis.protocols.observation import plain
 from tamis.server.runtime.calls.failures import failure
 from tamis.server.runtime.calls.model import CallRequest, Stopped, Surroundings
-from tamis.server.runtime.calls.replays import KeyReused, RunLost
+from tamis.server.runtime.calls.replays import KeyReused, Replays, RunLost, StillRunning
 from tamis.server.runtime.calls.resolving import tool_of
-from tamis.server.runtime.calls.retries import unless_cancelled
+from tamis.server.runtime.calls.retries import MAX_ATTEMPTS, backoff_s, unless_cancelled
+from tamis.server.runtime.records.owners import BEAT_S
 from tamis.server.runtime.records.trail import Trail
+
+MARGIN_S = 5.0
 
 
 async def run_once(
-    request: CallRequest, around: Surroundings, trail: Trail, run: Callable[[], Awaitable[ExecutionResult]]
+    request: CallRequest,
+    around: Surroundings,
+    trail: Trail,
+    run: Callable[[], Awaitable[ExecutionResult]],
+    attempts: int = 1,
 ) -> ExecutionResult:
     """The stored result of the request's key (``replayed``), or what ``run`` gives, which is stored if the call was begun.
 
-    Raises ``Stopped`` when the key stands for other content, for a cancel while another run of it is waited for, and when its run was
-    lost with its process, unless the tool is idempotent.
+    Raises ``Stopped`` when the key stands for other content, for a cancel while another run of it is waited for, when that takes longer
+    than the call itself might, and when its run was lost with its process, unless the tool is idempotent.
     """
     replays, key = around.replays or around.parts.replays, _key(request, around)
     again = _may_run_twice(request, around)
+    patience = patience_s(request, around, attempts)
+    asked = replays.stored(key, _content(request), again=again, patience_s=patience)
     try:
-        stored = await unless_cancelled(around.cancelled, replays.stored(key, _content(request), again=again))
+        stored = await unless_cancelled(around.cancelled, asked)
     except KeyReused:
         text = f"the {_kind(request)} '{plain(_written(request))}' was used before with other content; use a new one"
         raise Stopped("error", failure("ParameterValidationError", text, code="idempotencyMismatch")) from None
@@ -41,6 +52,9 @@ async def run_once(
             " did until then is not known, so it is not run again under it; look at what it changed, and use a new one"
         )
         raise Stopped("error", failure("ServiceError", text, code="callLost")) from None
+    except StillRunning as still:
+        text = f"{_running(request, still)}; it was waited for {patience:.1f} s, and nothing was run for this request. {_remedy(still, again=again)}"
+        raise Stopped("timeout", failure("TimeoutError", text, code="stillRunning")) from None
     if stored is not None:
         own = UNSET if request.call is None else request.call.meta.get("id", UNSET)
         return msgspec.structs.replace(stored, call_id=request.call_id, tool_call_id=own, replayed=True)
@@ -49,11 +63,66 @@ async def run_once(
     except BaseException:
         replays.drop(key)
         raise
-    if result.status == "accepted" or (result.attempts and result.status != "cancelled"):
+    if trail.outcome is not None and result.status == "success":
+        around.parts.workflows.at_end(_keep_outcome(replays, key, trail.outcome, trail))
+        return result
+    if result.status == "accepted" or (result.attempts and result.status not in ("cancelled", "inputRequired")):
         await replays.keep(key, result, trail.secrets)
     else:
         replays.drop(key)
     return result
+
+
+async def _keep_outcome(replays: Replays, key: str, outcome: asyncio.Future[ExecutionResult], trail: Trail) -> None:
+    """Keeps what a call comes to that goes on behind its answer; until then the key waits for it."""
+    try:
+        result = await outcome
+    except BaseException:
+        replays.drop(key)
+        raise
+    if result.status == "cancelled":
+        replays.drop(key)
+        return
+    await replays.keep(key, result, trail.secrets)
+
+
+def patience_s(request: CallRequest, around: Surroundings, attempts: int) -> float:
+    """How long another run of a call is waited for: as long as the call itself may run, in all its attempts. Where the request does not
+    say how long that is, its begin and its end have time too."""
+    settings, tool = around.settings, tool_of(request, around.registry)
+    execution = Execution() if tool is None else tool.manifest.execution
+    wall = settings.sandbox.wall_ms
+    if execution.mode == "async":
+        wall = settings.tasks.wall_ms
+    elif tool is not None and isinstance(tool.manifest.handler, WorkflowHandler):
+        wall = settings.engine.wall_ms
+    asked = (wall, around.agent.timeout_ms, execution.timeout_ms, request.timeout_ms)
+    each = min(ms for ms in asked if ms is not None) / 1000
+    count = min(max(1, attempts), MAX_ATTEMPTS)
+    pauses = sum(backoff_s(attempt) for attempt in range(1, count))
+    return each * count + pauses + (MARGIN_S if request.timeout_ms is None else 0)
+
+
+def _running(request: CallRequest, still: StillRunning) -> str:
+    """What is known of the run that is waited for."""
+    what = f"the call with the {_kind(request)} '{plain(_written(request))}' is still running"
+    if still.sight is None or still.sight[0].is_here:
+        return what + ("" if still.sight is None else f" here, since {still.sight[1]:.0f} s")
+    owner, since = still.sight
+    where = f"process {owner.process}" if owner.process else "a process of another machine or container"
+    if owner.is_stopped:
+        where += ", which is stopped"
+    elif owner.silent_s > 2 * BEAT_S:
+        where += f", which was last heard of {owner.silent_s:.0f} s ago"
+    return f"{what} in {where}, since {since:.0f} s"
+
+
+def _remedy(still: StillRunning, *, again: bool) -> str:
+    later = "Send it again with the same key to get that result"
+    if still.sight is None or still.sight[0].is_here:
+        return later
+    then = "then it is run again" if again else "then what it did is not known, and the key says so (callLost)"
+    return f"{later}; if that process hangs, continue or end it: {then}"
 
 
 def _kind(request: CallRequest) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tamis.server.runtime.agents.session import Sessions
     from tamis.server.runtime.approvals.questions import Approvals
+    from tamis.server.runtime.calls.parked import ParkedRuns
     from tamis.server.runtime.calls.replays import Replays
     from tamis.server.runtime.calls.running_calls import RunningCalls
     from tamis.server.runtime.mcp.servers import McpServers
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tamis.server.runtime.records.owners import Owner
     from tamis.server.runtime.records.store import Store
     from tamis.server.runtime.records.telemetry import Telemetry
+    from tamis.server.runtime.records.trail import Log
     from tamis.server.runtime.records.usage import UsageCounts
     from tamis.server.runtime.services.hosted import Services
     from tamis.server.runtime.services.state import States
@@ -59,6 +61,7 @@ class Parts:
         """None on the command line: there is no one to ask or tell."""
         self.audit: Callable[[], AuditLog | None] = lambda: None
         """Where what happens is written down, as the settings are now."""
+        self._log: Log | None = None
         self._mcp: McpServers | None = None
         self._metrics: Metrics | None = None
         self._telemetry: Telemetry | None = None
@@ -74,8 +77,24 @@ class Parts:
         self._services: Services | None = None
         self._states: States | None = None
         self._running_calls: RunningCalls | None = None
+        self._parked: ParkedRuns | None = None
         self._sessions: Sessions | None = None
         self._workflows: Workflows | None = None
+
+    def adopt(self, settings: Settings) -> None:
+        """Other settings are in force."""
+        self.settings = settings
+        if self._log is not None:
+            self._log.form = settings.log_format
+
+    @property
+    def log(self) -> Log:
+        """The daemon's own lines, which stand for no call: warnings and errors, whatever ``logLevel`` says of calls."""
+        if self._log is None:
+            from tamis.server.runtime.records.trail import Log
+
+            self._log = Log("warning", self.settings.log_format)
+        return self._log
 
     @property
     def metrics(self) -> Metrics:
@@ -100,10 +119,9 @@ class Parts:
         """Where spans go; None unless the settings say so and it can be had."""
         if self.settings.telemetry.traces == "otlp" and not self._telemetry_tried:
             from tamis.server.runtime.records.telemetry import open_telemetry
-            from tamis.server.runtime.records.trail import Log
 
             self._telemetry_tried = True
-            self._telemetry = open_telemetry(self.settings.telemetry.endpoint, Log().warn)
+            self._telemetry = open_telemetry(self.settings.telemetry.endpoint, self.log.warn)
         return self._telemetry
 
     @property
@@ -111,9 +129,8 @@ class Parts:
         """What outlives the process; its file is opened with its first ``run``."""
         if self._store is None:
             from tamis.server.runtime.records.store import Store
-            from tamis.server.runtime.records.trail import Log
 
-            self._store = Store(say=Log("warning", self.settings.log_format).warn)
+            self._store = Store(say=self.log.warn)
         return self._store
 
     @property
@@ -190,6 +207,15 @@ class Parts:
         return self._running_calls
 
     @property
+    def parked(self) -> ParkedRuns:
+        """The runs of workflows whose host polls."""
+        if self._parked is None:
+            from tamis.server.runtime.calls.parked import ParkedRuns
+
+            self._parked = ParkedRuns()
+        return self._parked
+
+    @property
     def sessions(self) -> Sessions:
         """The agents' conversations."""
         if self._sessions is None:
@@ -241,6 +267,8 @@ class Parts:
 
     async def close(self) -> None:
         """Ends what the parts keep."""
+        if self._parked is not None:
+            await self._parked.close()
         if self._workflows is not None:
             await self._workflows.close()
         if self._approvals is not None:

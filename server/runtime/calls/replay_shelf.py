@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 
 from tamis.server.runtime.calls.replays import KeyReused, RunLost
-from tamis.server.runtime.records.owners import Owner, is_gone
+from tamis.server.runtime.records.owners import Owner, Sight, is_gone, sight_of
 from tamis.server.runtime.records.store import Store
 from tamis.server.runtime.settings.config import IdempotencySettings
 
@@ -36,10 +36,22 @@ class StoreShelf:
         """See ``Shelf``."""
         # of a power cut nobody is left who runs it
         found = await self._store.run(lambda db: self._take(db, key, content, again), durable=False)
+        if isinstance(found, Exception):
+            raise found
         if found is None:
             self._taken[key] = content
             self._owner.begin()
         return found
+
+    async def sight(self, key: bytes) -> tuple[Sight, float] | None:
+        """See ``Shelf``."""
+
+        def look(db: sqlite3.Connection) -> tuple[Sight, float] | None:
+            query = "SELECT owner, created FROM replays WHERE key = ? AND result IS NULL"
+            row = db.execute(query, (_hashed(db, self._scope, key),)).fetchone()
+            return None if row is None else (sight_of(db, row[0]), max(0.0, time.time() - row[1]))
+
+        return await self._store.run(look, durable=False)
 
     async def has(self, key: bytes, *, again: bool) -> bool:
         """See ``Shelf``."""
@@ -60,7 +72,7 @@ class StoreShelf:
             row = (named, _hashed(db, named, content), self._owner.token, time.time(), len(result), result)
             db.execute(
                 """INSERT INTO replays (key, content, owner, created, size, result) VALUES (?, ?, ?, ?, ?, ?)
-                ON CONFLICT (key) DO UPDATE SET size = excluded.size, result = excluded.result
+                ON CONFLICT (key) DO UPDATE SET size = excluded.size, result = excluded.result, created = excluded.created
                 WHERE owner = excluded.owner AND result IS NULL""",
                 row,
             )
@@ -86,18 +98,20 @@ class StoreShelf:
         if self._taken.pop(key, None) is not None:
             self._owner.end()
 
-    def _take(self, db: sqlite3.Connection, key: bytes, text: bytes, again: bool) -> bytes | None:
+    def _take(self, db: sqlite3.Connection, key: bytes, text: bytes, again: bool) -> bytes | Exception | None:
+        """An exception is given, not raised: what was written down on the way stays."""
         named = _hashed(db, self._scope, key)
         digest = _hashed(db, named, text)
         now = time.time()
+        _none_ahead(db, now)
         row = db.execute("SELECT content, owner, created, result FROM replays WHERE key = ?", (named,)).fetchone()
         if row is not None:
             content, owner, created, result = row
             if not self._is_free(db, owner, created, result is None, again=again):
                 if not hmac.compare_digest(content, digest):
-                    raise KeyReused
+                    return KeyReused()
                 if result is None and is_gone(db, owner):
-                    raise RunLost
+                    return RunLost()
                 return result or b""
         self._owner.mark(db)
         values = (named, digest, self._owner.token, now)
@@ -112,8 +126,10 @@ class StoreShelf:
 
 def forget_old(db: sqlite3.Connection, own: IdempotencySettings) -> None:
     """Forgets results that are too old, and the oldest of too many or too large ones."""
+    now = time.time()
+    _none_ahead(db, now)
     # every result has a size, and no run has: what a result holds is not read for it
-    db.execute("DELETE FROM replays WHERE size > 0 AND created < ?", (time.time() - own.keep_seconds,))
+    db.execute("DELETE FROM replays WHERE size > 0 AND created < ?", (now - own.keep_seconds,))
     count, size = db.execute("SELECT count(*), total(size) FROM replays WHERE size > 0").fetchone()
     while count > max(own.keep, 1) or size > MAX_BYTES:
         oldest = "SELECT key, size FROM replays WHERE size > 0 ORDER BY created LIMIT 1"
@@ -122,6 +138,11 @@ def forget_old(db: sqlite3.Connection, own: IdempotencySettings) -> None:
             break
         db.execute("DELETE FROM replays WHERE key = ?", (found[0],))
         count, size = count - 1, size - found[1]
+
+
+def _none_ahead(db: sqlite3.Connection, now: float) -> None:
+    """What is from the future, because a clock was set back, is from now: else its time would not end before the clock is there again."""
+    db.execute("UPDATE replays SET created = ?1 WHERE created > ?1", (now,))
 
 
 def _hashed(db: sqlite3.Connection, *parts: bytes) -> bytes:

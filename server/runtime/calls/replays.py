@@ -11,12 +11,14 @@ import contextlib
 import hashlib
 import hmac
 import json
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 
 from tamis.protocols.contract import ExecutionResult
+from tamis.server.runtime.records.owners import Sight
 from tamis.server.runtime.records.stored import read_result, stored_result
 
 _MAX_PAUSE_S = 0.5
@@ -28,6 +30,14 @@ class KeyReused(Exception):  # noqa: N818 (an outcome, not a fault)
 
 class RunLost(Exception):  # noqa: N818 (an outcome, not a fault)
     """Who ran a key's call ended without a word of what came of it."""
+
+
+class StillRunning(Exception):  # noqa: N818 (an outcome, not a fault)
+    """Another run of a key's call goes on, and was waited for long enough. ``sight``: who runs it, and for how many seconds, where known."""
+
+    def __init__(self, sight: tuple[Sight, float] | None) -> None:
+        super().__init__()
+        self.sight = sight
 
 
 class Shelf(Protocol):
@@ -42,6 +52,10 @@ class Shelf(Protocol):
 
     async def has(self, key: bytes, *, again: bool) -> bool:
         """Whether ``take`` would not make a key the caller's; takes nothing."""
+        ...
+
+    async def sight(self, key: bytes) -> tuple[Sight, float] | None:
+        """Who runs a key's call, and for how many seconds; None where nobody does, or it is not known."""
         ...
 
     async def put(self, key: bytes, result: bytes) -> None:
@@ -71,6 +85,10 @@ class MemoryShelf:
         """See ``Shelf``."""
         return key in self._kept
 
+    async def sight(self, key: bytes) -> tuple[Sight, float] | None:
+        """See ``Shelf``."""
+        return None
+
     async def put(self, key: bytes, result: bytes) -> None:
         """See ``Shelf``."""
         self._kept[key] = (self._kept[key][0], result)
@@ -93,21 +111,27 @@ class Replays:
         """Whether ``stored`` would leave nothing to the caller to run, as things are now; takes nothing and waits for no run."""
         return key in self._running or await self._shelf.has(_named(key), again=again)
 
-    async def stored(self, key: str, content: object, *, again: bool = True) -> ExecutionResult | None:
+    async def stored(
+        self, key: str, content: object, *, again: bool = True, patience_s: float = math.inf
+    ) -> ExecutionResult | None:
         """The result of an earlier run, or None: then the caller runs it, and must ``keep`` or ``drop`` the key.
 
-        Waits while another run of the key goes on, here or in another process. Raises ``KeyReused`` when the key stands for
-        other content, and unless ``again`` ``RunLost`` when its run was lost.
+        Waits up to ``patience_s`` while another run of the key goes on, here or in another process. Raises ``KeyReused`` when the key
+        stands for other content, unless ``again`` ``RunLost`` when its run was lost, and ``StillRunning``.
         """
         text = _encoded(content)
         digest = hashlib.sha256(text).digest()
         pause = 0.01
+        clock = asyncio.get_running_loop().time
+        until = math.inf
         while True:
             running = self._running.get(key)
             if running is not None:
                 if not hmac.compare_digest(running[0], digest):
                     raise KeyReused
-                await running[1].wait()
+                until = min(until, clock() + patience_s)
+                if not await _is_set_before(running[1], until - clock()):
+                    raise StillRunning(await self._shelf.sight(_named(key)))
                 continue
             # before the shelf is asked, so that a second one that comes meanwhile waits here
             self._running[key] = (digest, asyncio.Event())
@@ -125,7 +149,11 @@ class Replays:
             self._ended(key)
             if found:
                 return read_result(found)
-            await asyncio.sleep(pause)
+            until = min(until, clock() + patience_s)
+            left = until - clock()
+            if left <= 0:
+                raise StillRunning(await self._shelf.sight(_named(key)))
+            await asyncio.sleep(min(pause, left))
             pause = min(pause * 2, _MAX_PAUSE_S)
 
     async def keep(self, key: str, result: ExecutionResult, secrets: Sequence[str] = ()) -> None:
@@ -143,6 +171,14 @@ class Replays:
     def _ended(self, key: str) -> None:
         with contextlib.suppress(KeyError):
             self._running.pop(key)[1].set()
+
+
+async def _is_set_before(event: asyncio.Event, seconds: float) -> bool:
+    try:
+        await asyncio.wait_for(event.wait(), None if seconds == math.inf else max(seconds, 0))
+    except TimeoutError:
+        return event.is_set()
+    return True
 
 
 def _named(key: str) -> bytes:

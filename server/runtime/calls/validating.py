@@ -15,7 +15,7 @@ from tamis.protocols.model import Diag
 from tamis.protocols.observation import unknown_tool
 from tamis.protocols.positions import LineIndex
 from tamis.protocols.wire import to_range
-from tamis.server.runtime.calls.checking import check_arguments, check_wire_call
+from tamis.server.runtime.calls.checking import check_arguments, check_wire_call, said_range
 from tamis.server.runtime.registry.inline import InlineTool, find_inline
 from tamis.server.runtime.registry.registry import COMMAND, Registry
 from tamis.server.runtime.settings.config import Settings
@@ -48,6 +48,7 @@ def validate_args(
             path=prefix,
             message=text,
             suggestion=UNSET if found is None else found,
+            range=UNSET if call is None else said_range(call.get("toolIdRange")),
         )
         return ValidateResult(valid=False, errors=[problem], warnings=[])
     check = check_arguments(args, tool, prefix) if call is None else check_wire_call(call, tool, prefix)

@@ -66,7 +66,9 @@ def without(text: str, secrets: Sequence[str]) -> str:
 
 
 def without_in(value: Any, secrets: Sequence[str]) -> Any:
-    """A JSON value with every secret masked in its texts and names, and numbers that are one."""
+    """A JSON value with every secret masked in its texts and names, and numbers that are one; the same object without any."""
+    if not secrets:
+        return value
     if isinstance(value, str):
         return without(value, secrets)
     if isinstance(value, list):

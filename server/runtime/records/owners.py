@@ -14,12 +14,16 @@ import time
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+import msgspec
+
 from tamis.server.runtime.records.store import Store
 
 BEAT_S = 15.0
 LEASE_S = 60.0
 """An owner elsewhere that has not been heard of for so long is gone."""
 _FORGET_S = 86_400.0
+STEP_S = 5.0
+"""A wall clock that went so much faster or slower than time between two looks was set (or the machine slept)."""
 
 _here: WeakValueDictionary[str, Owner] = WeakValueDictionary()
 
@@ -31,6 +35,7 @@ class Owner:
         self._store = store
         self._busy = 0
         self._beating: asyncio.Task[None] | None = None
+        _clock.settles()
         self.token = f"{_machine()} {os.getpid()} {_started(os.getpid())} {os.urandom(6).hex()}"
         """Names this owner and no other, ever."""
         _here[self.token] = self
@@ -38,6 +43,7 @@ class Owner:
     def mark(self, db: sqlite3.Connection) -> None:
         """Says in the store that this owner is there; to be called in the transaction that writes its name into a row."""
         now = time.time()
+        _clock.settles()
         db.execute("INSERT INTO owners VALUES (?1, ?2) ON CONFLICT (owner) DO UPDATE SET beat = ?2", (self.token, now))
         db.execute("DELETE FROM owners WHERE beat < ?", (now - _FORGET_S,))
 
@@ -75,8 +81,62 @@ def is_gone(db: sqlite3.Connection, owner: str) -> bool:
     if machine == _machine() and process.isdecimal():
         return int(process) == os.getpid() or _started(int(process)) != started
     row = db.execute("SELECT beat FROM owners WHERE owner = ?", (owner,)).fetchone()
-    # a clock that was set back must not keep an owner for ever
-    return row is None or abs(time.time() - row[0]) > LEASE_S
+    now, settles = time.time(), _clock.settles()
+    if row is not None and row[0] > now:
+        # a clock was set back: its silence is counted from here on, so that it neither ends at once nor lasts for ever
+        db.execute("UPDATE owners SET beat = ? WHERE owner = ?", (now, owner))
+        return False
+    return not settles and (row is None or now - row[0] > LEASE_S)
+
+
+class Clock:
+    """Whether the wall clock was set a moment ago: then what it says of the silence of others means nothing until they had time to speak."""
+
+    def __init__(self) -> None:
+        self._ahead: float | None = None
+        self._until = 0.0
+
+    def settles(self) -> bool:
+        """Looks at the clock, and whether it was set less than ``LEASE_S`` ago."""
+        now = time.monotonic()
+        ahead = time.time() - now
+        if self._ahead is not None and abs(ahead - self._ahead) > STEP_S:
+            self._until = now + LEASE_S
+        self._ahead = ahead
+        return now < self._until
+
+
+_clock = Clock()
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """What is known of an owner that is not gone."""
+
+    process: int = 0
+    """Its number on this machine; 0 for one elsewhere."""
+    is_here: bool = False
+    """Whether it is this process."""
+    is_stopped: bool = False
+    """Whether its process is stopped (SIGSTOP, a debugger), so that it does nothing until it is continued."""
+    silent_s: float = 0.0
+    """How long ago it was heard of; an owner with work is heard of every ``BEAT_S``."""
+
+
+def sight_of(db: sqlite3.Connection, owner: str) -> Sight:
+    """What is known of an owner."""
+    machine, process, _ = [*owner.split(" "), "", "", ""][:3]
+    row = db.execute("SELECT beat FROM owners WHERE owner = ?", (owner,)).fetchone()
+    silent = 0.0 if row is None else max(0.0, time.time() - row[0])
+    if machine != _machine() or not process.isdecimal():
+        return Sight(silent_s=silent)
+    number = int(process)
+    return Sight(number, number == os.getpid(), _state(number) in ("T", "t"), silent)
+
+
+def _state(process: int) -> str:
+    with contextlib.suppress(OSError, IndexError):
+        return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0].decode("ascii", "replace")
+    return ""
 
 
 def _machine() -> str:

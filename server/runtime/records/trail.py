@@ -11,7 +11,7 @@ import select
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -22,9 +22,15 @@ from tamis.server.runtime.records.masking import MAX_SECRETS
 from tamis.server.runtime.records.redaction import redacted, redacted_text
 from tamis.server.runtime.records.tracing import Trace
 
+if TYPE_CHECKING:
+    import asyncio
+
+    from tamis.protocols.contract import ExecutionResult
+
 Level = Literal["debug", "info", "warning", "error"]
 _MAX_LINE_CHARS = 3_000
 _MAX_LINE_BYTES = select.PIPE_BUF
+_MAX_TRACE_CHARS = 2_000
 _SHORT_CHARS = 200
 _ORDER: dict[Level, int] = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 
@@ -37,7 +43,7 @@ class Log:
 
     def __init__(self, level: Level = "warning", form: Literal["text", "json"] = "text") -> None:
         self._level: Level = level
-        self._form = form
+        self.form: Literal["text", "json"] = form
         self._dropped = 0
         self.dropped = 0
         """How many lines nobody took, since the start."""
@@ -54,7 +60,7 @@ class Log:
         """Writes one line of what happened, with plain fields whose secrets are hidden already."""
         if not self.takes(level):
             return
-        line = self._json(level, what, fields) if self._form == "json" else self._text(level, what, fields)
+        line = self._json(level, what, fields) if self.form == "json" else self._text(level, what, fields)
         if _write(line + "\n"):
             self._dropped = 0
         else:
@@ -63,7 +69,7 @@ class Log:
 
     def call_event(self, level: Level, what: str, call: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
         """As ``event``, of a call: as text its id and its tool stand in front, as JSON all that is known of it is a field."""
-        if self._form == "json":
+        if self.form == "json":
             self.event(level, what, {**call, **fields})
         else:
             self.event(level, f"{call['callId']} {call.get('tool', '')} {what}".replace("  ", " "), fields)
@@ -77,6 +83,9 @@ class Log:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         told = {"time": now, "level": level, "message": what[:_MAX_LINE_CHARS]}
         lost = {"dropped": self._dropped} if self._dropped else {}
+        if "message" in fields:
+            # what the event says itself: ``message`` is which event it is
+            fields = {**fields, "text": fields["message"]}
         line = _encoded({**fields, **told, **lost})
         if len(line.encode()) >= _MAX_LINE_BYTES:
             # a line that is cut would be no JSON: what is short stays
@@ -85,6 +94,16 @@ class Log:
                 dict(list(short.items())[:12]) | told | {"message": what[:_SHORT_CHARS]} | lost | {"shortened": True}
             )
         return line
+
+    def failure(self, what: str, error: BaseException) -> None:
+        """Writes an error of the program itself with its trace: on lines of its own for people, else as a field."""
+        import traceback
+
+        if self.form == "json":
+            trace = "".join(traceback.format_exception(error))[-_MAX_TRACE_CHARS:]
+            self.event("error", redacted_text(f"{what}: {error!r}"[:500]), {"trace": redacted_text(trace)})
+        elif sys.stderr is not None:
+            traceback.print_exception(error, file=sys.stderr)
 
     def warn(self, text: str) -> None:
         """Writes a warning."""
@@ -139,6 +158,8 @@ class Trail:
             self._common |= {"traceId": trace.trace_id, "spanId": trace.span_id}
         self.secrets: tuple[str, ...] = ()
         """What is hidden in all that is told of the call, the longest first."""
+        self.outcome: asyncio.Future[ExecutionResult] | None = None
+        """What a call comes to that is answered before it has ended (a workflow with streams); None for any other."""
         self.refused = 0
         """How many things the script was refused while it ran."""
 

@@ -85,7 +85,10 @@ def _add(db: sqlite3.Connection, root: str, new: Mapping[str, tuple[int, int, fl
         calls = calls + excluded.calls, failures = failures + excluded.failures, last_used = max(last_used, excluded.last_used)""",
         [(root, tool_id, *counts) for tool_id, counts in new.items()],
     )
-    db.execute("DELETE FROM usage WHERE last_used < ?", (time.time() - FORGET_S,))
+    now = time.time()
+    # what was used in the future, because a clock was set back, would never be forgotten
+    db.execute("UPDATE usage SET last_used = ?1 WHERE last_used > ?1", (now,))
+    db.execute("DELETE FROM usage WHERE last_used < ?", (now - FORGET_S,))
 
 
 def _all(db: sqlite3.Connection, root: str) -> list[ToolUsage]:

@@ -45,11 +45,13 @@ MAX_WAY = 8
 class NodeTool(Tool):
     """A node definition as a tool; ``implemented_by`` names the tool that does its work, empty: the workflow engine runs it."""
 
-    __slots__ = ("implemented_by",)
+    __slots__ = ("implemented_by", "target")
 
     def __init__(self, manifest: Manifest, path: str, implemented_by: str, *, folder: str | None = None) -> None:
         super().__init__(manifest, path, origin="node", folder=folder)
         self.implemented_by = implemented_by
+        self.target: Tool | None = None
+        """The tool that does its work, once it was found."""
 
 
 class Meaning(msgspec.Struct, frozen=True):
@@ -190,7 +192,14 @@ def composed(found: Found, settings: Settings, given: Iterable[Tool], own: Itera
     tools += [tool for tool in own if taken.isdisjoint(tool.names)]
     if any(isinstance(tool, NodeTool) for tool in tools):
         tools = _implemented(tools, settings)
-    return Registry(tools, errors=found.errors, on_conflict=settings.on_conflict)
+    registry = Registry(tools, errors=found.errors, on_conflict=settings.on_conflict)
+    if any(tool.origin in ("workflow", "node") for tool in tools):
+        from tamis.server.runtime.workflows.secrets import with_marks
+
+        marked = with_marks(tools, registry)
+        if marked is not None:
+            return Registry(marked, errors=found.errors, on_conflict=settings.on_conflict)
+    return registry
 
 
 def _implemented(tools: list[Tool], settings: Settings) -> list[Tool]:
@@ -240,6 +249,7 @@ def _done_by(node: NodeTool, others: Registry, nodes: Mapping[str, NodeTool]) ->
         dependencies=own.dependencies,
     )
     made = NodeTool(manifest, node.path, name, folder=target.folder)
+    made.target = target
     return (
         made
         if target.available

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 import msgspec
 
@@ -56,6 +56,13 @@ class Tool:
         """The same tool where it cannot be called for this reason; tools are shared by registries, so none is changed."""
         twin = copy.copy(self)
         twin.available, twin.reason, twin.problem_type = False, reason, problem_type
+        return twin
+
+    def defined_by(self, manifest: Manifest) -> Self:
+        """The same tool with another manifest; tools are shared by registries, so none is changed."""
+        twin = copy.copy(self)
+        twin.manifest = manifest
+        twin._plan = twin._output_plan = twin._secretive = None
         return twin
 
     @property

@@ -46,12 +46,14 @@ def look(root: Path, settings: Settings) -> Seen:
 
 def differs(seen: Seen) -> bool:
     """Whether anything is other than it was, or may be without any sign of it."""
-    limit = seen.taken - FRESH_NS
+    since, until = seen.taken - FRESH_NS, seen.taken + FRESH_NS
+    # what is from the future, because a clock was set back, was not written just then: its next change has another time
     for folder, before in seen.folders.items():
-        if before > limit or folder_time(folder) != before:
+        if since < before <= until or folder_time(folder) != before:
             return True
     return any(
-        (before is not None and before[0] > limit) or stamp_of(path) != before for path, before in seen.files.items()
+        (before is not None and since < before[0] <= until) or stamp_of(path) != before
+        for path, before in seen.files.items()
     )
 
 

@@ -82,7 +82,7 @@ def grant(manifest: Manifest, policy: Policy, place: Place | None = None) -> Gra
         reason = _capability_fault(name, policy, granted, denied)
         if reason:
             denied.append(Denied(kind="capability", value=name, reason=reason))
-            blocked = blocked or f"the tool requires the capability '{name}': {reason}"
+            blocked = blocked or _missing(name, reason)
         else:
             granted.capabilities.append(name)
     permissions = Permissions(requested=requested, granted=granted, denied=denied)
@@ -92,14 +92,31 @@ def grant(manifest: Manifest, policy: Policy, place: Place | None = None) -> Gra
     return Grant(tuple(reads), tuple(outer), tuple(own), tuple(hosts), permissions, blocked)
 
 
-def _capability_fault(name: str, policy: Policy, granted: Granted, denied: list[Denied]) -> str:
-    """Why a required capability is not there, or an empty text (D41)."""
+def missing_capability(context: SecurityContext, policy: Policy) -> str:
+    """Why no call of a tool can be run, whatever its arguments: a capability that it requires and never has (D41). Empty: there is none."""
+    found = ((name, _never_given(name, policy)) for name in context.required_capabilities)
+    return next((_missing(name, reason) for name, reason in found if reason), "")
+
+
+def _missing(name: str, reason: str) -> str:
+    return f"the tool requires the capability '{name}': {reason}"
+
+
+def _never_given(name: str, policy: Policy) -> str:
     if name not in CAPABILITIES:
         return f"no capability of this name is known; known are {', '.join(sorted(CAPABILITIES))}"
     if name not in policy.capabilities:
         return "policy.capabilities in tamis.toml does not name it"
     if name == "build" and not policy.allow_build:
         return "policy.allowBuild in tamis.toml is not set"
+    return ""
+
+
+def _capability_fault(name: str, policy: Policy, granted: Granted, denied: list[Denied]) -> str:
+    """Why a required capability is not there, or an empty text (D41)."""
+    never = _never_given(name, policy)
+    if never:
+        return never
     for wanted, kind, given, field in (
         ("network", "network", granted.hosts, "networkAccess.allowHosts"),
         ("write", "write", granted.write, "fileAccess.allowWrite"),

@@ -23,6 +23,4 @@ class ScriptRunner:
         from tamis.server.runtime.scripts.running import run_tool
 
         assert call.target is not None
-        await run_tool(
-            call.request, call.tool, call.target, call.args, call.rights, call.around, call.trail, call.result
-        )
+        await run_tool(call.request, call.tool, call.target, call.rights, call.around, call.trail, call.result)

@@ -16,7 +16,7 @@ from tamis.sandbox import model as sandbox
 from tamis.sandbox.interpreters import Interpreter, find_interpreter
 from tamis.server.runtime.calls.failures import failure
 from tamis.server.runtime.calls.model import CallRequest, Stopped, Surroundings
-from tamis.server.runtime.records.masking import MaskedStreams, secret_texts
+from tamis.server.runtime.records.masking import MaskedStreams
 from tamis.server.runtime.records.trail import Trail
 from tamis.server.runtime.registry.registry import Tool
 from tamis.server.runtime.rights.folders import make_below
@@ -26,7 +26,7 @@ from tamis.server.runtime.scripts.dependencies import prepared
 from tamis.server.runtime.scripts.entry_points import boot_program
 from tamis.server.runtime.scripts.integrity import pinned_hash
 from tamis.server.runtime.scripts.interpreters import built_in, custom_program, interpreters_of, missing_for
-from tamis.server.runtime.scripts.judge import judge, masked, note_outcome
+from tamis.server.runtime.scripts.judge import judge, note_outcome
 from tamis.server.runtime.scripts.output import input_bytes, shown_text
 from tamis.server.runtime.scripts.service import ScriptTarget, is_script_service, mirror, script_target
 from tamis.server.runtime.settings.config import Settings
@@ -55,7 +55,6 @@ async def run_tool(
     request: CallRequest,
     tool: Tool,
     target: ScriptTarget,
-    args: dict[str, Any],
     rights: Grant,
     around: Surroundings,
     trail: Trail,
@@ -73,7 +72,7 @@ async def run_tool(
         raise Stopped("error", failure("DependencyError", missing))
     asked = [ms for ms in (request.timeout_ms, around.agent.timeout_ms, target.timeout_ms) if ms is not None]
     limits = limits_of(around.settings, tool.manifest, min(asked, default=None))
-    secrets = secret_texts(args, masked(args, tool))
+    secrets = trail.secrets
     on_output = around.on_output
 
     def show(stream: str, text: str) -> None:

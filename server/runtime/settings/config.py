@@ -247,7 +247,7 @@ def load_settings(root: Path, overlay: Mapping[str, Any] | None = None, whose: s
     raw = _read_file(path, problems) if os.path.lexists(path) else {}
     unreadable = bool(problems)
     of_file = dict(raw)
-    for name, value in (overlay or {}).items():
+    for name, value in _said(overlay or {}).items():
         here = raw.get(name)
         if isinstance(value, dict) and isinstance(here, dict):
             raw[name] = {**cast("dict[str, Any]", here), **cast("dict[str, Any]", value)}
@@ -268,6 +268,15 @@ def load_settings(root: Path, overlay: Mapping[str, Any] | None = None, whose: s
         binding = [renamed.get(problem, problem) for problem in binding]
     closed = f"the configuration cannot be trusted: {binding[0]}{'' if unreadable else _RULE}" if binding else ""
     return LoadedSettings(root, settings, tuple(problems), closed)
+
+
+def _said(overlay: Mapping[str, Any]) -> dict[str, Any]:
+    """What a host's settings say: an editor writes null for what is not set, and a TOML file cannot."""
+    return {
+        name: _said(cast("dict[str, Any]", value)) if isinstance(value, dict) else value
+        for name, value in overlay.items()
+        if value is not None
+    }
 
 
 def _checked(raw: Mapping[str, Any], problems: list[str]) -> Settings:

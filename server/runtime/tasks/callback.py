@@ -7,7 +7,6 @@ Off unless ``tasks.callbackUrl`` names one. The host must be open in ``policy.al
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
 from collections.abc import Sequence
 from urllib.parse import quote, urlsplit
@@ -24,6 +23,7 @@ PAUSES_S = (1.0, 5.0)
 """What is waited before each further attempt."""
 ATTEMPT_S = 10.0
 _MAX_LINE = 4_096
+_MAX_LINES = 16
 _AS_IS = "/%:@!$&'()*+,;=-._~"
 
 
@@ -73,8 +73,10 @@ async def call_back(url: str, task: Task, policy: Policy, pauses: Sequence[float
                 if refused.status == 403:
                     return f"tasks.callbackUrl: {refused.reason}"
                 problem = refused.reason
-            except (OSError, EOFError, ValueError) as error:
-                problem = f"{target.host}:{target.port} did not take it: {error or type(error).__name__}"
+            except TimeoutError:
+                problem = f"{target.host}:{target.port} did not take it: no answer within {ATTEMPT_S:g} s"
+            except (OSError, ValueError) as error:
+                problem = f"{target.host}:{target.port} did not take it: {str(error) or type(error).__name__}"
             else:
                 if 200 <= status < 300:
                     return ""
@@ -115,13 +117,25 @@ async def _post(target: Target, addresses: Addresses, context: ssl.SSLContext | 
         try:
             writer.write(head.encode("ascii") + body)
             await writer.drain()
-            words = (await reader.readline()).split(b" ", 2)
-            if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
-                raise ValueError("the answer is not HTTP")
-            return int(words[1][:3])
+            return await _status(reader)
         finally:
-            writer.close()
-            with contextlib.suppress(OSError, TimeoutError):
-                async with asyncio.timeout(1.0):
-                    await writer.wait_closed()
+            # what was not sent yet, and what it goes on to answer, is nobody's any more; closing would wait for its reading
+            writer.transport.abort()
     raise last
+
+
+async def _status(reader: asyncio.StreamReader) -> int:
+    """The status of the answer, behind those that only say that one will come. Raises ``ValueError``."""
+    for _ in range(_MAX_LINES):
+        line = await reader.readline()
+        if not line:
+            raise ValueError("it closed the connection before it answered")
+        words = line.split(b" ", 2)
+        if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].strip().isdigit():
+            raise ValueError("the answer is not HTTP")
+        status = int(words[1][:3])
+        if not 100 <= status < 200:
+            return status
+        while (await reader.readline()).strip():
+            pass
+    raise ValueError("the answer has no end")

@@ -145,7 +145,10 @@ def lost(why: str) -> ExecutionError:
 
 def prune(db: sqlite3.Connection, keep: int, keep_seconds: int) -> None:
     """Forgets tasks that ended: those that are too old, and the oldest of too many."""
-    db.execute("DELETE FROM tasks WHERE ended < ?", (time.time() - keep_seconds,))
+    now = time.time()
+    # what ended in the future, because a clock was set back, would be kept until the clock is there again
+    db.execute("UPDATE tasks SET ended = ?1 WHERE ended > ?1", (now,))
+    db.execute("DELETE FROM tasks WHERE ended < ?", (now - keep_seconds,))
     db.execute(
         f"""DELETE FROM tasks WHERE number IN
         (SELECT number FROM tasks WHERE status NOT IN {_OPEN} ORDER BY number DESC LIMIT -1 OFFSET ?)""",

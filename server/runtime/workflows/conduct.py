@@ -9,19 +9,25 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
+import msgspec
 from msgspec import UNSET
 
-from tamis.protocols.contract import ErrorDetails, ExecutionError, FailedNode
+from tamis.protocols.contract import ErrorDetails, ExecutionError, ExecutionResult, FailedNode
+from tamis.protocols.manifest.reading import WorkflowHandler
+from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.observation import why_not_run
+from tamis.protocols.workflow.graph import called_types
 from tamis.protocols.workflow.model import Workflow
 from tamis.protocols.workflow.payload import Payload
+from tamis.server.runtime.calls.approving import might_ask
 from tamis.server.runtime.calls.dispatch import Invocation
 from tamis.server.runtime.calls.failures import failure
-from tamis.server.runtime.calls.model import Stopped
+from tamis.server.runtime.calls.model import Stopped, Surroundings
 from tamis.server.runtime.calls.outputs import NotJsonError, as_json
 from tamis.server.runtime.workflows.engine import BUILT_IN, Engine, EngineError, NodeFailed
 from tamis.server.runtime.workflows.part import RunRecord
-from tamis.server.runtime.workflows.run import Run
+from tamis.server.runtime.workflows.run import MAX_COLLECTED, MAX_HELD_BYTES, Run
+from tamis.server.runtime.workflows.source import WorkflowTool
 from tamis.server.runtime.workflows.streams import StreamFull
 
 GRACE_S = 5.0
@@ -41,6 +47,9 @@ class Conduct:
         self.run_of = Run(call, workflow.workflow_id, payload)
         self.streamed = [slot.name for slot in workflow.outputs.values() if slot.is_stream]
         self.goes_on = bool(self.streamed) and call.around.parts.stays and not nested and self.part.has_room
+        if self.goes_on and call.around.polls and _might_ask(workflow, call.around):
+            # behind a handle no call is left that could end with a node's question
+            self.goes_on = False
         self.names = list(payload["outputInterfaceMappings"]) if not workflow.outputs else list(workflow.outputs)
 
     async def run(self) -> None:
@@ -48,6 +57,8 @@ class Conduct:
         run, call = self.run_of, self.call
         call.result.output, call.result.error = UNSET, UNSET  # of an attempt before
         timeout = _timeout_ms(call) / 1000
+        if call.around.parked is not None and call.around.polls:
+            call.around.parked.record = self._record
         for name in self.streamed:
             if self.goes_on:
                 try:
@@ -71,6 +82,10 @@ class Conduct:
         """Answers when all outputs that are no streams are there; the streams go on behind their handles (W22)."""
         run = self.run_of
         ended: asyncio.Future[Stopped | None] = asyncio.get_running_loop().create_future()
+        outcome: asyncio.Future[ExecutionResult] | None = None
+        if self.call.request.idempotency_key:
+            run.kept = {}
+            outcome = self.call.trail.outcome = asyncio.get_running_loop().create_future()
 
         async def work() -> None:
             stopped: Stopped | None = Stopped("cancelled", started=True)
@@ -85,6 +100,8 @@ class Conduct:
                 for stream in run.streams.values():
                     stream.end(error)
                 self._note()
+                if outcome is not None:
+                    outcome.set_result(self._whole(stopped))
                 if not ended.done():
                     ended.set_result(stopped)
 
@@ -103,6 +120,24 @@ class Conduct:
         self._note()
         handles = {name: {"handle": stream.handle} for name, stream in run.streams.items()}
         self._give({**run.outputs, **handles})
+
+    def _whole(self, stopped: Stopped | None) -> ExecutionResult:
+        """What the run came to with its streams as lists of their items: a handle is read once, and ends with its daemon."""
+        run = self.run_of
+        result = msgspec.structs.replace(self.call.result, output=UNSET, error=UNSET, status="success")
+        if stopped is not None:
+            result.status = stopped.status
+            result.error = UNSET if stopped.error is None else stopped.error
+        elif run.kept is None:
+            text = (
+                f"the run ended well, but its streams had more than {MAX_COLLECTED} items or {MAX_HELD_BYTES} bytes, too much to be kept; they were"
+                " to be read by the handle of the first call; a new key runs it again"
+            )
+            result.status, result.error = "error", failure("ServiceError", text, code="streamNotKept")
+        else:
+            lists: dict[str, Any] = {name: run.kept.get(name, []) for name in run.streams}
+            self._give({**run.outputs, **lists}, result)
+        return result
 
     async def _supervised(self, timeout: float) -> Stopped | None:
         """Has the engine run the payload; what ended it otherwise than well."""
@@ -179,8 +214,8 @@ class Conduct:
             return Stopped("error", failure("WorkflowError", text[:1000]), started=True)
         raise failed
 
-    def _give(self, outputs: dict[str, Any]) -> None:
-        result = self.call.result
+    def _give(self, outputs: dict[str, Any], result: ExecutionResult | None = None) -> None:
+        result = result or self.call.result
         result.status = "success"
         if len(self.names) == 1:
             result.output = outputs.get(self.names[0])
@@ -188,16 +223,37 @@ class Conduct:
             result.output = {name: outputs[name] for name in self.names if name in outputs}
 
     def _note(self) -> None:
+        self.part.note(self.call.request.call_id, self._record())
+
+    def _record(self) -> RunRecord:
         run, settings = self.run_of, self.call.around.settings
         handles = {name: {"handle": stream.handle} for name, stream in run.streams.items()}
         given = {**run.outputs, **run.collected, **handles}
-        record = RunRecord(
+        return RunRecord(
             workflow_id=self.workflow.workflow_id,
             engine=settings.engine.type,
             steps=run.steps(),
             outputs={name: given[name] for name in self.names if name in given},
         )
-        self.part.note(self.call.request.call_id, record)
+
+
+def _might_ask(workflow: Workflow, around: Surroundings) -> bool:
+    """Whether a person may be asked about a node, also of the workflows that it calls."""
+    seen = set[str]()
+    left = [workflow]
+    while left:
+        for name in called_types(left.pop()):
+            tool = around.registry.get(name)
+            if tool is None or tool.tool_id in seen:
+                continue
+            seen.add(tool.tool_id)
+            if might_ask(tool, around):
+                return True
+            handler = tool.manifest.handler
+            below = around.registry.get(PREFIX + handler.workflow_id) if isinstance(handler, WorkflowHandler) else None
+            if isinstance(below, WorkflowTool):
+                left.append(below.workflow)
+    return False
 
 
 def _plain(outputs: dict[str, Any]) -> dict[str, Any]:

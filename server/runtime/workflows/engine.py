@@ -7,11 +7,13 @@ parties bring engines by entry point (``tamis.engines``). Must not know how any 
 from __future__ import annotations
 
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import SplitResult, urlsplit
 
 from tamis.protocols.contract import ExecutionError, Status
+from tamis.protocols.suggest import best, hint
 from tamis.protocols.workflow.payload import Payload
+from tamis.server.runtime.installed import Brought, bring, names, words
 from tamis.server.runtime.settings.config import EngineSettings, Settings
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 GROUP = "tamis.engines"
 BUILT_IN = "builtin"
 HTTP = "http"
+_LOADED: dict[str, Brought | str] = {}
+"""By name: what a package brings, or why it cannot be used. An installation does not change while a process runs."""
 
 
 class EngineError(Exception):
@@ -70,27 +74,30 @@ def engine_of(settings: Settings) -> tuple[Engine | None, str]:
 
 def missing_engine(name: str) -> str:
     """That no installed package brings an engine; empty when one does. Loads nothing."""
-    from importlib.metadata import entry_points
-
-    if entry_points(group=GROUP, name=name):
+    known = names(GROUP)
+    if name in known:
         return ""
-    return f"engine.type is '{name}', and no installed package brings an engine of that name (entry points {GROUP})"
+    listed = f"; installed are {', '.join(known)}" if known else ""
+    missing = f"no installed package brings an engine of that name (entry points {GROUP})"
+    return f"engine.type is '{name}', and {missing}{hint(best(name, known)) or listed}"
 
 
 def _installed(own: EngineSettings) -> tuple[Engine | None, str]:
-    from importlib.metadata import entry_points
-
-    found = entry_points(group=GROUP, name=own.type)
-    if not found:
-        return None, missing_engine(own.type)
+    if own.type not in _LOADED:
+        # lists ask for each workflow, and looking at what is installed takes long
+        _LOADED[own.type] = bring(GROUP, own.type, "the engine") or missing_engine(own.type)
+    brought = _LOADED[own.type]
+    if isinstance(brought, str):
+        return None, brought
     try:
-        made = next(iter(found)).load()
+        made = brought.plugin
         engine = made() if isinstance(made, type) else made
-    except Exception as error:  # a stranger's code
-        return None, f"the engine '{own.type}' cannot be loaded: {type(error).__name__}: {error}"
-    if not callable(getattr(engine, "run", None)):
-        return None, f"the engine '{own.type}' has no method 'run'"
-    return engine, ""
+        runs = callable(getattr(engine, "run", None))
+    except BaseException as error:  # a stranger's code; also SystemExit
+        if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+            raise
+        return None, f"{brought.where} cannot be used: {words(error)}"
+    return (cast("Engine", engine), "") if runs else (None, f"{brought.where} cannot be used: it has no method 'run'")
 
 
 def url_fault(url: str, settings: Settings) -> str:

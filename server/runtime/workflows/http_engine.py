@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.client
+import json
 import ssl
 import threading
 from collections.abc import Callable
@@ -26,9 +27,12 @@ from tamis.server.runtime.workflows.streams import StreamFull
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_EXCERPT = 300
+MAX_UNTOLD = 256
+"""So many lines of an answer are read before the first of them is taken."""
 CONNECT_S = 10.0
 SILENCE_S = 24 * 60 * 60.0
 """The run's own time bounds the answer; this only lets no thread live for ever."""
+THREAD = "tamis-engine"
 LINES = "application/x-ndjson"
 _STEPS = ("running", "success", "error", "timeout", "cancelled", "skipped")
 
@@ -43,11 +47,12 @@ class HttpEngine:
         """The outputs that the answer names."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[dict[str, Any]] = loop.create_future()
-        exchange = _Exchange(self.url, msgspec.json.encode(payload))
+        exchange = _Exchange(self.url, _body(payload))
         # a query may hold a key, and models read what is said here
         where = self.url.partition("?")[0]
 
         def tell(message: dict[str, Any]) -> None:
+            exchange.room.release()
             if not done.done():
                 try:
                     self._take(message, run)
@@ -62,15 +67,22 @@ class HttpEngine:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
                 loop.call_soon_threadsafe(work, value)
 
+        def one(message: dict[str, Any]) -> None:
+            # no more of them wait for the loop than it can take between two other things
+            exchange.room.acquire()
+            later(tell, message)
+
         def work() -> None:
             try:
-                later(settle, exchange.answer(lambda message: later(tell, message)))
+                later(settle, exchange.answer(one))
             except EngineError as error:
                 later(settle, error)
-            except (OSError, http.client.HTTPException, ValueError) as error:
-                later(settle, EngineError(f"the engine at {where} cannot be asked: {type(error).__name__}: {error}"))
+            except Exception as error:
+                what = "broke off" if exchange.is_asked else "cannot be asked"
+                said = f"{type(error).__name__}: {error}"[:MAX_EXCERPT]
+                later(settle, EngineError(f"the engine at {where} {what}: {said}"))
 
-        threading.Thread(target=work, daemon=True).start()
+        threading.Thread(target=work, name=THREAD, daemon=True).start()
         stop = asyncio.ensure_future(run.stopping.wait())
         try:
             await asyncio.wait({done, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -100,12 +112,13 @@ class HttpEngine:
             told = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": error}
             text = str(told.get("message") or "the engine gave no reason")[:MAX_EXCERPT]
             node_id = told.get("nodeId")
-            if not isinstance(node_id, str):
-                raise EngineError(f"the engine failed: {text}")
             types = {str(node.get("id")): str(node.get("fullType")) for node in payload["nodes"]}
+            if not isinstance(node_id, str) or node_id not in types:
+                at = f" at '{node_id[:100]}'" if isinstance(node_id, str) else ""
+                raise EngineError(f"the engine failed{at}: {text}")
             reason = failure("WorkflowError", text)
             run.step(node_id, "error", reason)
-            raise NodeFailed(node_id, str(told.get("type") or types.get(node_id, "")), "error", reason)
+            raise NodeFailed(node_id, str(told.get("type") or types[node_id])[:200], "error", reason)
         outputs = answer.get("outputs")
         if not isinstance(outputs, dict):
             raise EngineError("the engine's answer has neither 'outputs' nor 'error'")
@@ -131,6 +144,10 @@ class _Exchange:
         self._body = body
         self._connection: http.client.HTTPConnection | None = None
         self._closed = False
+        self.is_asked = False
+        """Whether the engine was reached."""
+        self.room = threading.Semaphore(MAX_UNTOLD)
+        """For what was read and not told yet."""
 
     def answer(self, tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         """The answer's object, of a streamed one the last. Raises ``EngineError``, ``OSError`` or ``HTTPException``."""
@@ -146,6 +163,7 @@ class _Exchange:
         self._connection = connection
         try:
             connection.connect()
+            self.is_asked = True
             if self._closed:
                 raise EngineError("the run has ended")
             if connection.sock is not None:
@@ -160,34 +178,50 @@ class _Exchange:
     def _read(self, response: http.client.HTTPResponse, tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         if response.status != 200:
             excerpt = response.read(MAX_EXCERPT).decode("utf-8", "replace")
-            raise EngineError(f"the engine answered {response.status} {response.reason}: {excerpt}")
+            raise EngineError(f"the engine answered {response.status} {response.reason[:MAX_EXCERPT]}: {excerpt}")
         if (response.getheader("Content-Type") or "").split(";")[0].strip().lower() != LINES:
             body = response.read(MAX_BYTES + 1)
             if len(body) > MAX_BYTES:
                 raise EngineError(f"the engine's answer has more than {MAX_BYTES} bytes")
+            if response.length:
+                raise EngineError(f"the engine's answer broke off: {response.length} bytes are missing")
             return _object(body)
-        last: dict[str, Any] = {}
         size = 0
         while line := response.readline(MAX_BYTES + 1):
             size += len(line)
             if size > MAX_BYTES:
                 raise EngineError(f"the engine's answer has more than {MAX_BYTES} bytes")
+            if not line.endswith(b"\n") and not line.rstrip().endswith(b"}"):
+                break  # a line that came in part
             if line.strip():
-                last = _object(line)
-                if "outputs" in last or "error" in last:
-                    return last
-                tell(last)
-        return last
+                told = _object(line)
+                if "outputs" in told or "error" in told:
+                    return told
+                tell(told)
+            if self._closed:
+                break
+        raise EngineError("the engine's answer broke off: it ended without a line of 'outputs' or 'error'")
 
     def close(self) -> None:
         """Ends the exchange, whatever it waits for."""
         import socket
 
         self._closed = True
+        self.room.release(MAX_UNTOLD)
         sock = self._connection.sock if self._connection is not None else None
         if sock is not None:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
+
+
+def _body(payload: Payload) -> bytes:
+    try:
+        return msgspec.json.encode(payload)
+    except (OverflowError, UnicodeEncodeError):
+        # numbers beyond 64 bits and lone surrogates
+        return json.dumps(payload).encode("ascii")
+    except RecursionError:
+        raise EngineError("the payload is nested too deeply for JSON") from None
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -35,6 +35,8 @@ class Workflows:
         self._wanted: dict[str, RunRecord | None] = {}
         self._last: dict[str, RunRecord] = {}
         self._behind: set[asyncio.Task[None]] = set()
+        self._keeping: set[asyncio.Task[None]] = set()
+        """What is to be written down of those runs at their ends."""
 
     def expect(self, call_id: str) -> None:
         """The record of this call's run will be taken."""
@@ -44,10 +46,14 @@ class Workflows:
         """The record of a run that was expected; None when the call did not come to run anything."""
         return self._wanted.pop(call_id, None)
 
-    def note(self, call_id: str, record: RunRecord) -> None:
-        """A run has ended, or its call is answered."""
+    def give(self, call_id: str, record: RunRecord) -> None:
+        """What is known of the run that a call waits for, if it is expected."""
         if call_id in self._wanted:
             self._wanted[call_id] = record
+
+    def note(self, call_id: str, record: RunRecord) -> None:
+        """A run has ended, or its call is answered."""
+        self.give(call_id, record)
         self._last.pop(record.workflow_id, None)
         # outputs may be large, and only the times are asked for later
         self._last[record.workflow_id] = msgspec.structs.replace(record, outputs={})
@@ -65,14 +71,23 @@ class Workflows:
 
     def behind(self, work: Coroutine[Any, Any, None]) -> None:
         """Lets a run go on after its call was answered, until it ends or the runtime closes."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._behind.add(task)
-        task.add_done_callback(self._behind.discard)
+        _held(work, self._behind)
+
+    def at_end(self, work: Coroutine[Any, Any, None]) -> None:
+        """Has something done that waits for the end of such a run."""
+        _held(work, self._keeping)
 
     async def close(self) -> None:
         """Ends the runs that go on, and forgets the streams."""
         self.streams.close()
-        for task in self._behind:
+        tasks = self._behind | self._keeping
+        for task in tasks:
             task.cancel()
-        if self._behind:
-            await asyncio.wait(self._behind, timeout=CLOSE_S)
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSE_S)
+
+
+def _held(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> None:
+    task = asyncio.get_running_loop().create_task(work)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)

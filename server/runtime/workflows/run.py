@@ -14,7 +14,14 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from tamis.protocols.contract import ExecutionError, ExecutionResult, StepChanged, StepStatus, WorkflowStep
+from tamis.protocols.contract import (
+    ApprovalNode,
+    ExecutionError,
+    ExecutionResult,
+    StepChanged,
+    StepStatus,
+    WorkflowStep,
+)
 from tamis.protocols.workflow.slots import Slots
 from tamis.server.runtime.agents.profile import AgentRules
 from tamis.server.runtime.calls.dispatch import Invocation
@@ -56,6 +63,10 @@ class Run:
         """The outputs of which it is known what they are, or that they have no value."""
         self.streams: dict[str, Stream] = {}
         self.collected: dict[str, list[Any]] = {}
+        self.kept: dict[str, list[Any]] | None = None
+        """The items of streams besides what waits to be read, for whoever asks by the call's key later; None where nobody can."""
+        self.kept_too_much = False
+        self._kept_bytes = 0
         self._began = time.perf_counter()
         self._steps: dict[str, WorkflowStep] = {
             str(node.get("id", "")): WorkflowStep(
@@ -120,11 +131,20 @@ class Run:
             except NotJsonError as error:
                 raise EngineError(f"an item of the engine's output '{name[:100]}' is no JSON: {error}") from None
         if name in self.streams:
-            self.streams[name].push(item)
+            size = self.streams[name].push(item)
+            if self.kept is not None:
+                self._keep(self.kept.setdefault(name, []), item, size)
         elif name in self.collected:
             if len(self.collected[name]) >= MAX_COLLECTED:
                 raise StreamFull(f"more than {MAX_COLLECTED} items")
             self.collected[name].append(item)
+
+    def _keep(self, kept: list[Any], item: Any, size: int) -> None:
+        self._kept_bytes += size
+        if len(kept) >= MAX_COLLECTED or self._kept_bytes > MAX_HELD_BYTES:
+            self.kept, self.kept_too_much = None, True
+            return
+        kept.append(item)
 
     def hold(self, value: Any) -> str:
         """Counts a value that is kept until the run ends; why that is too much, or an empty text."""
@@ -153,9 +173,17 @@ class Run:
             wait=True,
             ask=outer.request.ask,
             style=outer.request.style,
+            node=ApprovalNode(workflow_id=self.workflow_id, node_id=node_id, item=UNSET if item is None else item),
         )
         around = msgspec.structs.replace(
-            outer.around, cancelled=self.stopping, agent=self._agent, polls=False, asked_ahead=None, asks_together=False
+            outer.around,
+            cancelled=self.stopping,
+            agent=self._agent,
+            polls=False,
+            asked_ahead=None,
+            asks_together=False,
+            # not every node marks what the workflow was given as a secret
+            secrets=outer.trail.secrets,
         )
         async with self.turns:
             token = _outer.set(self._trails)
@@ -180,7 +208,7 @@ class Run:
             # the failing node's words say what the workflow's own result cannot
             self._call.result.logs = [*logs, *result.logs][:MAX_LOGS]
             if result.error is not UNSET:
-                result.error = result_without(result, secrets).error
+                result.error = result_without(result, self._call.trail.secrets).error
 
     # what the runner looks at
 

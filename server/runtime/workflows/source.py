@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Self
 
 from tamis.protocols.catalogue import message, severity
 from tamis.protocols.contract import Problem
@@ -29,7 +30,7 @@ READER = "system:read_stream"
 class WorkflowTool(Tool):
     """A workflow as a tool, with its graph."""
 
-    __slots__ = ("_fault", "checked", "workflow")
+    __slots__ = ("_fault", "_twin", "checked", "workflow")
 
     def __init__(self, manifest: Manifest, path: str, workflow: Workflow) -> None:
         super().__init__(manifest, path, origin="workflow")
@@ -37,11 +38,20 @@ class WorkflowTool(Tool):
         self.checked: tuple[object, list[Problem]] | None = None
         """The faults of the graph, with the registry that was asked for types."""
         self._fault: str | None = None
+        self._twin: WorkflowTool | None = None
+
+    def defined_by(self, manifest: Manifest) -> Self:
+        """The same workflow with another manifest; the last such is kept, for registries are made often and alike."""
+        twin = self._twin
+        if not isinstance(twin, type(self)) or twin.manifest != manifest:
+            self._twin = twin = super().defined_by(manifest)
+            twin.checked = None
+        return twin
 
     @property
     def content(self) -> object:
-        """The file: another graph is another tool, also where the interface is the same."""
-        return self.workflow.raw
+        """The file: another graph is another tool, also where the interface is the same. What is secret of that depends on other tools."""
+        return self.workflow.raw if not self.may_have_secrets else [self.workflow.raw, self.manifest.parameters]
 
     @property
     def fault(self) -> str:

@@ -40,10 +40,10 @@ class Stream:
         self._changed = asyncio.Event()
         self.on_idle = on_idle
 
-    def push(self, item: Any) -> None:
-        """One more item. Raises ``StreamFull``."""
+    def push(self, item: Any) -> int:
+        """One more item; about how many bytes it has. Raises ``StreamFull``."""
         if self._ended:
-            return
+            return 0
         try:
             size = len(msgspec.json.encode(item)) + 64
         except (OverflowError, RecursionError):
@@ -53,6 +53,7 @@ class Stream:
         self._items.append((item, size))
         self._size += size
         self._changed.set()
+        return size
 
     def end(self, error: ExecutionError | None = None) -> None:
         """Nothing more comes."""
