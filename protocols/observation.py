@@ -270,6 +270,12 @@ def _approval(result: ExecutionResult, name: str) -> object:
     return cast("dict[str, object]", approval).get(name) if isinstance(approval, dict) else None
 
 
+def refusal_comment(result: ExecutionResult) -> str:
+    """What a person said who refused the call; empty without it."""
+    said = _approval(result, "comment") if result.status == "denied" else None
+    return said if isinstance(said, str) else ""
+
+
 def _is_dry_run(result: ExecutionResult) -> bool:
     """Whether everything was checked and nothing ran; a tool's own output of that form has an attempt behind it."""
     output: object = result.output
@@ -291,8 +297,8 @@ def _sentence(result: ExecutionResult, name: str, word: str, shorten: Shorten) -
     if result.status == "inputRequired" and result.attempts:
         return f"Tool {name} has not ended: {_NOT_RUN[result.status]}."
     if result.status in _NOT_RUN:
-        comment = _approval(result, "comment") if result.status == "denied" else None
-        said = f" The user's comment: {_ended(comment, shorten)}" if isinstance(comment, str) and comment else ""
+        comment = refusal_comment(result)
+        said = f" The user's comment: {_ended(comment, shorten)}" if comment else ""
         return f"Tool {name} was not executed: {_NOT_RUN[result.status]}.{said}"
     error = result.error
     if error is UNSET:

@@ -2,12 +2,13 @@
 
 `auto` means bubblewrap; where that does not work, nsjail, if its own try of all checks does (ruling 39), and the answer
 says so. A program that was asked for by name is never replaced. A failure says its cause and remedy and is looked at
-again after ten minutes; nothing is ever tried with fewer flags.
+again after ten minutes, one for want of descriptors, memory, processes or space at the next run; nothing is ever tried with fewer flags.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import tempfile
@@ -30,6 +31,8 @@ from tamis.sandbox.paths import grants
 from tamis.sandbox.paths.walk import open_absolute
 
 RETRY_SECONDS = 600.0
+_LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC})
+"""What this process may have again the next moment: no answer about the machine."""
 _CAP_SYS_ADMIN = 1 << 21
 
 # Inside: every layer that can be seen from there must be there, and the kernel's settings closed even to the user who
@@ -59,6 +62,8 @@ class _Kept(msgspec.Struct, frozen=True):
     found: Probe
     binary: Binary
     at: float
+    passing: bool = False
+    """A failure by want of something, which the next run may have."""
 
 
 class _Cache:
@@ -85,7 +90,7 @@ def _kept(name: str) -> Probe | None:
     if kept is None:
         return None
     if not kept.found.available:
-        return kept.found if time.monotonic() - kept.at <= RETRY_SECONDS else None
+        return kept.found if not kept.passing and time.monotonic() - kept.at <= RETRY_SECONDS else None
     if ("cgroup" in kept.found.layers) != bool(cgroups.status().version):
         return None  # lost, or this process was moved
     return kept.found
@@ -120,8 +125,8 @@ def probe(refresh: bool = False, backend: BackendChoice = "auto") -> Probe:
 def _tried(backend: Backend, refresh: bool) -> Probe:
     found = None if refresh else _kept(backend.name)
     if found is None:
-        found, binary = _look(backend)
-        _Cache.kept[backend.name] = _Kept(found, binary, time.monotonic())
+        found, binary, passing = _look(backend)
+        _Cache.kept[backend.name] = _Kept(found, binary, time.monotonic(), passing)
     return found
 
 
@@ -133,8 +138,8 @@ def _chosen(first: Probe, second: Probe) -> Probe:
     return msgspec.structs.replace(first, notes=(f"nsjail does not work either: {second.reason}",))
 
 
-def _look(backend: Backend) -> tuple[Probe, Binary]:
-    binary = Binary("")
+def _look(backend: Backend) -> tuple[Probe, Binary, bool]:
+    binary, passing = Binary(""), False
     try:
         binary = backend.find()
         binary = backend.ready(binary)
@@ -153,7 +158,9 @@ def _look(backend: Backend) -> tuple[Probe, Binary]:
         reason, remedy = f"no system call filter is known for {error}", "run on x86_64 or aarch64"
     except Unavailable as error:
         reason, remedy = backend.explain(error.reason, error.remedy)
+        passing = _is_lack(error)
     except OSError as error:
+        passing = _is_lack(error)
         reason = f"the sandbox could not be tried: {error}"
         remedy = "see whether this process is out of descriptors, memory, processes or space for temporary files"
     else:
@@ -169,11 +176,20 @@ def _look(backend: Backend) -> tuple[Probe, Binary]:
             pids=f"cgroup {groups}+rlimit" if groups else "rlimit",
             notes=notes,
         )
-        return available, binary
+        return available, binary, False
     failed = Probe(
         available=False, backend=backend.name, version=binary.version, path=binary.path, reason=reason, remedy=remedy
     )
-    return failed, binary
+    return failed, binary, passing
+
+
+def _is_lack(error: BaseException | None) -> bool:
+    """Whether the failure, or what it came of, is a want of something."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _LACKS:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _check_root() -> None:

@@ -378,6 +378,8 @@ class Store:
     def bound_caches(self, limit_bytes: int, *, every_seconds: float = 3600.0) -> None:
         """Remove each download cache that takes more than `limit_bytes`; looks at most once in `every_seconds`, as it has to
         walk them."""
+        if not self.caches.is_dir():
+            return  # nothing was ever downloaded
         looked = self.caches / ".looked"
         with contextlib.suppress(FileNotFoundError):
             if abs(time.time() - looked.stat().st_mtime) < every_seconds:

@@ -207,6 +207,25 @@ def test_an_example_is_held_against_the_schemas_at_the_failing_place():  # D42, 
         ("warning", "VA453", "{"),
         ("warning", "VA453", "{"),
     ]
+    # of a failure neither the output nor, where that is what fails, the input has to fit
+    failure = {"success": False, "error": {"type": "ParameterValidationError"}}
+    other = {"success": False, "error": {"type": "ScriptError"}}
+    examples = [{"input": {"n": "x"}, "expectedOutput": failure}, {"input": {"n": 1}, "expectedOutput": other}]
+    assert (
+        said(
+            manifest(
+                parameters={"type": "object", "properties": {"n": {"type": "integer"}}},
+                output=output,
+                examples=examples,
+            )
+        )
+        == []
+    )
+    wrong = manifest(
+        parameters={"type": "object", "properties": {"n": {"type": "integer"}}},
+        examples=[{"input": {"n": "x"}, "expectedOutput": other}],
+    )
+    assert [code for _, code, _ in said(wrong)] == ["VA453"]
     assert said(manifest(examples=[{}])) == [("error", "MF501", "{")]
     assert said(manifest(examples=[{"input": 1}])) == [("error", "MF502", "1")]
 

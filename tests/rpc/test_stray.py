@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,10 @@ def test_the_form_follows_the_file_while_the_daemon_runs(root: Path) -> None:
     daemon = Daemon(root, "--root", str(root))
     daemon.write(begin(), call("test:noisy", 9))
     daemon.answer(9)
+    until = time.monotonic() + 20
+    while "printed" not in daemon.said.read_text():  # it comes by a pipe of its own
+        assert time.monotonic() < until
+        time.sleep(0.01)
     (root / "tamis.toml").write_text('handlers = ["noisy"]\nlogFormat = "json"\n')
     daemon.write(rpc("registry/reload", {}, 2))
     daemon.answer(2)

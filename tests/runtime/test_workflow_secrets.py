@@ -194,9 +194,11 @@ def test_the_secret_of_a_workflow_is_in_nothing_that_is_kept_or_shown(
     made = world(tmp_path, {"login": dict, "say": say}, logLevel="debug", policy=policy)
     result = made.run("workflow:outer", {"pass": SECRET, "who": "somebody"}, ask=ask, idempotency_key="once")
     given = [told["args"] for _, told in made.host.asked if told["args"]]
-    assert {"key": f"Bearer {SECRET}"} in given and {"text": SECRET} in given
+    assert {"text": SECRET} in given
+    # a node beside one that fails may be cancelled before its host is asked
+    assert failing or {"key": f"Bearer {SECRET}"} in given
     assert result.status == ("error" if failing else "success"), result
-    assert len(asked) >= 4
+    assert len(asked) >= (3 if failing else 4)
     told_to_model = msgspec.structs.replace(result, output=UNSET)
     shown = msgspec.json.encode([asked, made.host.told, told_to_model]).decode()
     files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]

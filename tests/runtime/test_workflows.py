@@ -369,6 +369,18 @@ def test_a_person_is_asked_for_the_nodes_too(tmp_path: Path, allowed: bool) -> N
         assert error_of(result)["message"].endswith("(t:shout): the user denied it (用户拒绝了该操作)")
 
 
+def test_what_a_person_says_who_refuses_a_node_reaches_the_model(tmp_path: Path) -> None:  # V61
+    async def ask(question: Any) -> Any:
+        own = question.tool_id.startswith("workflow:")
+        from tamis.server.runtime.calls.model import Reply
+
+        return Reply(answer="allow") if own else Reply(answer="deny", comment="not\x1b today")
+
+    world = World(tmp_path, {"loud": SHOUT}, {"shout": shout}, policy={"requireConfirmation": "always"})
+    result = world.run("workflow:loud", {"text": "a"}, ask=ask)
+    assert "; the user's comment: not\\u001b today" in result.observation
+
+
 def test_a_tool_that_agents_may_not_call_is_no_node(tmp_path: Path) -> None:  # ruling 34
     world = World(tmp_path, {"loud": SHOUT}, {"shout": shout})
     world.register("t", {"name": "shout", "description": "Is the host's own.", "parameters": {"type": "object"}})

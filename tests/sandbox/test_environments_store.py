@@ -266,6 +266,13 @@ def test_a_download_cache_that_grew_too_large_is_begun_anew(tmp_path: Path) -> N
     assert store.cache_names() == []
 
 
+def test_a_store_that_was_never_used_can_be_pruned(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    assert store.prune(0).removed == ()
+    store.bound_caches(10)
+    assert not (tmp_path / "store").exists()
+
+
 def test_keys_are_keys_and_nothing_else(tmp_path: Path) -> None:
     for bad in ("", "../x", "A" * 40, "a" * 39, "a" * 40 + "\n"):
         with pytest.raises(ValueError, match="key"):

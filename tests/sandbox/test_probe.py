@@ -183,6 +183,19 @@ def test_success_is_kept_and_failure_is_looked_at_again(monkeypatch: pytest.Monk
     assert probe.cached() is None
 
 
+@pytest.mark.parametrize("spare", [0, 3, 8, 15])
+def test_a_look_without_descriptors_is_no_answer_about_the_machine(spare: int, tmp_path: Path) -> None:
+    # else a daemon that ran out of them for a moment would run nothing for ten minutes
+    wanted = support.request(support.tool_folder(tmp_path, "print(1)"))
+    with asyncio.Runner() as loop:
+        assert loop.run(runner.run(wanted)).kind == "ok"
+        with support.few_descriptors(spare):
+            found = probe.probe(refresh=True)
+        assert not found.available
+        assert probe.cached() is None
+        assert loop.run(runner.run(wanted)).kind == "ok"
+
+
 def test_daemon_without_descriptors_answers_unavailable_and_leaks_none(tmp_path: Path) -> None:
     wanted = support.request(support.tool_folder(tmp_path, "print(1)"))
     seen: set[str] = set()

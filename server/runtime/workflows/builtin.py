@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.model import Json
+from tamis.protocols.observation import refusal_comment
 from tamis.protocols.schema.words import is_list
 from tamis.protocols.workflow.kinds import (
     MAX_ITEMS,
@@ -221,7 +222,7 @@ class _Execution:
         if result.status != "success":
             error = None if result.error is UNSET else result.error
             self.host.step(node.id, _step_status(result.status), error)
-            raise NodeFailed(node.id, node_type, result.status, error, item)
+            raise NodeFailed(node.id, node_type, result.status, error, item, refusal_comment(result))
         value: Json = None if result.output is UNSET else result.output
         return outputs_of(value, self.host.slots(node_type))
 

@@ -15,7 +15,7 @@ from msgspec import UNSET
 from tamis.protocols.contract import ErrorDetails, ExecutionError, ExecutionResult, FailedNode
 from tamis.protocols.manifest.reading import WorkflowHandler
 from tamis.protocols.manifest.workflow import PREFIX
-from tamis.protocols.observation import why_not_run
+from tamis.protocols.observation import plain, why_not_run
 from tamis.protocols.workflow.graph import called_types
 from tamis.protocols.workflow.model import Workflow
 from tamis.protocols.workflow.payload import Payload
@@ -288,6 +288,8 @@ def node_error(failed: NodeFailed) -> ExecutionError:
     error = failed.error
     at = f" item {failed.item}" if failed.item is not None else ""
     cause = f"{error.type}: {error.message}" if error is not None else why_not_run(failed.status)
+    if failed.comment:
+        cause = f"{cause}; the user's comment: {plain(failed.comment)}"
     own = error.details if error is not None else UNSET
     node = FailedNode(
         node_id=failed.node_id,

@@ -34,14 +34,22 @@ class NodeFailed(Exception):  # noqa: N818 (an outcome, not a fault)
     """A node did not succeed, so the workflow does not."""
 
     def __init__(
-        self, node_id: str, node_type: str, status: Status, error: ExecutionError | None, item: int | None = None
+        self,
+        node_id: str,
+        node_type: str,
+        status: Status,
+        error: ExecutionError | None,
+        item: int | None = None,
+        comment: str = "",
     ) -> None:
+        """``comment``: what the person said who refused the node's call."""
         super().__init__(node_id)
         self.node_id = node_id
         self.node_type = node_type
         self.status: Status = status
         self.error = error
         self.item = item
+        self.comment = comment
 
 
 class Engine(Protocol):
