@@ -47,7 +47,11 @@ class StrayText(io.TextIOBase):
         """Text as it comes; in a log of JSON a record when it comes to the end of a line, however many lines it has."""
         log = self._log()
         if log.form == "text":
-            return self._under.write(text)
+            written = self._under.write(text)
+            if "\n" in text:
+                # what goes to a file or a pipe would else be written with the next kilobytes, or never
+                self._under.flush()
+            return written
         with self._lock:
             self._held += text
             if self._held.endswith("\n") or len(self._held) > MAX_HELD_CHARS:

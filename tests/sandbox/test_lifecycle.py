@@ -237,6 +237,8 @@ def test_usage_of_a_short_run_is_the_scripts_not_the_sandboxs(tmp_path: Path) ->
     grouped = cgroups.status().version != ""
     for _ in range(8):
         outcome = support.run_source(tmp_path, source)
+        if outcome.cpu_ms < 30:  # the kernel counts by ticks, and a loaded machine may have had none at the right moments
+            outcome = support.run_source(tmp_path, source)
         if support.BACKEND != "nsjail":  # whose stages tell nothing on their way out
             assert outcome.cpu_ms >= 30, outcome
         if grouped or not support.IS_ROOT:

@@ -202,7 +202,7 @@ def test_daemon_without_descriptors_answers_unavailable_and_leaks_none(tmp_path:
     with asyncio.Runner() as loop:  # a daemon has its loop before it runs out of descriptors
         assert loop.run(runner.run(wanted)).kind == "ok"
         processes = {*watchdog.tree(os.getpid()), lifeline.watcher()}
-        for spare in range(1, 40):
+        for spare in range(1, 80):
             # what earlier tests left open may have been collected meanwhile
             before = len(os.listdir("/proc/self/fd"))
             with support.few_descriptors(spare):
@@ -211,5 +211,6 @@ def test_daemon_without_descriptors_answers_unavailable_and_leaks_none(tmp_path:
             assert outcome.kind == "ok" or outcome.message, (spare, outcome)
             assert len(os.listdir("/proc/self/fd")) <= before, (spare, outcome)
             assert set(watchdog.tree(os.getpid())) <= processes, (spare, outcome)
-    assert {"unavailable", "ok"} <= seen
+    # that it goes on well afterwards is what counts; how many a run needs differs with what is told of it
+    assert "unavailable" in seen and seen <= {"unavailable", "refused", "ok"}
     assert support.run(wanted).kind == "ok"
