@@ -237,7 +237,8 @@ def test_usage_of_a_short_run_is_the_scripts_not_the_sandboxs(tmp_path: Path) ->
     grouped = cgroups.status().version != ""
     for _ in range(8):
         outcome = support.run_source(tmp_path, source)
-        if outcome.cpu_ms < 30:  # the kernel counts by ticks, and a loaded machine may have had none at the right moments
+        # the kernel counts by ticks, and a loaded machine may have had none at the right moments
+        if outcome.cpu_ms < 30:
             outcome = support.run_source(tmp_path, source)
         if support.BACKEND != "nsjail":  # whose stages tell nothing on their way out
             assert outcome.cpu_ms >= 30, outcome
