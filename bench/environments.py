@@ -12,10 +12,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench.measure import in_turn, table
-from tamis.sandbox.environments.model import Options
-from tamis.sandbox.environments.pip_settings import pip_settings
-from tamis.sandbox.environments.prepare import prepare
-from tamis.sandbox.environments.store import Store
+from tamis.environments.model import Options
+from tamis.environments.pip_settings import pip_settings
+from tamis.environments.prepare import prepare
+from tamis.environments.store import Store
 from tamis.sandbox.interpreters import Interpreter, find_interpreter, find_uv
 from tamis.sandbox.model import Interpreters
 

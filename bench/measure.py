@@ -85,6 +85,7 @@ def in_turn(
     at_least *= min(1.0, EFFORT.rounds)
     counts: dict[str, int] = {}
     for name, run in sides.items():
+        run(1)  # the first one loads modules and compiles patterns
         count, spent = 1, run(1)
         while spent < at_least:
             count = max(count * 2, min(count * 16, round(count * at_least / max(spent, 1e-9))))

@@ -47,23 +47,24 @@ def bench_start() -> str:
 
 def bench_call() -> str:
     """One call of a small JSON tool, in the sandbox, beside the same script as a plain subprocess."""
-    from tamis.server.runtime.calls.execute import execute
-    from tamis.server.runtime.calls.model import CallRequest, Surroundings
-    from tamis.server.runtime.registry.reading import load_registry
+    from tamis.server.runtime.calls.model import CallContext, CallRequest
+    from tamis.server.runtime.execution.pipeline import execute
+    from tamis.server.runtime.services import Parts
     from tamis.server.runtime.settings.config import Settings
-    from tests.toolbox import make_tool
+    from tamis.server.runtime.tools.reading import load_registry
+    from tests.sample_tools import make_tool
 
     rows: list[tuple[str, Sample, Sample, str]] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make_tool(folder, "bench:echo")
         settings = Settings()
-        around = Surroundings(registry=load_registry(folder, settings), settings=settings)
+        context = CallContext(registry=load_registry(folder, settings), settings=settings, parts=Parts())
         loop = asyncio.new_event_loop()
 
         def call() -> None:
             request = CallRequest(call_id="c", name="bench:echo", args={"text": "x"})
-            result = loop.run_until_complete(execute(request, around))
+            result = loop.run_until_complete(execute(request, context))
             assert result.status == "success", result
 
         script = str(folder / "bench_echo" / "tool.py")

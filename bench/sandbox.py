@@ -49,7 +49,7 @@ def _as_user(part: str, bun: str) -> Any:
     place = Path(tempfile.mkdtemp(prefix="tamis-bench-"))
     try:
         (place / "tamis").mkdir()
-        shutil.copy(ROOT / "tamis" / "__init__.py", place / "tamis")
+        shutil.copy(ROOT / "package" / "__init__.py", place / "tamis")
         leave = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / "sandbox", place / "tamis" / "sandbox", ignore=leave)
         shutil.copytree(ROOT / "bench", place / "bench", ignore=leave)
@@ -116,6 +116,21 @@ def bench_rate() -> str:
     for who, kinds in found.items():
         for kind, rates in kinds.items():
             lines.append(f"| {kind}, {who} | " + " | ".join(f"{rate:.0f}" for rate in rates.values()) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def bench_pace() -> str:
+    """One caller of one Python tool: how long a call takes, and how many found a sandbox waiting."""
+    lines = [
+        "### Calls of one tool through the pool",
+        "",
+        "| what | who | mean (bar 8 ms) | median | calls a second | warm |",
+    ]
+    lines.append("|---" * 6 + "|")
+    for who, kinds in _both("pace").items():
+        for name, told in kinds.items():
+            spent = f"{shown(told['mean'] / 1000)} | {shown(told['median'] / 1000)}"
+            lines.append(f"| {name} | {who} | {spent} | {told['rate']:.0f} | {told['warm']:.0%} |")
     return "\n".join(lines) + "\n"
 
 

@@ -172,6 +172,41 @@ def rate(bun: str) -> dict[str, dict[str, float]]:
     return asyncio.run(all_of())
 
 
+def pace(bun: str) -> dict[str, dict[str, float]]:
+    """Calls of one tool by one caller who waits for each answer: milliseconds of a call, calls a second, and the share of warm starts."""
+    request = _Folder("python").request()
+
+    async def calls(pause: float) -> dict[str, float]:
+        pool = Pool()
+        for _ in range(3):
+            await _called(pool.run, request)
+        await pool.settle()
+        spent: list[float] = []
+        warm, began = 0, time.perf_counter()
+        due = began
+        for _ in range(EFFORT.size(300)):
+            due = max(due + pause, time.perf_counter() - 0.1)  # what is missed is not made up for
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            started = time.perf_counter()
+            outcome = await _called(pool.run, request)
+            spent.append((time.perf_counter() - started) * 1000)
+            warm += outcome.sandbox.warm
+        seconds = time.perf_counter() - began
+        await pool.close()
+        count = len(spent)
+        return {
+            "mean": sum(spent) / count,
+            "median": sorted(spent)[count // 2],
+            "rate": count / seconds,
+            "warm": warm / count,
+        }
+
+    async def both() -> dict[str, dict[str, float]]:
+        return {"one behind the other": await calls(0.0), "50 a second": await calls(0.02)}
+
+    return asyncio.run(both())
+
+
 def kill(bun: str) -> dict[str, list[float]]:
     """Seconds from the deadline until the run's answer, which comes when all of it is dead."""
     found: dict[str, list[float]] = {}
@@ -233,7 +268,7 @@ def idle(bun: str) -> dict[str, Any]:
     return {"idle": sizes, "ballast": {name: list(one.seconds) for name, one in found.items()}}
 
 
-PARTS: dict[str, Callable[[str], Any]] = {"calls": calls, "rate": rate, "kill": kill, "idle": idle}
+PARTS: dict[str, Callable[[str], Any]] = {"calls": calls, "rate": rate, "pace": pace, "kill": kill, "idle": idle}
 
 
 def main() -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import sys
-import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, overload
 
 import msgspec
 
@@ -18,8 +16,7 @@ from tamis.client.errors import DaemonEnded
 from tamis.client.host import MAX_SERVED, Host, Work, busy_reply
 from tamis.client.messages import Frames, Incoming, Serve
 from tamis.client.methods import AsyncMethods
-from tamis.protocols.contract import InitializeResult
-from tamis.protocols.messages import ServiceCancel
+from tamis.client.results import InitializeResult, ServiceCancel, ServiceRegistration
 
 
 class AsyncClient(AsyncMethods, Host):
@@ -54,19 +51,21 @@ class AsyncClient(AsyncMethods, Host):
     async def initialize(
         self,
         *,
-        trusted: bool = True,
+        trusted: bool | None = None,
         output: bool = False,
         settings: Mapping[str, Any] | None = None,
         position_encodings: Sequence[str] = ("utf-32",),
         timeout: float | None = None,
     ) -> InitializeResult:
         """Begins the session, as the first request; only needed for what it declares: streamed ``output``, trust, settings.
+        With ``on_notification`` it asks for ``tool/event`` and ``workflow/stepChanged``.
 
         A client with ``on_approval`` that leaves it out sends it by itself, with these defaults, before its first request.
         """
         params = messages.initialize_params(
             approval=self._on_approval is not None,
             output=output,
+            events=self._on_notification is not None,
             trusted=trusted,
             settings=settings,
             encodings=position_encodings,
@@ -93,13 +92,39 @@ class AsyncClient(AsyncMethods, Host):
         """Sends a notification."""
         await self._write(messages.notification(method, params))
 
-    async def serve(self, service: str, methods: Sequence[Mapping[str, Any]], handlers: Mapping[str, Serve]) -> Any:
-        """Registers a service of this host: the metadata of its methods, and by method name the function that runs it.
+    @overload
+    async def serve(self, service: Iterable[Callable[..., Any]]) -> list[str]: ...
 
-        A function takes the arguments by name and returns the tool's output, or is a coroutine function that does; what it
-        raises is the tool's failure.
+    @overload
+    async def serve(
+        self, service: str, methods: Sequence[Mapping[str, Any]], handlers: Mapping[str, Serve]
+    ) -> ServiceRegistration: ...
+
+    async def serve(
+        self,
+        service: str | Iterable[Callable[..., Any]],
+        methods: Sequence[Mapping[str, Any]] = (),
+        handlers: Mapping[str, Serve] | None = None,
+    ) -> Any:
+        """Registers functions of this host as tools: those that ``tamis.tool`` made tools of, and plain ones. Gives the ids of the tools.
+
+        Or a service by its name, with the metadata of its methods, and by method name the function that runs it: it takes the arguments as one
+        dictionary, and gives the output. Gives the registration.
+
+        What a function raises is the tool's failure. Functions may be coroutine functions. Raises ``ValueError`` for a function
+        that cannot be a tool.
         """
-        self._services[service] = dict(handlers)
+        if not isinstance(service, str):
+            from tamis.client.functions import as_tools, rejected
+
+            ids: list[str] = []
+            for name, tools in as_tools(service).items():
+                made = [tool.method for tool in tools]
+                rejected(await self.serve(name, made, {tool.name: tool.handle for tool in tools}))
+                ids += [tool.tool_id for tool in tools]
+            return ids
+        # First the functions: a call may come before the answer.
+        self._services[service] = dict(handlers or {})
         try:
             return await self.call_with("service/register", {"serviceName": service, "methods": [*methods]}, None)
         except BaseException:
@@ -212,16 +237,6 @@ class AsyncClient(AsyncMethods, Host):
                 rest = rest[: 1 << 16]
         if rest:
             self._logged(rest.decode("utf-8", "backslashreplace"))
-
-    def _say(self, line: str) -> None:
-        self._tail.append(line[:1000])
-        try:
-            if self._on_log is not None:
-                self._on_log(line)
-            else:
-                sys.stderr.write(line + "\n")
-        except Exception:  # a host's fault must not stop the log
-            traceback.print_exc()
 
     def _received(self, message: Incoming) -> None:
         if message.method is None:

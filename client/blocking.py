@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import IO, Any, cast
+from typing import IO, Any, cast, overload
 
 import msgspec
 
@@ -18,7 +19,7 @@ from tamis.client.errors import DaemonEnded
 from tamis.client.host import MAX_SERVED, Host, busy_reply
 from tamis.client.messages import Frames, Incoming, Serve
 from tamis.client.methods import Methods
-from tamis.protocols.contract import InitializeResult
+from tamis.client.results import InitializeResult, ServiceRegistration
 
 
 class Client(Methods, Host):
@@ -45,19 +46,21 @@ class Client(Methods, Host):
     def initialize(
         self,
         *,
-        trusted: bool = True,
+        trusted: bool | None = None,
         output: bool = False,
         settings: Mapping[str, Any] | None = None,
         position_encodings: Sequence[str] = ("utf-32",),
         timeout: float | None = None,
     ) -> InitializeResult:
         """Begins the session, as the first request; only needed for what it declares: streamed ``output``, trust, settings.
+        With ``on_notification`` it asks for ``tool/event`` and ``workflow/stepChanged``.
 
         A client with ``on_approval`` that leaves it out sends it by itself, with these defaults, before its first request.
         """
         params = messages.initialize_params(
             approval=self._on_approval is not None,
             output=output,
+            events=self._on_notification is not None,
             trusted=trusted,
             settings=settings,
             encodings=position_encodings,
@@ -94,14 +97,39 @@ class Client(Methods, Host):
         """Asks the daemon to cancel a request; its reply still comes."""
         self.notify("$/cancelRequest", {"id": number})
 
-    def serve(self, service: str, methods: Sequence[Mapping[str, Any]], handlers: Mapping[str, Serve]) -> Any:
-        """Registers a service of this host: the metadata of its methods, and by method name the function that runs it.
+    @overload
+    def serve(self, service: Iterable[Callable[..., Any]]) -> list[str]: ...
 
-        A function takes the arguments by name and returns the tool's output; what it raises is the tool's failure. Functions
-        run in threads of their own, several at once.
+    @overload
+    def serve(
+        self, service: str, methods: Sequence[Mapping[str, Any]], handlers: Mapping[str, Serve]
+    ) -> ServiceRegistration: ...
+
+    def serve(
+        self,
+        service: str | Iterable[Callable[..., Any]],
+        methods: Sequence[Mapping[str, Any]] = (),
+        handlers: Mapping[str, Serve] | None = None,
+    ) -> Any:
+        """Registers functions of this host as tools: those that ``tamis.tool`` made tools of, and plain ones. Gives the ids of the tools.
+
+        Or a service by its name, with the metadata of its methods, and by method name the function that runs it: it takes the arguments as one
+        dictionary, and gives the output. Gives the registration.
+
+        What a function raises is the tool's failure. Functions run in threads of their own, several at once. Raises ``ValueError`` for a function
+        that cannot be a tool.
         """
+        if not isinstance(service, str):
+            from tamis.client.functions import as_tools, rejected
+
+            ids: list[str] = []
+            for name, tools in as_tools(service).items():
+                made = [tool.method for tool in tools]
+                rejected(self.serve(name, made, {tool.name: tool.handle for tool in tools}))
+                ids += [tool.tool_id for tool in tools]
+            return ids
         # First the functions: a call may come before the answer.
-        self._services[service] = dict(handlers)
+        self._services[service] = dict(handlers or {})
         try:
             return self.call_with("service/register", {"serviceName": service, "methods": [*methods]}, None)
         except BaseException:
@@ -260,7 +288,7 @@ class Client(Methods, Host):
     def _answer(self, message: Incoming) -> None:
         try:
             work = self._work(message)
-            reply = {"jsonrpc": "2.0", "id": message.id, "result": work.result(work.run())}
+            reply = {"jsonrpc": "2.0", "id": message.id, "result": work.result(_finished(work.run()))}
         except Exception as error:
             reply = messages.failure_reply(message.id, error)
         finally:
@@ -273,3 +301,12 @@ class Client(Methods, Host):
                 self._write(reply)
             except TypeError as error:
                 self._write(messages.error_reply(reply["id"], messages.INTERNAL_ERROR, f"no JSON: {error}"))
+
+
+def _finished(value: Any) -> Any:
+    """What a host's function gave; a coroutine function's is run to its end, in this thread."""
+    if not inspect.iscoroutine(value):
+        return value
+    import asyncio
+
+    return asyncio.run(value)

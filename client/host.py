@@ -5,11 +5,9 @@ Knows neither processes nor how anything is waited for.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
+import logging
 import os
-import sys
-import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -19,8 +17,12 @@ import msgspec
 from tamis.client import messages
 from tamis.client.errors import DaemonEnded
 from tamis.client.messages import Decide, Framing, Incoming, Serve
-from tamis.protocols.contract import ApprovalRequest
+from tamis.client.results import ApprovalRequest
 
+LOGGER = logging.getLogger("tamis.client")
+"""What the daemon writes on its standard error (level INFO), and what the host's own functions raised (ERROR)."""
+# A library says nothing on standard error by itself: without a handler, logging itself would write errors there.
+LOGGER.addHandler(logging.NullHandler())
 MAX_SERVED = 64
 """So many requests of the daemon are served at once; more are refused."""
 
@@ -57,7 +59,7 @@ class Host:
         ``on_notification(method, params)`` is called while the daemon's messages are read, so that all output of a call has come
         before its result; it must not wait for an answer. ``on_approval(question)`` decides whether a call may run; the daemon is
         told that there is someone to ask before the first request. ``on_request(method, params)`` answers every other request.
-        ``on_log(line)`` takes the daemon's standard error, which otherwise goes to this process's own.
+        ``on_log(line)`` takes the daemon's standard error, which otherwise goes to the logger ``tamis.client``.
         """
         self._words = messages.words(root, command)
         self._framing: Framing = framing
@@ -82,7 +84,11 @@ class Host:
         begun, self._begun = self._begun, True
         if begun or method == "initialize":
             return None
-        return messages.request(next(self._numbers), "initialize", messages.initialize_params(approval=True))
+        return messages.request(
+            next(self._numbers),
+            "initialize",
+            messages.initialize_params(approval=True, events=self._on_notification is not None),
+        )
 
     def _why_ended(self, code: int | None, wrong: str) -> DaemonEnded:
         """Why nothing comes any more, with the daemon's exit code, if it has one; what is said first stays."""
@@ -94,22 +100,20 @@ class Host:
     def _logged(self, line: str) -> None:
         """A line of the daemon's standard error, without its end."""
         self._tail.append(line[:1000])
-        if self._on_log is None:
-            with contextlib.suppress(OSError, ValueError, AttributeError):
-                sys.stderr.write(line + "\n")
-                sys.stderr.flush()
-            return
         try:
-            self._on_log(line)
+            if self._on_log is None:
+                LOGGER.info("%s", line)
+            else:
+                self._on_log(line)
         except Exception:  # a host's fault must not stop the log
-            traceback.print_exc()
+            LOGGER.exception("on_log failed")
 
     def _notified(self, message: Incoming) -> None:
         if self._on_notification is not None:
             try:
                 self._on_notification(message.method or "", msgspec.json.decode(message.params))
             except Exception:  # a host's fault must not stop the reading
-                traceback.print_exc()
+                LOGGER.exception("on_notification failed")
 
     def _work(self, message: Incoming) -> Work:
         """Who serves a request of the daemon's. Raises ``NotServed``."""

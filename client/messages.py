@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from tamis.client.errors import RpcFailure, WrongResult
 from tamis.client.methods import RESULTS
-from tamis.protocols.contract import ApprovalReply, ApprovalRequest
+from tamis.client.results import ApprovalReply, ApprovalRequest
 
 Framing = Literal["lines", "headers"]
 Serve = Callable[[dict[str, Any]], Any]
@@ -153,17 +153,21 @@ def initialize_params(
     *,
     approval: bool,
     output: bool = False,
-    trusted: bool = True,
+    events: bool = False,
+    trusted: bool | None = None,
     settings: Mapping[str, Any] | None = None,
     encodings: Sequence[str] = ("utf-32",),
 ) -> dict[str, Any]:
     """Params of ``initialize`` for this process."""
-    options: dict[str, Any] = {"trusted": trusted} | ({} if settings is None else {"settings": dict(settings)})
+    options: dict[str, Any] = {} if trusted is None else {"trusted": trusted}
+    options |= {} if settings is None else {"settings": dict(settings)}
     return {
         "processId": os.getpid(),
         "capabilities": {
             "general": {"positionEncodings": [*encodings]},
-            "experimental": {"tamis": {"approval": "request" if approval else "none", "output": output}},
+            "experimental": {
+                "tamis": {"approval": "request" if approval else "none", "output": output, "events": events}
+            },
         },
         "initializationOptions": options,
     }

@@ -7,54 +7,54 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, Literal, cast
 
-import msgspec
+from tamis.client import params as _params
+from tamis.client import results as _results
 
-from tamis.protocols import contract, measured
-
-RESULTS: dict[str, type[msgspec.Struct] | tuple[type[msgspec.Struct], ...]] = {
-    "agent/end": contract.EndedSession,
-    "agent/session": contract.SessionView,
-    "agent/step": contract.StepResult,
-    "approval/list": contract.ApprovalList,
-    "approval/revoke": contract.RevokedApprovals,
-    "initialize": contract.InitializeResult,
-    "observation/format": contract.ObservationText,
-    "parse/close": contract.ParseResult,
-    "parse/feed": contract.FedText,
-    "parse/open": contract.OpenedStream,
-    "prompt/generate": contract.PromptResult,
-    "prompt/grammar": contract.GrammarText,
-    "registry/reload": contract.RegistryChanges,
-    "registry/status": contract.RegistryChanges,
-    "rpc.discover": contract.OpenRpcDocument,
-    "server/health": contract.Health,
-    "server/metrics": (measured.MetricsReport, measured.MetricsText),
-    "service/list": contract.ServiceList,
-    "service/register": contract.ServiceRegistration,
-    "service/unregister": contract.ServiceRemoval,
-    "state/get": contract.StateValue,
-    "state/set": contract.StateWritten,
-    "stream/read": contract.StreamItems,
-    "task/cancel": contract.Task,
-    "task/get": contract.Task,
-    "task/list": contract.TaskList,
-    "task/result": contract.ExecutionResult,
-    "tool/cancel": contract.CancelResult,
-    "tool/convert": contract.ConvertResult,
-    "tool/describe": contract.Description,
-    "tool/execute": contract.ExecutionResult,
-    "tool/executeText": contract.ExecuteTextResult,
-    "tool/explain": contract.ExplainResult,
-    "tool/list": contract.ToolList,
-    "tool/parse": contract.ParseResult,
-    "tool/repair": contract.RepairResult,
-    "tool/validate": contract.ValidateResult,
-    "workflow/describe": contract.WorkflowDescription,
-    "workflow/graph": contract.WorkflowGraph,
-    "workflow/list": contract.WorkflowList,
-    "workflow/run": contract.WorkflowRunResult,
+RESULTS: dict[str, type[_results.Result] | tuple[type[_results.Result], ...]] = {
+    "agent/end": _results.EndedSession,
+    "agent/session": _results.SessionView,
+    "agent/step": _results.StepResult,
+    "approval/list": _results.ApprovalList,
+    "approval/revoke": _results.RevokedApprovals,
+    "initialize": _results.InitializeResult,
+    "observation/format": _results.ObservationText,
+    "parse/close": _results.ParseResult,
+    "parse/feed": _results.FedText,
+    "parse/open": _results.OpenedStream,
+    "prompt/generate": _results.PromptResult,
+    "prompt/grammar": _results.GrammarText,
+    "registry/reload": _results.RegistryChanges,
+    "registry/status": _results.RegistryChanges,
+    "rpc.discover": _results.OpenRpcDocument,
+    "server/health": _results.Health,
+    "server/metrics": (_results.MetricsReport, _results.MetricsText),
+    "service/list": _results.ServiceList,
+    "service/register": _results.ServiceRegistration,
+    "service/unregister": _results.ServiceRemoval,
+    "state/get": _results.StateValue,
+    "state/set": _results.StateWritten,
+    "stream/read": _results.StreamItems,
+    "task/cancel": _results.Task,
+    "task/get": _results.Task,
+    "task/list": _results.TaskList,
+    "task/result": _results.ExecutionResult,
+    "tool/cancel": _results.CancelResult,
+    "tool/convert": _results.ConvertResult,
+    "tool/describe": _results.Description,
+    "tool/execute": _results.ExecutionResult,
+    "tool/executeText": _results.ExecuteTextResult,
+    "tool/explain": _results.ExplainResult,
+    "tool/list": _results.ToolList,
+    "tool/parse": _results.ParseResult,
+    "tool/repair": _results.RepairResult,
+    "tool/validate": _results.ValidateResult,
+    "workflow/describe": _results.WorkflowDescription,
+    "workflow/graph": _results.WorkflowGraph,
+    "workflow/list": _results.WorkflowList,
+    "workflow/run": _results.WorkflowRunResult,
 }
 """The Struct that each method's result is decoded into, of several the first that fits; one that is not here gives plain data."""
 
@@ -71,7 +71,7 @@ class Methods:
         *,
         session_id: str,
         timeout: float | None = None,
-    ) -> contract.EndedSession:
+    ) -> _results.EndedSession:
         """Forgets an agent's session, and cancels what still runs for it.
 
         session_id: The agent's session.
@@ -79,7 +79,7 @@ class Methods:
         given: dict[str, Any] = {
             "sessionId": session_id,
         }
-        return cast("contract.EndedSession", self.call_with("agent/end", given, timeout))
+        return cast("_results.EndedSession", self.call_with("agent/end", given, timeout))
 
     def agent_session(
         self,
@@ -88,7 +88,7 @@ class Methods:
         cursor: str | None = None,
         limit: int | None = None,
         timeout: float | None = None,
-    ) -> contract.SessionView:
+    ) -> _results.SessionView:
         """What is kept of an agent's session: its messages, whether it runs, and how many rounds it had.
 
         session_id: The agent's session.
@@ -100,23 +100,23 @@ class Methods:
             "cursor": cursor,
             "limit": limit,
         }
-        return cast("contract.SessionView", self.call_with("agent/session", given, timeout))
+        return cast("_results.SessionView", self.call_with("agent/session", given, timeout))
 
     def agent_step(
         self,
         *,
         text: str,
         session_id: str,
-        config: dict[str, Any] | None = None,
+        config: _params.ToolCallConfig | None = None,
         new_turn: bool | None = None,
         complete: bool | None = None,
-        options: dict[str, Any] | None = None,
-        approval: dict[str, Any] | None = None,
+        options: _params.ReadingOptions | None = None,
+        approval: _params.GivenApproval | None = None,
         output: Literal["buffer", "stream"] | None = None,
-        context: dict[str, Any] | None = None,
+        context: _params.Context | None = None,
         work_done_token: str | int | None = None,
         timeout: float | None = None,
-    ) -> contract.StepResult:
+    ) -> _results.StepResult:
         """One round of an agent's loop: reads a model's answer, runs its calls, and writes what the model reads next.
 
         text: The text.
@@ -142,16 +142,16 @@ class Methods:
             "context": context,
             "workDoneToken": work_done_token,
         }
-        return cast("contract.StepResult", self.call_with("agent/step", given, timeout))
+        return cast("_results.StepResult", self.call_with("agent/step", given, timeout))
 
     def approval_list(
         self,
         *,
         timeout: float | None = None,
-    ) -> contract.ApprovalList:
+    ) -> _results.ApprovalList:
         """The answers of persons that hold for later calls in this folder, and the questions that are open."""
         given: dict[str, Any] = {}
-        return cast("contract.ApprovalList", self.call_with("approval/list", given, timeout))
+        return cast("_results.ApprovalList", self.call_with("approval/list", given, timeout))
 
     def approval_revoke(
         self,
@@ -160,7 +160,7 @@ class Methods:
         tool_id: str | None = None,
         all: bool | None = None,
         timeout: float | None = None,
-    ) -> contract.RevokedApprovals:
+    ) -> _results.RevokedApprovals:
         """Forgets answers that hold; the next call is asked about again.
 
         id: Which one, as a list gave it.
@@ -172,17 +172,17 @@ class Methods:
             "toolId": tool_id,
             "all": all,
         }
-        return cast("contract.RevokedApprovals", self.call_with("approval/revoke", given, timeout))
+        return cast("_results.RevokedApprovals", self.call_with("approval/revoke", given, timeout))
 
     def observation_format(
         self,
         *,
-        results: list[dict[str, Any]],
+        results: Sequence[_params.GivenResult | _results.ExecutionResult],
         protocol: str,
         shape: Literal["inputs", "tag"] | None = None,
         max_chars: int | None = None,
         timeout: float | None = None,
-    ) -> contract.ObservationText:
+    ) -> _results.ObservationText:
         """Writes results as the text that a model reads next.
 
         results: `ExecutionResult`s, or as much of them as an observation needs.
@@ -196,7 +196,7 @@ class Methods:
             "shape": shape,
             "maxChars": max_chars,
         }
-        return cast("contract.ObservationText", self.call_with("observation/format", given, timeout))
+        return cast("_results.ObservationText", self.call_with("observation/format", given, timeout))
 
     def parse_close(
         self,
@@ -204,7 +204,7 @@ class Methods:
         stream_id: str,
         complete: bool | None = None,
         timeout: float | None = None,
-    ) -> contract.ParseResult:
+    ) -> _results.ParseResult:
         """Ends a text that came in pieces; gives what `tool/parse` gives of the whole text.
 
         stream_id: The text that `parse/open` began.
@@ -214,7 +214,7 @@ class Methods:
             "streamId": stream_id,
             "complete": complete,
         }
-        return cast("contract.ParseResult", self.call_with("parse/close", given, timeout))
+        return cast("_results.ParseResult", self.call_with("parse/close", given, timeout))
 
     def parse_feed(
         self,
@@ -222,7 +222,7 @@ class Methods:
         stream_id: str,
         chunk: str,
         timeout: float | None = None,
-    ) -> contract.FedText:
+    ) -> _results.FedText:
         """Takes the next piece of a text; gives what is certain with it: text to show, and calls.
 
         stream_id: The text that `parse/open` began.
@@ -232,16 +232,16 @@ class Methods:
             "streamId": stream_id,
             "chunk": chunk,
         }
-        return cast("contract.FedText", self.call_with("parse/feed", given, timeout))
+        return cast("_results.FedText", self.call_with("parse/feed", given, timeout))
 
     def parse_open(
         self,
         *,
         protocol: str | None = None,
-        tools: list[dict[str, Any]] | None = None,
-        options: dict[str, Any] | None = None,
+        tools: Sequence[_params.InlineTool] | None = None,
+        options: _params.ReadingOptions | None = None,
         timeout: float | None = None,
-    ) -> contract.OpenedStream:
+    ) -> _results.OpenedStream:
         """Begins a text that comes in pieces.
 
         protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
@@ -253,7 +253,7 @@ class Methods:
             "tools": tools,
             "options": options,
         }
-        return cast("contract.OpenedStream", self.call_with("parse/open", given, timeout))
+        return cast("_results.OpenedStream", self.call_with("parse/open", given, timeout))
 
     def prompt_generate(
         self,
@@ -261,15 +261,15 @@ class Methods:
         protocol: str | None = None,
         shape: Literal["inputs", "tag"] | None = None,
         tool_ids: list[str] | None = None,
-        filter: dict[str, Any] | None = None,
+        filter: _params.ToolFilter | None = None,
         style: Literal["compact", "full"] | None = None,
         few_shot: int | None = None,
         instructions: bool | None = None,
         template: str | None = None,
         max_tokens: int | None = None,
-        context: dict[str, Any] | None = None,
+        context: _params.Context | None = None,
         timeout: float | None = None,
-    ) -> contract.PromptResult:
+    ) -> _results.PromptResult:
         """Writes what a model is told about the tools.
 
         protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
@@ -295,7 +295,7 @@ class Methods:
             "maxTokens": max_tokens,
             "context": context,
         }
-        return cast("contract.PromptResult", self.call_with("prompt/generate", given, timeout))
+        return cast("_results.PromptResult", self.call_with("prompt/generate", given, timeout))
 
     def prompt_grammar(
         self,
@@ -304,9 +304,9 @@ class Methods:
         protocol: str | None = None,
         shape: Literal["inputs", "tag"] | None = None,
         tool_ids: list[str] | None = None,
-        filter: dict[str, Any] | None = None,
+        filter: _params.ToolFilter | None = None,
         timeout: float | None = None,
-    ) -> contract.GrammarText:
+    ) -> _results.GrammarText:
         """Writes a grammar under which a model can only write calls that read back whole.
 
         format: The form that is wanted.
@@ -322,50 +322,50 @@ class Methods:
             "toolIds": tool_ids,
             "filter": filter,
         }
-        return cast("contract.GrammarText", self.call_with("prompt/grammar", given, timeout))
+        return cast("_results.GrammarText", self.call_with("prompt/grammar", given, timeout))
 
     def registry_reload(
         self,
         *,
         timeout: float | None = None,
-    ) -> contract.RegistryChanges:
+    ) -> _results.RegistryChanges:
         """Reads settings, tools, workflows and the agent profile again, and says what changed since the last reload."""
         given: dict[str, Any] = {}
-        return cast("contract.RegistryChanges", self.call_with("registry/reload", given, timeout))
+        return cast("_results.RegistryChanges", self.call_with("registry/reload", given, timeout))
 
     def registry_status(
         self,
         *,
         timeout: float | None = None,
-    ) -> contract.RegistryChanges:
+    ) -> _results.RegistryChanges:
         """Says what is wrong with definitions, and what changed since the last reload; reads nothing."""
         given: dict[str, Any] = {}
-        return cast("contract.RegistryChanges", self.call_with("registry/status", given, timeout))
+        return cast("_results.RegistryChanges", self.call_with("registry/status", given, timeout))
 
     def rpc_discover(
         self,
         *,
         timeout: float | None = None,
-    ) -> contract.OpenRpcDocument:
+    ) -> _results.OpenRpcDocument:
         """Gives the OpenRPC document of this daemon; needs neither trust nor tools."""
         given: dict[str, Any] = {}
-        return cast("contract.OpenRpcDocument", self.call_with("rpc.discover", given, timeout))
+        return cast("_results.OpenRpcDocument", self.call_with("rpc.discover", given, timeout))
 
     def server_health(
         self,
         *,
         timeout: float | None = None,
-    ) -> contract.Health:
+    ) -> _results.Health:
         """Says how the daemon is: versions, the sandbox, what runs, what is wrong."""
         given: dict[str, Any] = {}
-        return cast("contract.Health", self.call_with("server/health", given, timeout))
+        return cast("_results.Health", self.call_with("server/health", given, timeout))
 
     def server_metrics(
         self,
         *,
         format: Literal["json", "prometheus"] | None = None,
         timeout: float | None = None,
-    ) -> measured.MetricsReport | measured.MetricsText:
+    ) -> _results.MetricsReport | _results.MetricsText:
         """What was counted since the daemon started: calls, outcomes, times, requests, approvals, its own process.
 
         format: `prometheus`: the text that a scraper reads.
@@ -373,16 +373,16 @@ class Methods:
         given: dict[str, Any] = {
             "format": format,
         }
-        return cast("measured.MetricsReport | measured.MetricsText", self.call_with("server/metrics", given, timeout))
+        return cast("_results.MetricsReport | _results.MetricsText", self.call_with("server/metrics", given, timeout))
 
     def service_list(
         self,
         *,
         timeout: float | None = None,
-    ) -> contract.ServiceList:
+    ) -> _results.ServiceList:
         """Lists the registered services."""
         given: dict[str, Any] = {}
-        return cast("contract.ServiceList", self.call_with("service/list", given, timeout))
+        return cast("_results.ServiceList", self.call_with("service/list", given, timeout))
 
     def service_register(
         self,
@@ -390,7 +390,7 @@ class Methods:
         service_name: str,
         methods: list[Any],
         timeout: float | None = None,
-    ) -> contract.ServiceRegistration:
+    ) -> _results.ServiceRegistration:
         """Registers a service of the host: the daemon calls its methods with `service/invoke`. A service that is there is replaced.
 
         service_name: The service's name; it stands in front of the ids of its tools.
@@ -400,7 +400,7 @@ class Methods:
             "serviceName": service_name,
             "methods": methods,
         }
-        return cast("contract.ServiceRegistration", self.call_with("service/register", given, timeout))
+        return cast("_results.ServiceRegistration", self.call_with("service/register", given, timeout))
 
     def service_unregister(
         self,
@@ -408,7 +408,7 @@ class Methods:
         service_name: str,
         methods: list[str] | None = None,
         timeout: float | None = None,
-    ) -> contract.ServiceRemoval:
+    ) -> _results.ServiceRemoval:
         """Takes a service of the host away, or some of its methods. Calls that run are not disturbed.
 
         service_name: The service.
@@ -418,7 +418,7 @@ class Methods:
             "serviceName": service_name,
             "methods": methods,
         }
-        return cast("contract.ServiceRemoval", self.call_with("service/unregister", given, timeout))
+        return cast("_results.ServiceRemoval", self.call_with("service/unregister", given, timeout))
 
     def state_get(
         self,
@@ -427,7 +427,7 @@ class Methods:
         agent_id: str | None = None,
         path: str | None = None,
         timeout: float | None = None,
-    ) -> contract.StateValue:
+    ) -> _results.StateValue:
         """Reads the world's state or an agent's private one.
 
         scope: The state of the world, or that of one agent.
@@ -439,7 +439,7 @@ class Methods:
             "agentId": agent_id,
             "path": path,
         }
-        return cast("contract.StateValue", self.call_with("state/get", given, timeout))
+        return cast("_results.StateValue", self.call_with("state/get", given, timeout))
 
     def state_set(
         self,
@@ -449,7 +449,7 @@ class Methods:
         values: dict[str, Any] | None = None,
         remove: list[str] | None = None,
         timeout: float | None = None,
-    ) -> contract.StateWritten:
+    ) -> _results.StateWritten:
         """Changes the world's state, which `ReadWorldStateTool` reads, or an agent's private one. All of it is changed or nothing.
 
         scope: The state of the world, or that of one agent.
@@ -463,7 +463,7 @@ class Methods:
             "values": values,
             "remove": remove,
         }
-        return cast("contract.StateWritten", self.call_with("state/set", given, timeout))
+        return cast("_results.StateWritten", self.call_with("state/set", given, timeout))
 
     def stream_read(
         self,
@@ -471,7 +471,7 @@ class Methods:
         handle: str,
         wait_ms: int | None = None,
         timeout: float | None = None,
-    ) -> contract.StreamItems:
+    ) -> _results.StreamItems:
         """Gives what has come in a streamed output since the last reading, waiting for it as long as asked.
 
         handle: The handle that a result gave for its stream.
@@ -481,14 +481,14 @@ class Methods:
             "handle": handle,
             "waitMs": wait_ms,
         }
-        return cast("contract.StreamItems", self.call_with("stream/read", given, timeout))
+        return cast("_results.StreamItems", self.call_with("stream/read", given, timeout))
 
     def task_cancel(
         self,
         *,
         task_id: str,
         timeout: float | None = None,
-    ) -> contract.Task:
+    ) -> _results.Task:
         """Cancels a task, also one of another daemon, and gives how it is then; one that has ended stays as it is.
 
         task_id: The task.
@@ -496,14 +496,14 @@ class Methods:
         given: dict[str, Any] = {
             "taskId": task_id,
         }
-        return cast("contract.Task", self.call_with("task/cancel", given, timeout))
+        return cast("_results.Task", self.call_with("task/cancel", given, timeout))
 
     def task_get(
         self,
         *,
         task_id: str,
         timeout: float | None = None,
-    ) -> contract.Task:
+    ) -> _results.Task:
         """How a task is.
 
         task_id: The task.
@@ -511,7 +511,7 @@ class Methods:
         given: dict[str, Any] = {
             "taskId": task_id,
         }
-        return cast("contract.Task", self.call_with("task/get", given, timeout))
+        return cast("_results.Task", self.call_with("task/get", given, timeout))
 
     def task_list(
         self,
@@ -519,7 +519,7 @@ class Methods:
         cursor: str | None = None,
         limit: int | None = None,
         timeout: float | None = None,
-    ) -> contract.TaskList:
+    ) -> _results.TaskList:
         """Lists the tasks of the root, the newest first, also those of other daemons.
 
         cursor: `nextCursor` of the page before.
@@ -529,7 +529,7 @@ class Methods:
             "cursor": cursor,
             "limit": limit,
         }
-        return cast("contract.TaskList", self.call_with("task/list", given, timeout))
+        return cast("_results.TaskList", self.call_with("task/list", given, timeout))
 
     def task_result(
         self,
@@ -537,7 +537,7 @@ class Methods:
         task_id: str,
         wait_ms: int | None = None,
         timeout: float | None = None,
-    ) -> contract.ExecutionResult:
+    ) -> _results.ExecutionResult:
         """The result of a task's call, waiting for it as long as asked; `accepted` while there is none.
 
         task_id: The task.
@@ -547,7 +547,7 @@ class Methods:
             "taskId": task_id,
             "waitMs": wait_ms,
         }
-        return cast("contract.ExecutionResult", self.call_with("task/result", given, timeout))
+        return cast("_results.ExecutionResult", self.call_with("task/result", given, timeout))
 
     def tool_cancel(
         self,
@@ -556,7 +556,7 @@ class Methods:
         task_id: str | None = None,
         session_id: str | None = None,
         timeout: float | None = None,
-    ) -> contract.CancelResult:
+    ) -> _results.CancelResult:
         """Cancels a call, a task, or all that runs for a session; they end soon, with their own results.
 
         call_id: The call's id in this session.
@@ -568,7 +568,7 @@ class Methods:
             "taskId": task_id,
             "sessionId": session_id,
         }
-        return cast("contract.CancelResult", self.call_with("tool/cancel", given, timeout))
+        return cast("_results.CancelResult", self.call_with("tool/cancel", given, timeout))
 
     def tool_convert(
         self,
@@ -578,10 +578,10 @@ class Methods:
         calls: list[dict[str, Any]] | dict[str, Any] | None = None,
         protocol: str | None = None,
         shape: Literal["inputs", "tag"] | None = None,
-        tools: list[dict[str, Any]] | None = None,
-        options: dict[str, Any] | None = None,
+        tools: Sequence[_params.InlineTool] | None = None,
+        options: _params.ReadingOptions | None = None,
         timeout: float | None = None,
-    ) -> contract.ConvertResult:
+    ) -> _results.ConvertResult:
         """Writes calls in another protocol or a vendor's form; every loss is named.
 
         to: The form that is wanted: a protocol, or `openai`, `anthropic`, `mcp`.
@@ -601,7 +601,7 @@ class Methods:
             "tools": tools,
             "options": options,
         }
-        return cast("contract.ConvertResult", self.call_with("tool/convert", given, timeout))
+        return cast("_results.ConvertResult", self.call_with("tool/convert", given, timeout))
 
     def tool_describe(
         self,
@@ -610,7 +610,7 @@ class Methods:
         version: str | None = None,
         as_: Literal["anthropic", "gemini", "mcp", "native", "openai", "openaiStrict", "vcp"] | None = None,
         timeout: float | None = None,
-    ) -> contract.Description:
+    ) -> _results.Description:
         """Gives the definition of one tool, as it is or in the form of another project.
 
         tool_id: The tool's id or an alias.
@@ -622,7 +622,7 @@ class Methods:
             "version": version,
             "as": as_,
         }
-        return cast("contract.Description", self.call_with("tool/describe", given, timeout))
+        return cast("_results.Description", self.call_with("tool/describe", given, timeout))
 
     def tool_execute(
         self,
@@ -630,16 +630,16 @@ class Methods:
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool | None = None,
-        approval: dict[str, Any] | None = None,
+        approval: _params.GivenApproval | None = None,
         output: Literal["buffer", "stream"] | None = None,
-        context: dict[str, Any] | None = None,
+        context: _params.Context | None = None,
         work_done_token: str | int | None = None,
         tool_id: str | None = None,
         version: str | None = None,
         args: dict[str, Any] | None = None,
         call: dict[str, Any] | None = None,
         timeout: float | None = None,
-    ) -> contract.ExecutionResult:
+    ) -> _results.ExecutionResult:
         """Runs one tool in its sandbox; what happened to it is the result's `status`, never an error of the request.
 
         timeout_ms: Wall time of one call in milliseconds; only lowers the limit.
@@ -667,7 +667,7 @@ class Methods:
             "args": args,
             "call": call,
         }
-        return cast("contract.ExecutionResult", self.call_with("tool/execute", given, timeout))
+        return cast("_results.ExecutionResult", self.call_with("tool/execute", given, timeout))
 
     def tool_execute_text(
         self,
@@ -676,17 +676,17 @@ class Methods:
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool | None = None,
-        approval: dict[str, Any] | None = None,
+        approval: _params.GivenApproval | None = None,
         output: Literal["buffer", "stream"] | None = None,
-        context: dict[str, Any] | None = None,
+        context: _params.Context | None = None,
         work_done_token: str | int | None = None,
         protocol: str | None = None,
         complete: bool | None = None,
         mode: Literal["parallel", "sequential"] | None = None,
         on_error: Literal["continue", "stop"] | None = None,
-        options: dict[str, Any] | None = None,
+        options: _params.ReadingOptions | None = None,
         timeout: float | None = None,
-    ) -> contract.ExecuteTextResult:
+    ) -> _results.ExecuteTextResult:
         """Finds the calls of a model's text, runs them in order and writes one observation for the model.
 
         text: The text.
@@ -718,7 +718,7 @@ class Methods:
             "onError": on_error,
             "options": options,
         }
-        return cast("contract.ExecuteTextResult", self.call_with("tool/executeText", given, timeout))
+        return cast("_results.ExecuteTextResult", self.call_with("tool/executeText", given, timeout))
 
     def tool_explain(
         self,
@@ -726,10 +726,10 @@ class Methods:
         text: str,
         protocol: str | None = None,
         complete: bool | None = None,
-        tools: list[dict[str, Any]] | None = None,
-        options: dict[str, Any] | None = None,
+        tools: Sequence[_params.InlineTool] | None = None,
+        options: _params.ReadingOptions | None = None,
         timeout: float | None = None,
-    ) -> contract.ExplainResult:
+    ) -> _results.ExplainResult:
         """Says what the reader assumed, and the readings that it did not take.
 
         text: The text.
@@ -745,17 +745,17 @@ class Methods:
             "tools": tools,
             "options": options,
         }
-        return cast("contract.ExplainResult", self.call_with("tool/explain", given, timeout))
+        return cast("_results.ExplainResult", self.call_with("tool/explain", given, timeout))
 
     def tool_list(
         self,
         *,
-        filter: dict[str, Any] | None = None,
+        filter: _params.ToolFilter | None = None,
         view: Literal["full", "summary"] | None = None,
         cursor: str | None = None,
         limit: int | None = None,
         timeout: float | None = None,
-    ) -> contract.ToolList:
+    ) -> _results.ToolList:
         """Lists the registered tools, filtered, in a stable order, in pages.
 
         filter: Which tools are wanted.
@@ -769,7 +769,7 @@ class Methods:
             "cursor": cursor,
             "limit": limit,
         }
-        return cast("contract.ToolList", self.call_with("tool/list", given, timeout))
+        return cast("_results.ToolList", self.call_with("tool/list", given, timeout))
 
     def tool_parse(
         self,
@@ -777,10 +777,10 @@ class Methods:
         text: str,
         protocol: str | None = None,
         complete: bool | None = None,
-        tools: list[dict[str, Any]] | None = None,
-        options: dict[str, Any] | None = None,
+        tools: Sequence[_params.InlineTool] | None = None,
+        options: _params.ReadingOptions | None = None,
         timeout: float | None = None,
-    ) -> contract.ParseResult:
+    ) -> _results.ParseResult:
         """Finds the calls of a model's text, with the place of every part; runs nothing.
 
         text: The text.
@@ -796,7 +796,7 @@ class Methods:
             "tools": tools,
             "options": options,
         }
-        return cast("contract.ParseResult", self.call_with("tool/parse", given, timeout))
+        return cast("_results.ParseResult", self.call_with("tool/parse", given, timeout))
 
     def tool_repair(
         self,
@@ -804,10 +804,10 @@ class Methods:
         text: str,
         protocol: str | None = None,
         complete: bool | None = None,
-        tools: list[dict[str, Any]] | None = None,
-        options: dict[str, Any] | None = None,
+        tools: Sequence[_params.InlineTool] | None = None,
+        options: _params.ReadingOptions | None = None,
         timeout: float | None = None,
-    ) -> contract.RepairResult:
+    ) -> _results.RepairResult:
         """Gives the safe edits that make a text canonical, and its calls; they are the same before and after.
 
         text: The text.
@@ -823,7 +823,7 @@ class Methods:
             "tools": tools,
             "options": options,
         }
-        return cast("contract.RepairResult", self.call_with("tool/repair", given, timeout))
+        return cast("_results.RepairResult", self.call_with("tool/repair", given, timeout))
 
     def tool_validate(
         self,
@@ -832,9 +832,9 @@ class Methods:
         args: dict[str, Any] | None = None,
         calls: list[dict[str, Any]] | None = None,
         manifest: dict[str, Any] | str | None = None,
-        tools: list[dict[str, Any]] | None = None,
+        tools: Sequence[_params.InlineTool] | None = None,
         timeout: float | None = None,
-    ) -> contract.ValidateResult:
+    ) -> _results.ValidateResult:
         """Checks arguments, calls or a manifest, and coerces what passes; an unknown tool is a problem, not an error.
 
         tool_id: The tool's id or an alias.
@@ -850,14 +850,14 @@ class Methods:
             "manifest": manifest,
             "tools": tools,
         }
-        return cast("contract.ValidateResult", self.call_with("tool/validate", given, timeout))
+        return cast("_results.ValidateResult", self.call_with("tool/validate", given, timeout))
 
     def workflow_describe(
         self,
         *,
         workflow_id: str,
         timeout: float | None = None,
-    ) -> contract.WorkflowDescription:
+    ) -> _results.WorkflowDescription:
         """The tool that a workflow is to agents, its file as it stands, and what keeps its graph from being run.
 
         workflow_id: The file's name without extension; with `workflow:` before it, the file's own `id` and its path are taken too.
@@ -865,7 +865,7 @@ class Methods:
         given: dict[str, Any] = {
             "workflowId": workflow_id,
         }
-        return cast("contract.WorkflowDescription", self.call_with("workflow/describe", given, timeout))
+        return cast("_results.WorkflowDescription", self.call_with("workflow/describe", given, timeout))
 
     def workflow_graph(
         self,
@@ -873,7 +873,7 @@ class Methods:
         workflow_id: str,
         format: Literal["mermaid", "svg"] | None = None,
         timeout: float | None = None,
-    ) -> contract.WorkflowGraph:
+    ) -> _results.WorkflowGraph:
         """Draws a workflow, with what its last run took where it ran.
 
         workflow_id: The workflow's id.
@@ -883,16 +883,16 @@ class Methods:
             "workflowId": workflow_id,
             "format": format,
         }
-        return cast("contract.WorkflowGraph", self.call_with("workflow/graph", given, timeout))
+        return cast("_results.WorkflowGraph", self.call_with("workflow/graph", given, timeout))
 
     def workflow_list(
         self,
         *,
         timeout: float | None = None,
-    ) -> contract.WorkflowList:
+    ) -> _results.WorkflowList:
         """Lists the workflows with what they take and give."""
         given: dict[str, Any] = {}
-        return cast("contract.WorkflowList", self.call_with("workflow/list", given, timeout))
+        return cast("_results.WorkflowList", self.call_with("workflow/list", given, timeout))
 
     def workflow_run(
         self,
@@ -901,13 +901,13 @@ class Methods:
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool | None = None,
-        approval: dict[str, Any] | None = None,
+        approval: _params.GivenApproval | None = None,
         output: Literal["buffer", "stream"] | None = None,
-        context: dict[str, Any] | None = None,
+        context: _params.Context | None = None,
         work_done_token: str | int | None = None,
         inputs: dict[str, Any] | None = None,
         timeout: float | None = None,
-    ) -> contract.WorkflowRunResult:
+    ) -> _results.WorkflowRunResult:
         """Runs a workflow as a call of its tool; every node is in `steps`, also those that were not reached.
 
         workflow_id: The workflow's id.
@@ -931,7 +931,7 @@ class Methods:
             "workDoneToken": work_done_token,
             "inputs": inputs,
         }
-        return cast("contract.WorkflowRunResult", self.call_with("workflow/run", given, timeout))
+        return cast("_results.WorkflowRunResult", self.call_with("workflow/run", given, timeout))
 
 
 class AsyncMethods:
@@ -946,7 +946,7 @@ class AsyncMethods:
         *,
         session_id: str,
         timeout: float | None = None,
-    ) -> contract.EndedSession:
+    ) -> _results.EndedSession:
         """Forgets an agent's session, and cancels what still runs for it.
 
         session_id: The agent's session.
@@ -954,7 +954,7 @@ class AsyncMethods:
         given: dict[str, Any] = {
             "sessionId": session_id,
         }
-        return cast("contract.EndedSession", await self.call_with("agent/end", given, timeout))
+        return cast("_results.EndedSession", await self.call_with("agent/end", given, timeout))
 
     async def agent_session(
         self,
@@ -963,7 +963,7 @@ class AsyncMethods:
         cursor: str | None = None,
         limit: int | None = None,
         timeout: float | None = None,
-    ) -> contract.SessionView:
+    ) -> _results.SessionView:
         """What is kept of an agent's session: its messages, whether it runs, and how many rounds it had.
 
         session_id: The agent's session.
@@ -975,23 +975,23 @@ class AsyncMethods:
             "cursor": cursor,
             "limit": limit,
         }
-        return cast("contract.SessionView", await self.call_with("agent/session", given, timeout))
+        return cast("_results.SessionView", await self.call_with("agent/session", given, timeout))
 
     async def agent_step(
         self,
         *,
         text: str,
         session_id: str,
-        config: dict[str, Any] | None = None,
+        config: _params.ToolCallConfig | None = None,
         new_turn: bool | None = None,
         complete: bool | None = None,
-        options: dict[str, Any] | None = None,
-        approval: dict[str, Any] | None = None,
+        options: _params.ReadingOptions | None = None,
+        approval: _params.GivenApproval | None = None,
         output: Literal["buffer", "stream"] | None = None,
-        context: dict[str, Any] | None = None,
+        context: _params.Context | None = None,
         work_done_token: str | int | None = None,
         timeout: float | None = None,
-    ) -> contract.StepResult:
+    ) -> _results.StepResult:
         """One round of an agent's loop: reads a model's answer, runs its calls, and writes what the model reads next.
 
         text: The text.
@@ -1017,16 +1017,16 @@ class AsyncMethods:
             "context": context,
             "workDoneToken": work_done_token,
         }
-        return cast("contract.StepResult", await self.call_with("agent/step", given, timeout))
+        return cast("_results.StepResult", await self.call_with("agent/step", given, timeout))
 
     async def approval_list(
         self,
         *,
         timeout: float | None = None,
-    ) -> contract.ApprovalList:
+    ) -> _results.ApprovalList:
         """The answers of persons that hold for later calls in this folder, and the questions that are open."""
         given: dict[str, Any] = {}
-        return cast("contract.ApprovalList", await self.call_with("approval/list", given, timeout))
+        return cast("_results.ApprovalList", await self.call_with("approval/list", given, timeout))
 
     async def approval_revoke(
         self,
@@ -1035,7 +1035,7 @@ class AsyncMethods:
         tool_id: str | None = None,
         all: bool | None = None,
         timeout: float | None = None,
-    ) -> contract.RevokedApprovals:
+    ) -> _results.RevokedApprovals:
         """Forgets answers that hold; the next call is asked about again.
 
         id: Which one, as a list gave it.
@@ -1047,17 +1047,17 @@ class AsyncMethods:
             "toolId": tool_id,
             "all": all,
         }
-        return cast("contract.RevokedApprovals", await self.call_with("approval/revoke", given, timeout))
+        return cast("_results.RevokedApprovals", await self.call_with("approval/revoke", given, timeout))
 
     async def observation_format(
         self,
         *,
-        results: list[dict[str, Any]],
+        results: Sequence[_params.GivenResult | _results.ExecutionResult],
         protocol: str,
         shape: Literal["inputs", "tag"] | None = None,
         max_chars: int | None = None,
         timeout: float | None = None,
-    ) -> contract.ObservationText:
+    ) -> _results.ObservationText:
         """Writes results as the text that a model reads next.
 
         results: `ExecutionResult`s, or as much of them as an observation needs.
@@ -1071,7 +1071,7 @@ class AsyncMethods:
             "shape": shape,
             "maxChars": max_chars,
         }
-        return cast("contract.ObservationText", await self.call_with("observation/format", given, timeout))
+        return cast("_results.ObservationText", await self.call_with("observation/format", given, timeout))
 
     async def parse_close(
         self,
@@ -1079,7 +1079,7 @@ class AsyncMethods:
         stream_id: str,
         complete: bool | None = None,
         timeout: float | None = None,
-    ) -> contract.ParseResult:
+    ) -> _results.ParseResult:
         """Ends a text that came in pieces; gives what `tool/parse` gives of the whole text.
 
         stream_id: The text that `parse/open` began.
@@ -1089,7 +1089,7 @@ class AsyncMethods:
             "streamId": stream_id,
             "complete": complete,
         }
-        return cast("contract.ParseResult", await self.call_with("parse/close", given, timeout))
+        return cast("_results.ParseResult", await self.call_with("parse/close", given, timeout))
 
     async def parse_feed(
         self,
@@ -1097,7 +1097,7 @@ class AsyncMethods:
         stream_id: str,
         chunk: str,
         timeout: float | None = None,
-    ) -> contract.FedText:
+    ) -> _results.FedText:
         """Takes the next piece of a text; gives what is certain with it: text to show, and calls.
 
         stream_id: The text that `parse/open` began.
@@ -1107,16 +1107,16 @@ class AsyncMethods:
             "streamId": stream_id,
             "chunk": chunk,
         }
-        return cast("contract.FedText", await self.call_with("parse/feed", given, timeout))
+        return cast("_results.FedText", await self.call_with("parse/feed", given, timeout))
 
     async def parse_open(
         self,
         *,
         protocol: str | None = None,
-        tools: list[dict[str, Any]] | None = None,
-        options: dict[str, Any] | None = None,
+        tools: Sequence[_params.InlineTool] | None = None,
+        options: _params.ReadingOptions | None = None,
         timeout: float | None = None,
-    ) -> contract.OpenedStream:
+    ) -> _results.OpenedStream:
         """Begins a text that comes in pieces.
 
         protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
@@ -1128,7 +1128,7 @@ class AsyncMethods:
             "tools": tools,
             "options": options,
         }
-        return cast("contract.OpenedStream", await self.call_with("parse/open", given, timeout))
+        return cast("_results.OpenedStream", await self.call_with("parse/open", given, timeout))
 
     async def prompt_generate(
         self,
@@ -1136,15 +1136,15 @@ class AsyncMethods:
         protocol: str | None = None,
         shape: Literal["inputs", "tag"] | None = None,
         tool_ids: list[str] | None = None,
-        filter: dict[str, Any] | None = None,
+        filter: _params.ToolFilter | None = None,
         style: Literal["compact", "full"] | None = None,
         few_shot: int | None = None,
         instructions: bool | None = None,
         template: str | None = None,
         max_tokens: int | None = None,
-        context: dict[str, Any] | None = None,
+        context: _params.Context | None = None,
         timeout: float | None = None,
-    ) -> contract.PromptResult:
+    ) -> _results.PromptResult:
         """Writes what a model is told about the tools.
 
         protocol: The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.
@@ -1170,7 +1170,7 @@ class AsyncMethods:
             "maxTokens": max_tokens,
             "context": context,
         }
-        return cast("contract.PromptResult", await self.call_with("prompt/generate", given, timeout))
+        return cast("_results.PromptResult", await self.call_with("prompt/generate", given, timeout))
 
     async def prompt_grammar(
         self,
@@ -1179,9 +1179,9 @@ class AsyncMethods:
         protocol: str | None = None,
         shape: Literal["inputs", "tag"] | None = None,
         tool_ids: list[str] | None = None,
-        filter: dict[str, Any] | None = None,
+        filter: _params.ToolFilter | None = None,
         timeout: float | None = None,
-    ) -> contract.GrammarText:
+    ) -> _results.GrammarText:
         """Writes a grammar under which a model can only write calls that read back whole.
 
         format: The form that is wanted.
@@ -1197,50 +1197,50 @@ class AsyncMethods:
             "toolIds": tool_ids,
             "filter": filter,
         }
-        return cast("contract.GrammarText", await self.call_with("prompt/grammar", given, timeout))
+        return cast("_results.GrammarText", await self.call_with("prompt/grammar", given, timeout))
 
     async def registry_reload(
         self,
         *,
         timeout: float | None = None,
-    ) -> contract.RegistryChanges:
+    ) -> _results.RegistryChanges:
         """Reads settings, tools, workflows and the agent profile again, and says what changed since the last reload."""
         given: dict[str, Any] = {}
-        return cast("contract.RegistryChanges", await self.call_with("registry/reload", given, timeout))
+        return cast("_results.RegistryChanges", await self.call_with("registry/reload", given, timeout))
 
     async def registry_status(
         self,
         *,
         timeout: float | None = None,
-    ) -> contract.RegistryChanges:
+    ) -> _results.RegistryChanges:
         """Says what is wrong with definitions, and what changed since the last reload; reads nothing."""
         given: dict[str, Any] = {}
-        return cast("contract.RegistryChanges", await self.call_with("registry/status", given, timeout))
+        return cast("_results.RegistryChanges", await self.call_with("registry/status", given, timeout))
 
     async def rpc_discover(
         self,
         *,
         timeout: float | None = None,
-    ) -> contract.OpenRpcDocument:
+    ) -> _results.OpenRpcDocument:
         """Gives the OpenRPC document of this daemon; needs neither trust nor tools."""
         given: dict[str, Any] = {}
-        return cast("contract.OpenRpcDocument", await self.call_with("rpc.discover", given, timeout))
+        return cast("_results.OpenRpcDocument", await self.call_with("rpc.discover", given, timeout))
 
     async def server_health(
         self,
         *,
         timeout: float | None = None,
-    ) -> contract.Health:
+    ) -> _results.Health:
         """Says how the daemon is: versions, the sandbox, what runs, what is wrong."""
         given: dict[str, Any] = {}
-        return cast("contract.Health", await self.call_with("server/health", given, timeout))
+        return cast("_results.Health", await self.call_with("server/health", given, timeout))
 
     async def server_metrics(
         self,
         *,
         format: Literal["json", "prometheus"] | None = None,
         timeout: float | None = None,
-    ) -> measured.MetricsReport | measured.MetricsText:
+    ) -> _results.MetricsReport | _results.MetricsText:
         """What was counted since the daemon started: calls, outcomes, times, requests, approvals, its own process.
 
         format: `prometheus`: the text that a scraper reads.
@@ -1248,16 +1248,16 @@ class AsyncMethods:
         given: dict[str, Any] = {
             "format": format,
         }
-        return cast("measured.MetricsReport | measured.MetricsText", await self.call_with("server/metrics", given, timeout))
+        return cast("_results.MetricsReport | _results.MetricsText", await self.call_with("server/metrics", given, timeout))
 
     async def service_list(
         self,
         *,
         timeout: float | None = None,
-    ) -> contract.ServiceList:
+    ) -> _results.ServiceList:
         """Lists the registered services."""
         given: dict[str, Any] = {}
-        return cast("contract.ServiceList", await self.call_with("service/list", given, timeout))
+        return cast("_results.ServiceList", await self.call_with("service/list", given, timeout))
 
     async def service_register(
         self,
@@ -1265,7 +1265,7 @@ class AsyncMethods:
         service_name: str,
         methods: list[Any],
         timeout: float | None = None,
-    ) -> contract.ServiceRegistration:
+    ) -> _results.ServiceRegistration:
         """Registers a service of the host: the daemon calls its methods with `service/invoke`. A service that is there is replaced.
 
         service_name: The service's name; it stands in front of the ids of its tools.
@@ -1275,7 +1275,7 @@ class AsyncMethods:
             "serviceName": service_name,
             "methods": methods,
         }
-        return cast("contract.ServiceRegistration", await self.call_with("service/register", given, timeout))
+        return cast("_results.ServiceRegistration", await self.call_with("service/register", given, timeout))
 
     async def service_unregister(
         self,
@@ -1283,7 +1283,7 @@ class AsyncMethods:
         service_name: str,
         methods: list[str] | None = None,
         timeout: float | None = None,
-    ) -> contract.ServiceRemoval:
+    ) -> _results.ServiceRemoval:
         """Takes a service of the host away, or some of its methods. Calls that run are not disturbed.
 
         service_name: The service.
@@ -1293,7 +1293,7 @@ class AsyncMethods:
             "serviceName": service_name,
             "methods": methods,
         }
-        return cast("contract.ServiceRemoval", await self.call_with("service/unregister", given, timeout))
+        return cast("_results.ServiceRemoval", await self.call_with("service/unregister", given, timeout))
 
     async def state_get(
         self,
@@ -1302,7 +1302,7 @@ class AsyncMethods:
         agent_id: str | None = None,
         path: str | None = None,
         timeout: float | None = None,
-    ) -> contract.StateValue:
+    ) -> _results.StateValue:
         """Reads the world's state or an agent's private one.
 
         scope: The state of the world, or that of one agent.
@@ -1314,7 +1314,7 @@ class AsyncMethods:
             "agentId": agent_id,
             "path": path,
         }
-        return cast("contract.StateValue", await self.call_with("state/get", given, timeout))
+        return cast("_results.StateValue", await self.call_with("state/get", given, timeout))
 
     async def state_set(
         self,
@@ -1324,7 +1324,7 @@ class AsyncMethods:
         values: dict[str, Any] | None = None,
         remove: list[str] | None = None,
         timeout: float | None = None,
-    ) -> contract.StateWritten:
+    ) -> _results.StateWritten:
         """Changes the world's state, which `ReadWorldStateTool` reads, or an agent's private one. All of it is changed or nothing.
 
         scope: The state of the world, or that of one agent.
@@ -1338,7 +1338,7 @@ class AsyncMethods:
             "values": values,
             "remove": remove,
         }
-        return cast("contract.StateWritten", await self.call_with("state/set", given, timeout))
+        return cast("_results.StateWritten", await self.call_with("state/set", given, timeout))
 
     async def stream_read(
         self,
@@ -1346,7 +1346,7 @@ class AsyncMethods:
         handle: str,
         wait_ms: int | None = None,
         timeout: float | None = None,
-    ) -> contract.StreamItems:
+    ) -> _results.StreamItems:
         """Gives what has come in a streamed output since the last reading, waiting for it as long as asked.
 
         handle: The handle that a result gave for its stream.
@@ -1356,14 +1356,14 @@ class AsyncMethods:
             "handle": handle,
             "waitMs": wait_ms,
         }
-        return cast("contract.StreamItems", await self.call_with("stream/read", given, timeout))
+        return cast("_results.StreamItems", await self.call_with("stream/read", given, timeout))
 
     async def task_cancel(
         self,
         *,
         task_id: str,
         timeout: float | None = None,
-    ) -> contract.Task:
+    ) -> _results.Task:
         """Cancels a task, also one of another daemon, and gives how it is then; one that has ended stays as it is.
 
         task_id: The task.
@@ -1371,14 +1371,14 @@ class AsyncMethods:
         given: dict[str, Any] = {
             "taskId": task_id,
         }
-        return cast("contract.Task", await self.call_with("task/cancel", given, timeout))
+        return cast("_results.Task", await self.call_with("task/cancel", given, timeout))
 
     async def task_get(
         self,
         *,
         task_id: str,
         timeout: float | None = None,
-    ) -> contract.Task:
+    ) -> _results.Task:
         """How a task is.
 
         task_id: The task.
@@ -1386,7 +1386,7 @@ class AsyncMethods:
         given: dict[str, Any] = {
             "taskId": task_id,
         }
-        return cast("contract.Task", await self.call_with("task/get", given, timeout))
+        return cast("_results.Task", await self.call_with("task/get", given, timeout))
 
     async def task_list(
         self,
@@ -1394,7 +1394,7 @@ class AsyncMethods:
         cursor: str | None = None,
         limit: int | None = None,
         timeout: float | None = None,
-    ) -> contract.TaskList:
+    ) -> _results.TaskList:
         """Lists the tasks of the root, the newest first, also those of other daemons.
 
         cursor: `nextCursor` of the page before.
@@ -1404,7 +1404,7 @@ class AsyncMethods:
             "cursor": cursor,
             "limit": limit,
         }
-        return cast("contract.TaskList", await self.call_with("task/list", given, timeout))
+        return cast("_results.TaskList", await self.call_with("task/list", given, timeout))
 
     async def task_result(
         self,
@@ -1412,7 +1412,7 @@ class AsyncMethods:
         task_id: str,
         wait_ms: int | None = None,
         timeout: float | None = None,
-    ) -> contract.ExecutionResult:
+    ) -> _results.ExecutionResult:
         """The result of a task's call, waiting for it as long as asked; `accepted` while there is none.
 
         task_id: The task.
@@ -1422,7 +1422,7 @@ class AsyncMethods:
             "taskId": task_id,
             "waitMs": wait_ms,
         }
-        return cast("contract.ExecutionResult", await self.call_with("task/result", given, timeout))
+        return cast("_results.ExecutionResult", await self.call_with("task/result", given, timeout))
 
     async def tool_cancel(
         self,
@@ -1431,7 +1431,7 @@ class AsyncMethods:
         task_id: str | None = None,
         session_id: str | None = None,
         timeout: float | None = None,
-    ) -> contract.CancelResult:
+    ) -> _results.CancelResult:
         """Cancels a call, a task, or all that runs for a session; they end soon, with their own results.
 
         call_id: The call's id in this session.
@@ -1443,7 +1443,7 @@ class AsyncMethods:
             "taskId": task_id,
             "sessionId": session_id,
         }
-        return cast("contract.CancelResult", await self.call_with("tool/cancel", given, timeout))
+        return cast("_results.CancelResult", await self.call_with("tool/cancel", given, timeout))
 
     async def tool_convert(
         self,
@@ -1453,10 +1453,10 @@ class AsyncMethods:
         calls: list[dict[str, Any]] | dict[str, Any] | None = None,
         protocol: str | None = None,
         shape: Literal["inputs", "tag"] | None = None,
-        tools: list[dict[str, Any]] | None = None,
-        options: dict[str, Any] | None = None,
+        tools: Sequence[_params.InlineTool] | None = None,
+        options: _params.ReadingOptions | None = None,
         timeout: float | None = None,
-    ) -> contract.ConvertResult:
+    ) -> _results.ConvertResult:
         """Writes calls in another protocol or a vendor's form; every loss is named.
 
         to: The form that is wanted: a protocol, or `openai`, `anthropic`, `mcp`.
@@ -1476,7 +1476,7 @@ class AsyncMethods:
             "tools": tools,
             "options": options,
         }
-        return cast("contract.ConvertResult", await self.call_with("tool/convert", given, timeout))
+        return cast("_results.ConvertResult", await self.call_with("tool/convert", given, timeout))
 
     async def tool_describe(
         self,
@@ -1485,7 +1485,7 @@ class AsyncMethods:
         version: str | None = None,
         as_: Literal["anthropic", "gemini", "mcp", "native", "openai", "openaiStrict", "vcp"] | None = None,
         timeout: float | None = None,
-    ) -> contract.Description:
+    ) -> _results.Description:
         """Gives the definition of one tool, as it is or in the form of another project.
 
         tool_id: The tool's id or an alias.
@@ -1497,7 +1497,7 @@ class AsyncMethods:
             "version": version,
             "as": as_,
         }
-        return cast("contract.Description", await self.call_with("tool/describe", given, timeout))
+        return cast("_results.Description", await self.call_with("tool/describe", given, timeout))
 
     async def tool_execute(
         self,
@@ -1505,16 +1505,16 @@ class AsyncMethods:
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool | None = None,
-        approval: dict[str, Any] | None = None,
+        approval: _params.GivenApproval | None = None,
         output: Literal["buffer", "stream"] | None = None,
-        context: dict[str, Any] | None = None,
+        context: _params.Context | None = None,
         work_done_token: str | int | None = None,
         tool_id: str | None = None,
         version: str | None = None,
         args: dict[str, Any] | None = None,
         call: dict[str, Any] | None = None,
         timeout: float | None = None,
-    ) -> contract.ExecutionResult:
+    ) -> _results.ExecutionResult:
         """Runs one tool in its sandbox; what happened to it is the result's `status`, never an error of the request.
 
         timeout_ms: Wall time of one call in milliseconds; only lowers the limit.
@@ -1542,7 +1542,7 @@ class AsyncMethods:
             "args": args,
             "call": call,
         }
-        return cast("contract.ExecutionResult", await self.call_with("tool/execute", given, timeout))
+        return cast("_results.ExecutionResult", await self.call_with("tool/execute", given, timeout))
 
     async def tool_execute_text(
         self,
@@ -1551,17 +1551,17 @@ class AsyncMethods:
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool | None = None,
-        approval: dict[str, Any] | None = None,
+        approval: _params.GivenApproval | None = None,
         output: Literal["buffer", "stream"] | None = None,
-        context: dict[str, Any] | None = None,
+        context: _params.Context | None = None,
         work_done_token: str | int | None = None,
         protocol: str | None = None,
         complete: bool | None = None,
         mode: Literal["parallel", "sequential"] | None = None,
         on_error: Literal["continue", "stop"] | None = None,
-        options: dict[str, Any] | None = None,
+        options: _params.ReadingOptions | None = None,
         timeout: float | None = None,
-    ) -> contract.ExecuteTextResult:
+    ) -> _results.ExecuteTextResult:
         """Finds the calls of a model's text, runs them in order and writes one observation for the model.
 
         text: The text.
@@ -1593,7 +1593,7 @@ class AsyncMethods:
             "onError": on_error,
             "options": options,
         }
-        return cast("contract.ExecuteTextResult", await self.call_with("tool/executeText", given, timeout))
+        return cast("_results.ExecuteTextResult", await self.call_with("tool/executeText", given, timeout))
 
     async def tool_explain(
         self,
@@ -1601,10 +1601,10 @@ class AsyncMethods:
         text: str,
         protocol: str | None = None,
         complete: bool | None = None,
-        tools: list[dict[str, Any]] | None = None,
-        options: dict[str, Any] | None = None,
+        tools: Sequence[_params.InlineTool] | None = None,
+        options: _params.ReadingOptions | None = None,
         timeout: float | None = None,
-    ) -> contract.ExplainResult:
+    ) -> _results.ExplainResult:
         """Says what the reader assumed, and the readings that it did not take.
 
         text: The text.
@@ -1620,17 +1620,17 @@ class AsyncMethods:
             "tools": tools,
             "options": options,
         }
-        return cast("contract.ExplainResult", await self.call_with("tool/explain", given, timeout))
+        return cast("_results.ExplainResult", await self.call_with("tool/explain", given, timeout))
 
     async def tool_list(
         self,
         *,
-        filter: dict[str, Any] | None = None,
+        filter: _params.ToolFilter | None = None,
         view: Literal["full", "summary"] | None = None,
         cursor: str | None = None,
         limit: int | None = None,
         timeout: float | None = None,
-    ) -> contract.ToolList:
+    ) -> _results.ToolList:
         """Lists the registered tools, filtered, in a stable order, in pages.
 
         filter: Which tools are wanted.
@@ -1644,7 +1644,7 @@ class AsyncMethods:
             "cursor": cursor,
             "limit": limit,
         }
-        return cast("contract.ToolList", await self.call_with("tool/list", given, timeout))
+        return cast("_results.ToolList", await self.call_with("tool/list", given, timeout))
 
     async def tool_parse(
         self,
@@ -1652,10 +1652,10 @@ class AsyncMethods:
         text: str,
         protocol: str | None = None,
         complete: bool | None = None,
-        tools: list[dict[str, Any]] | None = None,
-        options: dict[str, Any] | None = None,
+        tools: Sequence[_params.InlineTool] | None = None,
+        options: _params.ReadingOptions | None = None,
         timeout: float | None = None,
-    ) -> contract.ParseResult:
+    ) -> _results.ParseResult:
         """Finds the calls of a model's text, with the place of every part; runs nothing.
 
         text: The text.
@@ -1671,7 +1671,7 @@ class AsyncMethods:
             "tools": tools,
             "options": options,
         }
-        return cast("contract.ParseResult", await self.call_with("tool/parse", given, timeout))
+        return cast("_results.ParseResult", await self.call_with("tool/parse", given, timeout))
 
     async def tool_repair(
         self,
@@ -1679,10 +1679,10 @@ class AsyncMethods:
         text: str,
         protocol: str | None = None,
         complete: bool | None = None,
-        tools: list[dict[str, Any]] | None = None,
-        options: dict[str, Any] | None = None,
+        tools: Sequence[_params.InlineTool] | None = None,
+        options: _params.ReadingOptions | None = None,
         timeout: float | None = None,
-    ) -> contract.RepairResult:
+    ) -> _results.RepairResult:
         """Gives the safe edits that make a text canonical, and its calls; they are the same before and after.
 
         text: The text.
@@ -1698,7 +1698,7 @@ class AsyncMethods:
             "tools": tools,
             "options": options,
         }
-        return cast("contract.RepairResult", await self.call_with("tool/repair", given, timeout))
+        return cast("_results.RepairResult", await self.call_with("tool/repair", given, timeout))
 
     async def tool_validate(
         self,
@@ -1707,9 +1707,9 @@ class AsyncMethods:
         args: dict[str, Any] | None = None,
         calls: list[dict[str, Any]] | None = None,
         manifest: dict[str, Any] | str | None = None,
-        tools: list[dict[str, Any]] | None = None,
+        tools: Sequence[_params.InlineTool] | None = None,
         timeout: float | None = None,
-    ) -> contract.ValidateResult:
+    ) -> _results.ValidateResult:
         """Checks arguments, calls or a manifest, and coerces what passes; an unknown tool is a problem, not an error.
 
         tool_id: The tool's id or an alias.
@@ -1725,14 +1725,14 @@ class AsyncMethods:
             "manifest": manifest,
             "tools": tools,
         }
-        return cast("contract.ValidateResult", await self.call_with("tool/validate", given, timeout))
+        return cast("_results.ValidateResult", await self.call_with("tool/validate", given, timeout))
 
     async def workflow_describe(
         self,
         *,
         workflow_id: str,
         timeout: float | None = None,
-    ) -> contract.WorkflowDescription:
+    ) -> _results.WorkflowDescription:
         """The tool that a workflow is to agents, its file as it stands, and what keeps its graph from being run.
 
         workflow_id: The file's name without extension; with `workflow:` before it, the file's own `id` and its path are taken too.
@@ -1740,7 +1740,7 @@ class AsyncMethods:
         given: dict[str, Any] = {
             "workflowId": workflow_id,
         }
-        return cast("contract.WorkflowDescription", await self.call_with("workflow/describe", given, timeout))
+        return cast("_results.WorkflowDescription", await self.call_with("workflow/describe", given, timeout))
 
     async def workflow_graph(
         self,
@@ -1748,7 +1748,7 @@ class AsyncMethods:
         workflow_id: str,
         format: Literal["mermaid", "svg"] | None = None,
         timeout: float | None = None,
-    ) -> contract.WorkflowGraph:
+    ) -> _results.WorkflowGraph:
         """Draws a workflow, with what its last run took where it ran.
 
         workflow_id: The workflow's id.
@@ -1758,16 +1758,16 @@ class AsyncMethods:
             "workflowId": workflow_id,
             "format": format,
         }
-        return cast("contract.WorkflowGraph", await self.call_with("workflow/graph", given, timeout))
+        return cast("_results.WorkflowGraph", await self.call_with("workflow/graph", given, timeout))
 
     async def workflow_list(
         self,
         *,
         timeout: float | None = None,
-    ) -> contract.WorkflowList:
+    ) -> _results.WorkflowList:
         """Lists the workflows with what they take and give."""
         given: dict[str, Any] = {}
-        return cast("contract.WorkflowList", await self.call_with("workflow/list", given, timeout))
+        return cast("_results.WorkflowList", await self.call_with("workflow/list", given, timeout))
 
     async def workflow_run(
         self,
@@ -1776,13 +1776,13 @@ class AsyncMethods:
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         dry_run: bool | None = None,
-        approval: dict[str, Any] | None = None,
+        approval: _params.GivenApproval | None = None,
         output: Literal["buffer", "stream"] | None = None,
-        context: dict[str, Any] | None = None,
+        context: _params.Context | None = None,
         work_done_token: str | int | None = None,
         inputs: dict[str, Any] | None = None,
         timeout: float | None = None,
-    ) -> contract.WorkflowRunResult:
+    ) -> _results.WorkflowRunResult:
         """Runs a workflow as a call of its tool; every node is in `steps`, also those that were not reached.
 
         workflow_id: The workflow's id.
@@ -1806,4 +1806,4 @@ class AsyncMethods:
             "workDoneToken": work_done_token,
             "inputs": inputs,
         }
-        return cast("contract.WorkflowRunResult", await self.call_with("workflow/run", given, timeout))
+        return cast("_results.WorkflowRunResult", await self.call_with("workflow/run", given, timeout))

@@ -31,26 +31,43 @@ class Source:
     Looking for a closing marker from every opening one is quadratic in the text; a bisection in a sorted array is not.
     """
 
-    __slots__ = ("_found", "_tokens", "memo", "text")
+    __slots__ = ("_found", "_tokens", "low", "memo", "text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, low: int = 0) -> None:
         self.text = text
-        self._tokens: dict[str, tuple[list[int], list[int]]] = {}
+        self.low = low
+        """Where the part begins that is read: nobody asks for tokens before it. A stream moves it on, so that what it has passed
+        is not looked through with each piece again."""
+        self._tokens: dict[int, tuple[re.Pattern[str], tuple[list[int], list[int]]]] = {}
         self._found: dict[str, tuple[int, int]] = {}
         self.memo: dict[str, object] = {}
         """Whatever else a protocol finds out about the whole text once, by a key of its own."""
 
     def tokens(self, pattern: re.Pattern[str]) -> tuple[list[int], list[int]]:
-        """Starts and ends of every match of ``pattern``, in order; built on first demand, linear in the text."""
-        key = f"{pattern.flags}:{pattern.pattern}"
-        found = self._tokens.get(key)
-        if found is None:
-            starts: list[int] = []
-            ends: list[int] = []
-            for match in pattern.finditer(self.text):
-                starts.append(match.start())
-                ends.append(match.end())
-            found = self._tokens[key] = (starts, ends)
+        """Starts and ends of every match of ``pattern`` from ``low`` on, in order; built on first demand, linear in the text.
+
+        They are kept for that very object, not for an equal one.
+        """
+        # By identity, with the object held: hashing a pattern each time would cost more than the lookup.
+        found = self._tokens.get(id(pattern))
+        if found is not None:
+            return found[1]
+        starts: list[int] = []
+        ends: list[int] = []
+        # Most texts are read from their beginning, and not every pattern here is one of ``re``'s own.
+        for match in pattern.finditer(self.text, self.low) if self.low else pattern.finditer(self.text):
+            starts.append(match.start())
+            ends.append(match.end())
+        self._tokens[id(pattern)] = (pattern, (starts, ends))
+        return starts, ends
+
+    def everywhere(self) -> Source:
+        """The text from its beginning on, for what looks back."""
+        if not self.low:
+            return self
+        found = self.memo.get("everywhere")
+        if not isinstance(found, Source):
+            found = self.memo["everywhere"] = Source(self.text)
         return found
 
     def find(self, needle: str, at: int) -> int:
@@ -148,6 +165,8 @@ class WriteOptions(msgspec.Struct, frozen=True):
     shape: Shape = "tag"
     """Which of the two ACTION shapes; other protocols have one."""
     tools: dict[str, ToolHint] = {}
+    elements: bool = False
+    """ACTION by tag: lists and objects as ``<item>`` and tags, as a model is told to write them, where the schema gives their types back."""
 
 
 class Example(msgspec.Struct, frozen=True):

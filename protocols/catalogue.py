@@ -65,7 +65,14 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("TC014", "control-character", "warning", "Control character U+{hex} in the value of {param}"),
     _e("TC015", "bom", "information", "Byte order mark ignored"),
     _e("TC016", "bidi-or-homoglyph-name", "warning", "Name {raw} has {script} look-alikes or bidi controls"),
-    _e("TC017", "in-reasoning", "hint", "Block inside <think> is not executed"),
+    _e("TC017", "in-reasoning", "hint", "Block inside reasoning is not executed"),
+    _e("TC018", "quoted-block", "hint", "Block inside {context} is shown, not executed; a call stands outside of it"),
+    _e(
+        "TC019",
+        "fenced-json",
+        "hint",
+        'Call JSON in a code fence is shown, not executed; the protocol "json" reads it where it is the whole text',
+    ),
     _e("TC020", "too-deep", "error", "More than {limit} levels of nesting; block rejected"),
     _e("TC021", "too-large", "error", "More than {limit} characters; block rejected"),
     _e("TC022", "too-many", "error", "More than {limit} {what}; block rejected"),
@@ -78,6 +85,12 @@ _ENTRIES: tuple[Entry, ...] = (
     ),
     _e("TC025", "findings-cut", "information", "More than {limit} findings; {n} more are not shown"),
     _e("TC026", "plug-in-failed", "error", "The plug-in of protocol {protocol} failed: {reason}; block rejected"),
+    _e(
+        "TC027",
+        "unread-dialect",
+        "hint",
+        "This looks like a call in the form '{dialect}' ({families}), which was not read; {remedy}",
+    ),
     _e("TC050", "not-representable", "error", "{what} cannot be written in {protocol}: {why}"),
     _e("TC051", "name-changed-by-protocol", "error", "{protocol} would turn parameter {name} into {other}"),
     _e("TC052", "lost-in-conversion", "warning", "{what} is not carried over to {protocol}: {why}"),
@@ -135,6 +148,10 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("AX124", "comment-dashes", "information", "-- inside a comment"),
     _e("AX125", "processing-instruction", "warning", "Processing instruction ignored"),
     _e("AX126", "doctype", "error", "DTDs and entity declarations are not allowed"),
+    _e("AX127", "comment-left-out", "warning", "Comment inside {param} is left out"),
+    _e(
+        "AX128", "own-tag-alone", "error", "<{name}> holds nothing but an empty <{name}>; what its value was is unclear"
+    ),
     _e("AX130", "tag-unclosed-bracket", "warning", "Tag <{name} lacks '>'", strict=True),
     _e("AX131", "tag-space", "warning", "Space after '<' in {raw}"),
     _e("AX132", "missing-slash", "warning", "<{name}> read as </{name}>", strict=True),
@@ -203,6 +220,7 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("TM245", "bad-uri", "warning", "{v} is not a URI"),
     _e("TM246", "common-overridden", "hint", "common_{p} is overridden in step {n}"),
     _e("TM247", "unknown-variable", "hint", "{v} is passed as text; TAM leaves variables to the platform"),
+    _e("TM248", "common-left-out", "hint", "common_{p} is left out of step {n}: {tool} does not declare {p}{hint}"),
     _e("TM250", "comment-form", "warning", "{raw} is not a TAM comment; use #"),
     # VCP
     _e("VC301", "missing-end", "warning", "TOOL_REQUEST without END_TOOL_REQUEST; block dropped"),
@@ -224,6 +242,7 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("VC325", "unparsed-text", "error", "Cannot read {excerpt} as a pair"),
     _e("VC326", "definition-or-result-block", "hint", "{marker} is not a request"),
     _e("VC327", "meta-field", "hint", "{key} is read by the host and not passed to the tool"),
+    _e("VC328", "inert-spelling", "hint", "{marker} marks an example: the block is shown and never runs"),
     # Calls in JSON: Hermes and call JSON
     _e("HM601", "missing-name", "error", "The call has no name"),
     _e("HM602", "not-a-call", "error", "Cannot read this as a call: {reason}"),
@@ -317,6 +336,7 @@ _ENTRIES: tuple[Entry, ...] = (
         "warning",
         "'{v}' is none of {list}; the tool runs only where sandbox.runtimes.{v} says how",
     ),
+    _e("MF537", "variable-name", "error", "'{v}' cannot be a variable of the tool: {reason}"),
     _e("MF540", "script-missing", "error", "The script '{v}' does not exist beside the manifest{hint}"),
     _e(
         "MF541",
@@ -420,7 +440,7 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("LN756", "script-host", "warning", "The script names {host}, which allowHosts does not hold"),
     _e("LN757", "script-write", "warning", "The script writes '{path}', which allowWrite does not hold"),
     _off("LN758", "script-reads-undeclared", "hint", "The script reads '{p}', which parameters do not declare{hint}"),
-    _e("LN759", "script-hash", "warning", "The script is not the one of this hash; calls are refused"),
+    _e("LN759", "script-hash", "warning", "This is not the hash of {what}; calls are refused"),
     _e("LN760", "script-syntax", "warning", "The script cannot be read as {language}: {reason} (line {line})"),
     # Lints of what a tool asks for
     _e(
@@ -432,6 +452,7 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("LN762", "not-granted", "hint", "'{v}' is not granted here: {reason}"),
     _e("LN763", "limit-without-effect", "hint", "{v} is above {name} ({limit}), which holds"),
     _e("LN764", "host-covered", "hint", "'{v}' is covered by '{other}'"),
+    _e("LN765", "env-secret", "warning", "The value of '{p}' looks like a key, and 'env' is for what is no secret"),
     # Lints of calls in texts
     _e(
         "LN770",
@@ -459,6 +480,7 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("ST802", "setting-unknown", "warning", "{reason}"),
     _e("ST803", "setting-wrong", "warning", "{reason}"),
     _e("ST804", "setting-idle", "warning", "{reason}"),
+    _e("ST805", "setting-not-in-force", "information", "{reason}"),
     # Agent profiles
     _e("PF601", "profile-type", "error", "'{p}' must be {expected}, not {received}"),
     _e("PF602", "profile-value", "error", "'{v}' is not a value of '{p}': one of {list}{hint}"),
@@ -472,6 +494,7 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("PF610", "inventory-id-shape", "error", "'{id}' cannot be a tool id: {reason}"),
     _e("PF611", "workflow-missing", "warning", "No workflow file is there for '{id}'{hint}"),
     _e("PF612", "inventory-missing", "warning", "tool_ids_inventory is missing: every tool counts as listed"),
+    _e("PF613", "inventory-host-tool", "information", "'{id}' is not registered here; a host has to register it{hint}"),
     # Workflows
     _e("WF901", "workflow-type", "error", "'{p}' must be {expected}, not {received}"),
     _e("WF902", "workflow-field-missing", "error", "{what} needs '{p}', {expected}"),
@@ -496,6 +519,14 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("WF921", "mapping-unknown", "error", "'{p}' is no {side} of this workflow{hint}"),
     _e("WF922", "workflow-large", "error", "There are more than {limit} {what}; nothing more is looked at"),
     _e("WF923", "workflow-id-shape", "error", "'{id}' cannot be a tool id: {reason}; rename the file"),
+    _e("WF924", "workflow-foreign", "error", "This is {shape}, which its own engine runs: no workflow of Tamis"),
+    _e(
+        "WF925",
+        "output-converted",
+        "warning",
+        "The output '{p}' is {type}, and {from} gave {received}: it was converted",
+    ),
+    _e("WF926", "node-type-host", "information", "'{v}' is not registered here; a host has to register it{hint}"),
 )
 
 CATALOGUE: dict[str, Entry] = {entry.code: entry for entry in _ENTRIES}

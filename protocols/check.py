@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -21,6 +21,7 @@ from tamis.protocols.model import Call, Diag, Edit, Fix, Json, Param, Value
 from tamis.protocols.plugins import find_protocol
 from tamis.protocols.positions import Span
 from tamis.protocols.schema.coerce_json import read_json_text
+from tamis.protocols.schema.coerce_text import base64_bytes
 from tamis.protocols.schema.plan import Finding, Plan, Reading
 from tamis.protocols.schema.secrets import mask
 from tamis.protocols.schema.words import excerpt, is_object, label
@@ -63,14 +64,14 @@ class CallCheck(msgspec.Struct, frozen=True):
 def check_call(call: Call, source: str, plan: Plan, *, reading: Reading | None = None) -> CallCheck:
     """Checks one parsed call. ``source`` is the whole text it was read from. Never raises.
 
-    A TAM type hint is applied first (T22): ``json`` gives the parsed value, ``base64`` the decoded UTF-8 text; data that cannot be
-    read so is an error at its character.
+    A TAM type hint is applied first (T22): ``json`` gives the parsed value, ``base64`` the bytes as base64 text, or in the encoding that the
+    schema names by ``contentEncoding`` (ruling 56); data that cannot be read so is an error at its character.
     """
     reading = reading or reading_of(call.protocol)
     args: dict[str, Json] = {}
     findings: list[Finding] = []
     for param in call.params:
-        raw, hinted = _hinted(param, call.type_hints.get(param.name), source)
+        raw, hinted = _hinted(param, call.type_hints.get(param.name), source, plan)
         findings += hinted
         args[param.name] = raw if reading == "typed" else _as_declared(param, raw, plan, source)
     # What is given by URI is there, as the path of a file that is known only when the call runs (T17).
@@ -116,7 +117,7 @@ def to_problem(finding: Finding, prefix: str = "", of: Of = "arguments") -> Prob
     )
 
 
-def _hinted(param: Param, hint: str | None, source: str) -> tuple[Json, list[Finding]]:
+def _hinted(param: Param, hint: str | None, source: str, plan: Plan) -> tuple[Json, list[Finding]]:
     """The raw value after its type hint, and what is wrong with it."""
     value = param.value
     raw: Json = value.python(source)
@@ -140,7 +141,7 @@ def _hinted(param: Param, hint: str | None, source: str) -> tuple[Json, list[Fin
             for note in notes
         ]
         return (raw if any(note.error for note in notes) else typed), findings
-    text, fault = _from_base64(raw)
+    text, fault = _from_base64(raw, _encoding_of(plan.schema, param.name))
     if fault is None:
         return text, []
     at, reason = fault
@@ -151,20 +152,44 @@ def _hinted(param: Param, hint: str | None, source: str) -> tuple[Json, list[Fin
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
 
 
-def _from_base64(text: str) -> tuple[str, tuple[Span, str] | None]:
-    """Base64 to UTF-8 text; blanks and line breaks are allowed, either alphabet, padding may be missing."""
+def _encoding_of(schema: object, name: str) -> str:
+    """The ``contentEncoding`` of a declared parameter, in small letters; ``base64`` where the schema names none."""
+    properties = schema.get("properties") if is_object(schema) else None
+    declared = properties.get(name) if is_object(properties) else None
+    encoding = declared.get("contentEncoding") if is_object(declared) else None
+    return encoding.lower() if isinstance(encoding, str) else "base64"
+
+
+def _from_base64(text: str, encoding: str = "base64") -> tuple[str, tuple[Span, str] | None]:
+    """Base64 as text of an encoding; blanks and line breaks are allowed, either alphabet, padding may be missing."""
     for i, char in enumerate(text):
         if char not in _ALPHABET and not char.isspace():
             return "", ((i, i + 1), f"{char!r} at character {i + 1}")
-    compact = "".join(text.split()).replace("-", "+").replace("_", "/")
-    try:
-        data = base64.b64decode(compact.rstrip("=") + "=" * (-len(compact.rstrip("=")) % 4), validate=True)
-    except (binascii.Error, ValueError):
+    data = base64_bytes(text)
+    if data is None:
         return "", ((0, len(text)), "a length that no base64 text has")
+    written = _encoded(data, encoding)
+    return ("", ((0, len(text)), f"bytes that are no text in {encoding}")) if written is None else (written, None)
+
+
+def _encoded(data: bytes, encoding: str) -> str | None:
+    """Bytes in one of the encodings that JSON Schema knows (RFC 2045 and RFC 4648); None where they are no text in it."""
+    write = _WRITERS.get(encoding)
     try:
-        return data.decode("utf-8"), None
+        return (write(data) if write is not None else data).decode("ascii" if encoding == "7bit" else "utf-8")
     except UnicodeDecodeError:
-        return "", ((0, len(text)), "bytes that are no UTF-8 text")
+        return None
+
+
+_WRITERS: dict[str, Callable[[bytes], bytes]] = {
+    "base64": base64.b64encode,
+    "base64url": base64.urlsafe_b64encode,
+    "base32": base64.b32encode,
+    "base32hex": base64.b32hexencode,
+    "base16": base64.b16encode,
+    "quoted-printable": binascii.b2a_qp,
+}
+"""Encodings that are not the bytes themselves (``7bit``, ``8bit``, ``binary``)."""
 
 
 def _as_declared(param: Param, raw: Json, plan: Plan, source: str) -> Json:

@@ -185,7 +185,7 @@ def _option(document: Document, block: Block, diag: Diag) -> _Other | None:
         return "Every ACTION block is run", diag, (), {"allowMultipleBlocks": True}
     if diag.code == "TC017":
         return "Calls in reasoning are run", diag, (), {"reasoningCalls": "run"}
-    if diag.code == "TC009" and block.calls:
+    if diag.code == "TC018" and diag.data.get("context") == "fence":
         return "Calls in code fences are run", diag, (), {"fencedCalls": "run"}
     return None
 

@@ -1,7 +1,7 @@
 """Levels of findings: what ``[lint]`` in the settings makes of the catalogue.
 
 A name is a code (``LN721``), a slug (``parameter-undescribed``) or the beginning of codes (``LN``, ``LN72``); the most exact
-one wins. Levels change what editors and ``tamis check`` say, never what runs. Must not know documents or where settings come from.
+one wins. Levels change what editors and ``tamis check`` say; what runs only where formats are made errors. Must not know documents or where settings come from.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ _LEVEL_WORDS: dict[str, Level] = {
     **dict.fromkeys(("none", "ignore", "disable", "disabled", "false", "silent"), "off"),
     **dict.fromkeys(("err", "fatal", "deny", "forbid"), "error"),
 }
+FORMAT = "VA438"
+"""A text that has not the format of its schema: as an error it refuses a call (``formats = "error"``)."""
 NOT_RULES = frozenset(("targets",))
 """Names in ``[lint]`` that are no rules."""
 _READING_FAMILIES = ("MF", "PF", "WF", "VA45", "ST")
@@ -62,6 +64,8 @@ def codes_of(name: str) -> tuple[str, ...]:
     """The codes that a name stands for: its own, those of a slug, or all that begin with it; none for an unknown name."""
     if name in CATALOGUE:
         return (name,)
+    if name == "formats":
+        return (FORMAT,)
     upper = name.upper()
     if upper in CATALOGUE:
         return (upper,)
@@ -106,7 +110,7 @@ def read_levels(table: Mapping[str, object]) -> Levels:
             problems.append(LevelProblem(name, message))
             continue
         # The beginnings of codes first, the shortest before the longer, so that what is more exact overwrites.
-        exact = name.upper() in CATALOGUE or CATALOGUE[codes[0]].slug == name.lower()
+        exact = name.upper() in CATALOGUE or CATALOGUE[codes[0]].slug == name.lower() or name == "formats"
         ranked.append((9 if exact else len(name), codes, level))
     by_code: dict[str, Level] = {}
     for _, codes, level in sorted(ranked, key=lambda entry: entry[0]):

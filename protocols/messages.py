@@ -93,6 +93,19 @@ class EventPublished(Wire, kw_only=True):
     """When it was published (ISO 8601, UTC)."""
 
 
+class AbuseSuspected(Wire, kw_only=True):
+    """A tool was refused for reasons of security so often within a minute that somebody should look at it; for hosts with the capability ``events``."""
+
+    tool_id: str
+    call_id: str
+    """The call that was one refusal too many."""
+    session_id: str
+    """Of the call's ``context``; empty without one."""
+    agent_id: str
+    """Of the call's ``context``; empty without one."""
+    message: str
+
+
 class StateChanged(Wire, kw_only=True):
     """A tool changed an agent's private state (``UpdatePrivateStateTool``)."""
 
@@ -142,6 +155,7 @@ NOTIFICATIONS: dict[str, Sent] = {
     "service/cancel": Sent(ServiceCancel),
     "event/published": Sent(EventPublished),
     "state/changed": Sent(StateChanged),
+    "abuse/suspected": Sent(AbuseSuspected),
     "$/progress": Sent(Progress),
     "$/cancelRequest": Sent(CancelRequest),
 }

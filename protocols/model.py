@@ -208,7 +208,10 @@ class Block(msgspec.Struct):
     diagnostics: list[Diag] = []
     comments: list[Comment] = []
     aside: bool = False
-    """Only shown: it stands in reasoning or is an example (rulings 5 and 7), and counts as text."""
+    """Only shown: it stands in a context in which nothing is meant to run (rulings 5, 7, 44 to 49), or is written as an example (ruling 28).
+    It counts as text."""
+    context: str = ""
+    """That context: a key of ``CONTEXTS``; empty where the block is not set aside."""
 
 
 class ToolHint(msgspec.Struct, frozen=True):
@@ -225,12 +228,31 @@ class ToolHint(msgspec.Struct, frozen=True):
         return found if isinstance(found, dict) else {}
 
 
+REASONING_TAGS = (
+    "think",
+    "thinking",
+    "reasoning",
+    "thought",
+    "scratchpad",
+    "reflection",
+    "antThinking",
+    "seed:think",
+    "[THINK]",
+    "◁think▷",
+)
+"""The marks of reasoning (ruling 45): the names of tags, and openers as they are written, whose closers have a ``/`` behind the first sign."""
+
+
 class ReadOptions(msgspec.Struct, frozen=True):
     """How a text is read; the defaults are the rulings'."""
 
     complete: bool = True
     """False: the text is known to be cut off, and nothing that only its end closes is taken as closed (ruling 1)."""
     reasoning_calls: Literal["ignore", "run"] = "ignore"
+    reasoning_tags: tuple[str, ...] = REASONING_TAGS
+    """The marks of reasoning, besides the analysis channel of harmony (ruling 45)."""
+    assume_open_reasoning: bool = False
+    """True: the text begins inside reasoning, whose opener the prompt held."""
     fenced_calls: Literal["auto", "run", "ignore"] = "auto"
     allow_multiple_blocks: bool = False
     tools: dict[str, ToolHint] = {}
@@ -251,6 +273,8 @@ class Document(msgspec.Struct):
     comments: list[Comment]
     response_span: Span
     trailing_span: Span
+    reasoning: list[Span] = []
+    """Where the text is reasoning, in order (ruling 45)."""
 
 
 MAX_BLOCK_CHARS = 16 * 1024 * 1024

@@ -1,7 +1,8 @@
 """Observations: what a model reads after its calls ran.
 
 The sentences are the seeds' (000 §3.3, 003 §3.4, 001 §10), and ours where they are silent (interface, Observations). Each
-protocol's sentence is made from one ``ExecutionResult``; must not know how the result came about.
+protocol's sentence is made from one ``ExecutionResult``; must not know how the result came about. What a tool, a model or a
+person wrote stands in it without live markers (ruling 48).
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import cast
 import msgspec
 from msgspec import UNSET
 
-from tamis.protocols.contract import ExecutionError, ExecutionResult, Granted, Permissions, Usage
+from tamis.protocols.contract import ExecutionError, ExecutionResult, Granted, Permissions, Problem, Usage
+from tamis.protocols.inert import inert
 from tamis.protocols.model import Json
 from tamis.protocols.patterns import lazy
+from tamis.protocols.plugins import SHIPPED
 from tamis.protocols.suggest import best, hint
 
 Style = str
@@ -110,11 +113,16 @@ def observation(
     request_id: str = "",
     shorten: Shorten = str,
 ) -> str:
-    """The observation of one result.
+    """The observation of one result, with the name that the call used.
 
     ``step`` is given for a TAM block of several steps; ``problems`` says that the call itself was wrong (unknown tool,
     unfit arguments), which has its own sentence in the ACTION-by-tag style. ``shorten`` is applied to each value before it is put in.
     """
+    shorten = _of_inert(shorten)
+    result = for_reading(result)
+    if result.called_as is not UNSET:
+        result = msgspec.structs.replace(result, tool_id=result.called_as, called_as=UNSET)
+    tool_id = inert(result.tool_id)
     edited = _approval(result, "editedArgs")
     if edited is not None:
         rest = {
@@ -122,28 +130,81 @@ def observation(
         }
         result = msgspec.structs.replace(result, approval=rest)
         told = observation(result, style, step=step, problems=problems, request_id=request_id, shorten=shorten)
-        # it stands before what the protocol marks, and must not look like it
-        shown = _BLOCK_MARK.sub(
-            lambda match: r"\u003c" * len(match.group()),
-            _ELEMENT_MARK.sub(r"\\u003c", shorten(_json_text(edited))),
-        )
-        return f"Note: the user changed the arguments of {plain(result.tool_id)} to {shown}\n{told}"
+        shown = _beside(_json_text(edited), shorten)
+        return f"Note: the user changed the arguments of {plain(tool_id)} to {shown}\n{told}"
+    if result.warnings is not UNSET:
+        warned, result = result.warnings, msgspec.structs.replace(result, warnings=UNSET)
+        said = observation(result, style, step=step, problems=problems, request_id=request_id, shorten=shorten)
+        # what became of the result itself is of a workflow's outputs
+        odd, made = [one for one in warned if one.code[:2] != "WF"], [one for one in warned if one.code[:2] == "WF"]
+        notes = [f"Note: the arguments of {plain(tool_id)} are odd: {_beside(_told(odd), shorten)}"] if odd else []
+        notes += [f"Note: the result of {plain(tool_id)}: {_beside(readable(one.message), shorten)}" for one in made]
+        return "\n".join([*notes, said])
     if style not in _OWN:
         return _of_protocol(result, style, shorten)
     if style == "vcp":
         return _vcp_block(result, request_id or result.call_id, shorten)
     if not result.tool_id and result.error is not UNSET:
         return f"Observation: {_sentence(result, '', 'Result', shorten)}"
-    name = result.tool_id if step is None else f"{result.tool_id} (step {step})"
+    shown_name = tool_id if step is None else f"{tool_id} (step {step})"
     if style == "action-inputs":
-        inner = _ELEMENT_MARK.sub(r"\\u003c", _sentence(result, name, "Output", shorten))
+        inner = _ELEMENT_MARK.sub(r"\\u003c", _sentence(result, shown_name, "Output", shorten))
         return f'<OBSERVATION tool_id="{escape(result.tool_id)}">{inner}</OBSERVATION>'
     if problems and result.error is not UNSET:
         told = shorten(result.error.message)
         if result.error.type == "UnknownTool":
             return f"Observation: Error - {told}"
-        return f"Observation: Error - Invalid parameters for {name}: {told}"
-    return f"Observation: {_sentence(result, name, 'Result', shorten)}"
+        return f"Observation: Error - Invalid parameters for {shown_name}: {told}"
+    return f"Observation: {_sentence(result, shown_name, 'Result', shorten)}"
+
+
+def _beside(text: str, shorten: Shorten) -> str:
+    """What stands before what a protocol marks, and must not look like it."""
+    return _BLOCK_MARK.sub(lambda match: r"\u003c" * len(match.group()), _ELEMENT_MARK.sub(r"\\u003c", shorten(text)))
+
+
+def _told(problems: list[Problem]) -> str:
+    from tamis.protocols.check import told
+
+    return readable(told(problems))
+
+
+def _of_inert(shorten: Shorten) -> Shorten:
+    """``shorten`` over inert text. A cut may move two halves of a marker together, so that a shortened text is looked at again."""
+
+    def shortened(value: str) -> str:
+        whole = inert(value)
+        piece = shorten(whole)
+        return piece if piece == whole else inert(piece)
+
+    return shortened
+
+
+def inert_result(result: ExecutionResult, protocol: str) -> ExecutionResult:
+    """The result for a protocol of a package, which knows no other's markers: without live ones in its texts (ruling 48)."""
+    if protocol in SHIPPED:
+        return result
+    if result.output is not UNSET:
+        result = msgspec.structs.replace(result, output=_inert_value(result.output))
+    error = result.error
+    if error is UNSET:
+        return result
+    details = error.details
+    if details is not UNSET and details.text is not UNSET:
+        details = msgspec.structs.replace(details, text=inert(details.text))
+    return msgspec.structs.replace(
+        result, error=msgspec.structs.replace(error, message=inert(error.message), details=details)
+    )
+
+
+def _inert_value(value: object) -> object:
+    if isinstance(value, str):
+        return inert(value)
+    if isinstance(value, list):
+        return [_inert_value(item) for item in cast("list[object]", value)]
+    if isinstance(value, dict):
+        return {inert(name): _inert_value(item) for name, item in cast("dict[str, object]", value).items()}
+    return value
 
 
 def _of_protocol(result: ExecutionResult, name: str, shorten: Shorten) -> str:
@@ -156,9 +217,39 @@ def _of_protocol(result: ExecutionResult, name: str, shorten: Shorten) -> str:
     if result.output is not UNSET:
         whole = value_text(result.output)
         shown = shorten(whole)
-        if shown != whole:
+        if shown != inert(whole):
             result = msgspec.structs.replace(result, output=shown)
-    return protocol.format_tool_results((result,))
+    return protocol.format_tool_results((inert_result(result, name),))
+
+
+def for_reading(result: ExecutionResult) -> ExecutionResult:
+    """The result as a model reads it: images, sounds and files in its output are named with type and size, their data is the host's to show (F10)."""
+    parts = result.parts
+    if parts is UNSET or not parts:
+        return result
+    output: object = result.output
+    if not isinstance(output, list):
+        return result  # structured content stands for itself
+    named = [_named(part, parts) for part in cast("list[object]", output)]
+    return msgspec.structs.replace(result, output=named)
+
+
+def _named(part: object, parts: list[dict[str, object]]) -> object:
+    if part not in parts or not isinstance(part, dict):
+        return part
+    content = cast("dict[str, object]", part)
+    inner = content.get("resource")
+    if isinstance(inner, dict):
+        return {**content, "resource": _without_data(cast("dict[str, object]", inner), "blob")}
+    return _without_data(content, "data")
+
+
+def _without_data(content: dict[str, object], field: str) -> dict[str, object]:
+    data = content.get(field)
+    if not isinstance(data, str):
+        return content
+    size = max(0, len(data) * 3 // 4 - data[-2:].count("="))
+    return {name: value for name, value in content.items() if name != field} | {"bytes": size, "shown": "to the user"}
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,7 +326,7 @@ def _missing(count: int) -> str:
 def malformed(protocol: str, line: int, column: int, cause: str) -> str:
     """The observation of a block that could not be read; ``line`` and ``column`` are one-based (A29, ruling 19)."""
     what = "Malformed XML in ACTION block" if protocol == "action" else f"Malformed {protocol.upper()} block"
-    return f"{_ERROR}{what}: line {line}, column {column}: {plain(cause)}"
+    return f"{_ERROR}{what}: line {line}, column {column}: {inert(plain(cause))}"
 
 
 def malformed_result(error: ExecutionError, sentence: str, style: Style) -> str:
@@ -360,10 +451,10 @@ def _vcp_block(result: ExecutionResult, request_id: str, shorten: Shorten) -> st
         status, shown = "success", shorten(value_text(None if result.output is UNSET else result.output))
     else:
         status = result.status if result.status in ("denied", "success", "accepted") else "error"
-        shown = _sentence(result, result.tool_id, "Result", shorten)
+        shown = _sentence(result, inert(result.tool_id), "Result", shorten)
     fields = {
-        "request_id": request_id,
-        "tool_name": result.tool_id,
+        "request_id": inert(request_id),
+        "tool_name": inert(result.tool_id),
         "status": status,
         "duration_ms": str(round(result.duration_ms)),
         "result": shown,

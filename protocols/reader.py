@@ -7,37 +7,40 @@ It owns what no single protocol can know: reasoning, fences, inline code, stray 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from typing import Literal
 
 import msgspec
 
 from tamis.protocols.base import CallProtocol, Source
 from tamis.protocols.catalogue import severity
-from tamis.protocols.context import THINK, THINK_CLOSE, Context
+from tamis.protocols.context import CONTEXTS, MAY_BE_JSON, WAIT, Context
+from tamis.protocols.dialects import unread_dialect
 from tamis.protocols.envelope import unescaped, unwrapped
-from tamis.protocols.model import Block, Call, Diag, Document, Edit, Fix, ReadOptions
+from tamis.protocols.extent import Extents
+from tamis.protocols.marks import INVISIBLE, OBSERVATION, TICKS, TILDES, Marks, marks_of
+from tamis.protocols.model import REASONING_TAGS, Block, Call, Comment, Diag, Document, Edit, Fix, ReadOptions
 from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols
+from tamis.protocols.quoting import REACH, has_marks
 
 _MAX_MENTIONS = 1_000
 
 
-# Where a marker can begin, cheap to look for: a literal ``<`` first, which the search jumps to, then what may follow it.
-_CANDIDATE = re.compile(r"<(?=[\s<|｜\[［【/\u00ad\u200b-\u200f\u2060\ufeff]{0,12}+(?i:ac|t|r|e))")
 _WIDE_CANDIDATE = re.compile(r"＜|《(?=《)")
-_QUOTABLE = {"<": _CANDIDATE, "wide": _WIDE_CANDIDATE, "escaped": re.compile("&lt;")}
+_ESCAPED_CANDIDATE = re.compile("&lt;")
 # One look at the first character tells nearly every text from a document of call JSON (W14).
 _MAY_BE_JSON = frozenset("{[`~\ufeff \t\r\n")
 _JSON_START = re.compile(r"[\ufeff \t\r\n]*+[{\[`~]")
+_CALL_JSON = re.compile(r"(?:```|~~~)[^`\r\n]{0,200}+\s*+[{\[]")
+"""The beginning of a code fence that may hold call JSON."""
 _DEFAULTS = ReadOptions()
 _OPEN_ENDS = frozenset({"TC001", "TC002", "TC003", "TC006", "TC009", "TC010", "VC301"})
 """Findings about a marker whose partner is missing."""
-_TICKS = re.compile(r"`++")
 # A literal beginning, which the search jumps to.
 _FENCE_TICKS = re.compile(r"````*+")
+_WIDE_FENCE_TICKS = re.compile(rf"`(?:[{INVISIBLE}]*+`){{2,}}+")
 _LINE_BREAK = re.compile(r"[\r\n]")
-_TILDES = re.compile(r"~{3,}+")
 
 
 def _protocol(name: str) -> CallProtocol:
@@ -54,11 +57,20 @@ def _own(name: str) -> str:
 
 @cache
 def _markers(ids: tuple[str, ...]) -> re.Pattern[str]:
-    """Everything that begins with a bracket: openers and closing markers of the built-in protocols, reasoning tags."""
+    """Everything of the built-in protocols that begins with a bracket: openers and closing markers."""
     protocols = [_protocol(i) for i in ids if i in BUILT_IN]
     parts = [f"(?P<{protocol.id}>{protocol.opener.pattern})" for protocol in protocols]
     parts += [f"(?P<{protocol.id}_close>{protocol.markers.stray})" for protocol in protocols]
-    return re.compile("|".join([*parts, f"(?P<think>{THINK})"]))
+    return re.compile("|".join(parts) or r"(?!)")
+
+
+@cache
+def openers(ids: tuple[str, ...], tags: tuple[str, ...]) -> re.Pattern[str]:
+    """The opening markers of the protocols, each a group of the protocol's name."""
+    own = "|".join(f"(?P<{name}>{_protocol(name).opener.pattern})" for name in ids if name in BUILT_IN)
+    parts = [f"(?={marks_of(tags).candidate.pattern}|＜|《《)(?:{own})"] if own else []
+    parts += [f"(?P<{name}>{_protocol(name).opener.pattern})" for name in ids if name not in BUILT_IN]
+    return re.compile("|".join(parts) or r"(?!)")
 
 
 @cache
@@ -76,47 +88,95 @@ def _escaped(ids: tuple[str, ...]) -> re.Pattern[str]:
 class _Scan:
     """The places that matter, from left to right, each kind found by a search of its own that jumps over the rest."""
 
-    def __init__(self, text: str, ids: tuple[str, ...]) -> None:
+    __slots__ = (
+        *("_ahead", "_between", "_find", "_head", "_heads", "_ids", "_marks", "_match", "_paragraph", "_plain"),
+        *("_places", "_quotable", "_text"),
+    )
+
+    def __init__(self, text: str, ids: tuple[str, ...], marks: Marks) -> None:
         self._text = text
-        self._markers = _markers(ids)
+        self._ids = ids
+        self._match = _markers(ids).match
+        self._marks = marks
+        self._head: re.Match[str] | None = None
+        """The next marker of a built-in protocol, or mark, that begins with ``<``."""
+        self._find: dict[str, Callable[[int], re.Match[str] | None]] = {}
+        """How the other kinds are looked for that the text has."""
         self._heads: dict[str, re.Match[str] | None] = {}
         self._ahead: dict[str, re.Match[str] | None] = {}
-        self._find: dict[str, Callable[[int], re.Match[str] | None]] = {"marker": self._marker}
-        for i in ids:
-            if i not in BUILT_IN:
-                search = _plugged(i).search
-                self._find[i] = lambda at, search=search: search(text, at)
-        # One character is looked for ten times as fast as several, and most texts have none of these.
-        if "＜" in text or ("《" in text and "《《" in text):
-            self._find["wide"] = self._wide
-        if "&" in text and "&lt;" in text:
-            self._find["escaped"] = lambda at: _escaped(ids).search(text, at)
+        self._between: Sequence[tuple[str, tuple[re.Pattern[str], ...]]] = ()
+        self._places: dict[str, int] = {}
+        """Where the character of such a mark stands next, at or behind the last place that was asked for; -1 where nowhere."""
+        self._plain = True
+        self._quotable: dict[str, re.Pattern[str]] = {}
+        self._paragraph = (-1, 0)
+        """The last place whose paragraph was looked for, and where that begins."""
 
     def anything(self) -> bool:
         """True when any marker stands in the text, so that a pass is due."""
-        for kind in self._find:
-            if self._next(kind, 0) is not None:
-                break
+        text, marks = self._text, self._marks
+        head = self._head = self._marker(0)
+        plain = self._plain = text.isascii()
+        # One character is looked for ten times as fast as several, and most texts have none of these.
+        if not plain and ("＜" in text or ("《" in text and "《《" in text)):
+            self._find["wide"] = self._wide
+        if "&" in text and "&lt;" in text:
+            self._find["escaped"] = lambda at: _escaped(self._ids).search(text, at)
+        if self._ids is not BUILT_IN:
+            self._plug()
+        if head is None and all(self._next(kind, 0) is None for kind in self._find):
+            # Nothing but reasoning is told of a text without blocks.
+            self._between = marks.literal
+            if not marks.literal or self.next(0) is None:
+                return False
+        elif plain:
+            self._between = marks.plain
         else:
-            return False
-        text = self._text
+            self._between = [other for other in marks.signs if other[0] in text]
         if "`" in text:
             # A marker that a plug-in brought may begin with anything.
-            plain = self._find.keys() <= {"marker", "wide", "escaped"}
-            self._find["run"] = self._run if plain else lambda at: _TICKS.search(text, at)
-        if "~" in text and "~~~" in text:
-            self._find["tildes"] = lambda at: _TILDES.search(text, at)
+            known = self._find.keys() <= {"wide", "escaped"}
+            self._find["run"] = self._run if known else lambda at: TICKS.search(text, at)
+        if "~" in text and ("~~~" in text or not plain):
+            self._find["tildes"] = lambda at: TILDES.search(text, at)
         return True
+
+    def _plug(self) -> None:
+        """Adds the markers of protocols that plug-ins brought; of two at one place theirs come first."""
+        text = self._text
+        find: dict[str, Callable[[int], re.Match[str] | None]] = {}
+        for i in self._ids:
+            if i not in BUILT_IN:
+                search = _plugged(i).search
+                find[i] = lambda at, search=search: search(text, at)
+        self._find = find | self._find
 
     def next(self, at: int) -> re.Match[str] | None:
         """The first match that begins at or after ``at``."""
-        if len(self._find) == 1:
-            return self._next("marker", at)
-        best: re.Match[str] | None = None
+        best = self._head
+        if best is not None and best.start() < at:
+            best = self._head = self._marker(at)
         for kind in self._find:
             match = self._next(kind, at)
             if match is not None and (best is None or match.start() < best.start()):
                 best = match
+        # What else marks a context counts only up to there, so that no block is searched for it.
+        text = self._text
+        end = best.start() if best is not None else len(text)
+        places = self._places
+        for sign, patterns in self._between:
+            place = places.get(sign, 0)
+            if place < 0:
+                continue
+            if place <= at:
+                # One character is looked for many times as fast as a pattern.
+                place = places[sign] = text.find(sign, at)
+            while 0 <= place < end:
+                match = _first(patterns, text, place)
+                if match is not None:
+                    best, end = match, place
+                    break
+                place = places[sign] = text.find(sign, place + 1)
         return best
 
     def _next(self, kind: str, at: int) -> re.Match[str] | None:
@@ -129,27 +189,51 @@ class _Scan:
         return head
 
     def _run(self, at: int) -> re.Match[str] | None:
-        """The next run of backticks that can matter: one of a fence, or one on a line with something that it could quote.
+        """The next run of backticks that can matter: one of a fence, or one in a paragraph before something that it could quote.
 
-        Inline code ends on its line, so that most of a text's is passed over.
+        Inline code ends in its paragraph, so that most of a text's is passed over.
         """
         text = self._text
-        fence = self._of("fence", _FENCE_TICKS, at)
-        kinds = [kind for kind in _QUOTABLE if kind == "<" or kind in self._find]
+        # Between backticks there may be what nobody sees.
+        fence = self._of("fence", _FENCE_TICKS if self._plain else _WIDE_FENCE_TICKS, at)
+        if not self._quotable:
+            self._quotable = self._can_be_quoted()
         while True:
-            quotable = [found for kind in kinds if (found := self._of(kind, _QUOTABLE[kind], at)) is not None]
-            if not quotable:
+            ahead = [found for kind, one in self._quotable.items() if (found := self._of(kind, one, at)) is not None]
+            first = min((found.start() for found in ahead), default=len(text))
+            if not ahead and fence is None:
+                return None
+            paragraph = self._paragraph_of(first, at)
+            if fence is not None and fence.start() < max(paragraph, at):
                 return fence
-            first = min(found.start() for found in quotable)
-            line = max(text.rfind("\n", at, first), text.rfind("\r", at, first)) + 1
-            if fence is not None and fence.start() < line:
-                return fence
-            line_break = _LINE_BREAK.search(text, first)
-            end = line_break.end() if line_break is not None else len(text)
-            run = _TICKS.search(text, max(line, at), end)
-            if run is not None:
-                return run
-            at = end
+            run = TICKS.search(text, max(paragraph, at), first) if ahead else None
+            if run is not None or not ahead:
+                return run or fence
+            at = first + 1
+
+    def _can_be_quoted(self) -> dict[str, re.Pattern[str]]:
+        """How the places are looked for that inline code or a fence could quote. The same for the whole text."""
+        quotable = {"<": self._marks.candidate}
+        if "wide" in self._find:
+            quotable["wide"] = _WIDE_CANDIDATE
+        if "escaped" in self._find:
+            quotable["escaped"] = _ESCAPED_CANDIDATE
+        quotable |= {
+            pattern.pattern: pattern
+            for sign, patterns in self._between
+            if sign in self._text
+            for pattern in patterns
+            if pattern is not OBSERVATION
+        }
+        return quotable
+
+    def _paragraph_of(self, place: int, at: int) -> int:
+        """Where the paragraph of a place begins, looked for once behind ``at``; 0 when it begins before that."""
+        if self._paragraph[0] != place:
+            text = self._text
+            blank = max(text.rfind("\n\n", at, place), text.rfind("\n\r\n", at, place))
+            self._paragraph = (place, blank + 1)
+        return self._paragraph[1]
 
     def _of(self, kind: str, pattern: re.Pattern[str], at: int) -> re.Match[str] | None:
         """The first match of a pattern at or after ``at``, looked for once."""
@@ -161,20 +245,35 @@ class _Scan:
         return found
 
     def _marker(self, at: int) -> re.Match[str] | None:
-        text, match = self._text, self._markers.match
-        for candidate in _CANDIDATE.finditer(text, at):
-            found = match(text, candidate.start())
+        text = self._text
+        at = text.find("<", at)
+        if at < 0:
+            return None
+        match, marks = self._match, self._marks
+        for candidate in marks.candidate.finditer(text, at):
+            start = candidate.start()
+            found = match(text, start) or marks.match(text, start)
             if found is not None:
                 return found
         return None
 
     def _wide(self, at: int) -> re.Match[str] | None:
-        text, match = self._text, self._markers.match
+        text, match, marks = self._text, self._match, self._marks
         for candidate in _WIDE_CANDIDATE.finditer(text, at):
-            found = match(text, candidate.start())
+            start = candidate.start()
+            found = match(text, start) or marks.match(text, start)
             if found is not None:
                 return found
         return None
+
+
+def _first(patterns: tuple[re.Pattern[str], ...], text: str, at: int) -> re.Match[str] | None:
+    """The match at a place of the first pattern that matches there."""
+    for pattern in patterns:
+        match = pattern.match(text, at)
+        if match is not None:
+            return match
+    return None
 
 
 def read_text(text: str, protocol: str = "auto", options: ReadOptions | None = None) -> Document:
@@ -202,6 +301,8 @@ def read_text(text: str, protocol: str = "auto", options: ReadOptions | None = N
     reading = _Reading(source, ids, options)
     if reading.scan.anything():
         reading.walk()
+    elif options.assume_open_reasoning and text:
+        reading.context.finish()
     document = reading.document()
     if unfinished:
         # What looks like a block may turn out to stand in an argument of call JSON (ruling 1).
@@ -224,66 +325,149 @@ class _Reading:
         self.options = options
         self.blocks: list[Block] = []
         self.diagnostics: list[Diag] = []
-        self.scan = _Scan(source.text, ids)
-        self.context = Context(source)
-        self.in_reasoning: set[int] = set()
+        self.marks = marks_of() if options.reasoning_tags is REASONING_TAGS else marks_of(options.reasoning_tags)
+        self.scan = _Scan(source.text, ids, self.marks)
+        self.calm: bool | None = None
+        """True while no context was begun and no quotation mark stands in the text: most texts need no more. None: not known."""
+        self.end = 0
+        """Where the last block ends."""
+        self.doubt = len(source.text) + 1
+        """From where on the text that was cut off may still be set aside."""
         self.mentions = 0
+
+    @cached_property
+    def context(self) -> Context:
+        """What surrounds the place of the pass; many texts have nothing of it."""
+        options = self.options
+        context = Context(self.source, self.marks, assume_open=options.assume_open_reasoning, final=options.complete)
+        context.whole = lambda at, before: self.extents.whole(at, before)
+        context.around.next_block = lambda at, before: self.extents.first(at, before)
+        context.begin(self.end)
+        self.calm = False
+        return context
+
+    @cached_property
+    def extents(self) -> Extents:
+        """How far blocks reach; few texts ask."""
+        return Extents(self.source, openers(self.ids, self.options.reasoning_tags), self.options)
 
     def walk(self) -> None:
         """Goes over the text once; blocks are read whole, so nothing inside their values counts (F13 to F16)."""
-        text, context = self.text, self.context
+        text = self.text
         at = 0
-        while (match := self.scan.next(at)) is not None:
+        while True:
+            match = self.scan.next(at)
+            if self.calm is False and self.context.enclosing is not None:
+                left = self.context.leave(at, len(text) if match is None else match.start())
+                if left != WAIT:
+                    at = left
+                    continue
+            if match is None:
+                break
             kind = match.lastgroup or ""
             start, end = match.span()
-            at = end
-            if not kind and text[start] != "&":
-                at = context.run(start, end)
-                if at > end:
-                    self._quoted(end, at)
-            elif kind == "think":
-                if not context.think(start, end):
-                    self._stray(start, end, hint=True)
-            elif not kind:
-                self.diagnostics.append(Diag("TC010", (start, end), fix=unescaped(self.source, start, end)))
-            elif kind.endswith("_close"):
-                self._stray(start, end, hint=context.fence is not None or context.depth > 0)
-            elif start > 0 and text[start - 1] == "\\":
-                self._mention(start, end)
-            else:
+            if kind in BUILT_IN and (start == 0 or text[start - 1] != "\\"):
                 at = self._block(_protocol(kind), start, end)
-        context.finish()
+            else:
+                at = self._sign(match, kind, start, end)
+        if self.calm is False:
+            self.context.finish()
+
+    def _sign(self, match: re.Match[str], kind: str, start: int, end: int) -> int:
+        """Takes anything but the opening marker of a built-in protocol; where the pass goes on."""
+        text = self.text
+        if kind == "mark":
+            at = self._certainly(lambda: self.context.mark(match), start)
+            if self.context.alone_closer:
+                self.context.alone_closer = False
+                self._stray(start, end, hint=True)
+            return at
+        if kind == "observation":
+            return self._certainly(lambda: self.context.observation(start, end), start)
+        if not kind and text[start] != "&":
+            return self._certainly(lambda: self.context.run(start, end), start)
+        if not kind:
+            self.diagnostics.append(Diag("TC010", (start, end), fix=unescaped(self.source, start, end)))
+        elif kind.endswith("_close"):
+            self._stray(start, end, hint=self._inside())
+        elif start > 0 and text[start - 1] == "\\":
+            self._mention(start, end)
+        else:
+            return self._block(_protocol(kind), start, end)
+        return end
+
+    def _certainly(self, ask: Callable[[], int], start: int) -> int:
+        """What the context says of a mark; in a text that was cut off, what hangs on the rest makes all behind it doubtful."""
+        at = ask()
+        if at != WAIT:
+            return at
+        self.doubt = min(self.doubt, start)
+        self.context.final = True
+        at = ask()
+        self.context.final = self.options.complete
+        return at
+
+    def _inside(self) -> bool:
+        if self.calm is not False:
+            return False
+        context = self.context
+        return context.fence is not None or context.depth > 0 or context.enclosing is not None
 
     def _block(self, protocol: CallProtocol, start: int, end: int) -> int:
-        limit = len(self.text)
-        reasoning = self.context.depth > 0 and self.options.reasoning_calls != "run"
-        if reasoning:
-            closing = self.source.next_token(THINK_CLOSE, end, limit)
-            if closing is not None:
-                limit = closing[0]
-        block = protocol.read_block(self.source, (start, end), limit, self.options)
+        text = self.text
+        if self.calm is None:
+            self.calm = not self.options.assume_open_reasoning and text[:1] not in MAY_BE_JSON
+        block = None
+        calm = self.calm and (start == 0 or text[start - 1] in "\r\n")
+        if calm and not has_marks(text[max(self.end, start - REACH) : start]):
+            block = protocol.read_block(self.source, (start, end), len(self.text), self.options)
+            if block.state == "complete":
+                self.blocks.append(block)
+                self.end = block.span[1]
+                return max(self.end, end)
+        context = self.context
+        block = self._read(protocol, start, end, block)
         if block.state == "mention":
+            reasoning = context.depth > 0 and self.options.reasoning_calls != "run"
             if block.diagnostics:
-                if self.context.fence is not None:
+                if context.fence is not None:
                     # Without what else stands in it a fence is a wrapper, and what it holds may run.
                     block.diagnostics = [_for_a_person(diag) for diag in block.diagnostics]
                 self.diagnostics.extend(_softened(block.diagnostics) if reasoning else block.diagnostics)
             else:
                 self._mention(start, end)
             return max(end, block.span[1])
-        self.context.block(block)
-        if reasoning:
-            self.in_reasoning.add(block.span[0])
+        block.context = self._setting(block) or block.context
+        context.block(block)
         self.blocks.append(block)
         return max(block.span[1], end)
 
-    def _quoted(self, start: int, end: int) -> None:
-        """Markers in inline code are text (ruling 6)."""
-        patterns = [_markers(self.ids), *(_plugged(i) for i in self.ids if i not in BUILT_IN)]
-        for pattern in patterns:
-            for match in pattern.finditer(self.text, start, end):
-                if match.lastgroup != "think":
-                    self._mention(match.start(), match.end())
+    def _read(self, protocol: CallProtocol, start: int, end: int, block: Block | None) -> Block:
+        """The block at an opening marker: what ends its context ends it too, unless that is part of a value.
+
+        ``block`` is how it was read where there is no context.
+        """
+        limit = self.context.limit(end)
+        if limit is None:
+            block = block or protocol.read_block(self.source, (start, end), len(self.text), self.options)
+            if block.state in ("complete", "mention"):
+                return block
+            # Reasoning that was begun before the text may end in it.
+            limit = self.context.thought_end(end)
+            if limit is None or limit >= block.span[1]:
+                return block
+        return self.extents.within(protocol, (start, end), limit)
+
+    def _setting(self, block: Block) -> str:
+        context, runs = self.context, self.options.reasoning_calls == "run"
+        kind = context.setting(block.span, reasoning_runs=runs)
+        if kind != "wait":
+            return kind
+        self.doubt = min(self.doubt, block.span[0])
+        context.final = True
+        kind = context.setting(block.span, reasoning_runs=runs)
+        context.final = self.options.complete
+        return kind
 
     def _mention(self, start: int, end: int) -> None:
         self.mentions += 1
@@ -309,11 +493,12 @@ class _Reading:
             diagnostics.append(Diag("TC015", (0, 1), fix=Fix("Remove the byte order mark", (Edit(0, 1, ""),))))
         spoken: list[Block] = []
         seen: set[str] = set()
+        several = len(self.blocks) > 1
         for block in self.blocks:
-            if self._set_aside(block):
+            if (self.calm is False and self._set_aside(block)) or block.aside:
                 continue
             spoken.append(block)
-            if _protocol(block.protocol).markers.one_block:
+            if several and _protocol(block.protocol).markers.one_block:
                 if block.protocol in seen and not self.options.allow_multiple_blocks:
                     _withhold(block)
                     block.state = "rejected" if block.state == "complete" else block.state
@@ -322,10 +507,17 @@ class _Reading:
                 seen.add(block.protocol)
         if not self.blocks:
             self._bare()
+        # One character is looked for many times as fast as several.
+        if ("`" in text or "~" in text) and _CALL_JSON.search(text) is not None:
+            from tamis.protocols.calljson.document import fenced_calls
+
+            diagnostics += fenced_calls(text, self.blocks)
         calls: list[Call] = []
+        comments: list[Comment] = []
         for block in self.blocks:
-            calls.extend(block.calls)
-            diagnostics.extend(block.diagnostics)
+            calls += block.calls
+            diagnostics += block.diagnostics
+            comments += block.comments
         if diagnostics:
             diagnostics.sort(key=_place)
             _keep_apart(diagnostics)
@@ -335,32 +527,45 @@ class _Reading:
             blocks=self.blocks,
             calls=calls,
             diagnostics=diagnostics,
-            comments=[comment for block in self.blocks for comment in block.comments],
+            comments=comments,
             response_span=(0, spoken[0].span[0]) if spoken else (0, size),
             trailing_span=(spoken[-1].span[1], size) if spoken else (size, size),
+            reasoning=self.context.reasoning if self.calm is False else [],
         )
 
     def _set_aside(self, block: Block) -> bool:
-        """Withholds a block in reasoning or in an example, with a hint (rulings 5 and 7); False for any other."""
+        """Withholds a block that stands where nothing is meant to run, with a hint (rulings 5, 7, 44); False for any other."""
         start = block.span[0]
-        if start in self.in_reasoning:
-            show_only(block)
-            block.diagnostics = [Diag("TC017", block.open), *_softened(block.diagnostics)]
-            return True
-        fence = self.context.fence_of.get(start)
-        if fence is None:
-            return False
-        mode = self.options.fenced_calls
-        wrapper = fence.wrapper and _protocol(block.protocol).markers.fence == "wrapper"
-        if mode == "run" or (mode == "auto" and wrapper):
-            block.diagnostics.insert(0, Diag("TC008", block.open, fix=unwrapped(self.text, fence, block)))
-            if not fence.closed and not self.options.complete:
-                # What follows could still make the fence an example (ruling 1).
+        kind = "" if block.context == "spelling" else block.context
+        thought = self.context.reasoning
+        if thought and thought[0][0] <= start < thought[0][1] and self.options.reasoning_calls != "run":
+            # A closer without an opener makes everything before it reasoning (ruling 45).
+            kind = "reasoning"
+        fence = None if kind else self.context.fence_of.get(start)
+        if fence is not None:
+            mode = self.options.fenced_calls
+            wrapper = fence.wrapper and _protocol(block.protocol).markers.fence == "wrapper"
+            if mode == "run" or (mode == "auto" and wrapper):
+                wraps = Diag("TC008", block.open, fix=unwrapped(self.text, fence, block))
+                if not fence.wrapper:
+                    # What stands behind the fence could become a part of the block.
+                    wraps = _for_a_person(wraps)
+                elif mode == "auto" and not self.options.complete:
+                    # What follows could still make the fence an example (ruling 1).
+                    _withhold(block)
+                    wraps = _for_a_person(wraps)
+                block.diagnostics.insert(0, wraps)
+                return False
+            kind = "fence"
+        if not kind:
+            if start >= self.doubt:
                 _withhold(block)
             return False
+        block.context = kind
         show_only(block)
-        marker = self.text[block.open[0] : block.open[1]]
-        block.diagnostics = [Diag("TC009", block.open, {"marker": marker}), *_softened(block.diagnostics)]
+        hint = Diag("TC017", block.open) if kind == "reasoning" else set_aside(self.text, block, kind)
+        # A fix could take away what sets the block aside.
+        block.diagnostics = [hint, *map(_for_a_person, _softened(block.diagnostics))]
         return True
 
     def _bare(self) -> None:
@@ -373,6 +578,15 @@ class _Reading:
             if (match := markers.bare.search(self.text)) is not None:
                 marker = f"a call without {markers.open}"
                 self.diagnostics.append(Diag("TC009", match.span(), {"marker": marker}))
+        hint = unread_dialect(self.text, self.ids)
+        if hint is not None:
+            self.diagnostics.append(hint)
+
+
+def set_aside(text: str, block: Block, kind: str) -> Diag:
+    """The finding about a block that is not run for the context in which it stands."""
+    del text
+    return Diag("TC018", block.open, {"context": CONTEXTS[kind]}, data={"context": kind})
 
 
 def _withhold(block: Block) -> None:

@@ -45,6 +45,7 @@ def parse_result(document: Document, encoding: PositionEncoding | None, prefix: 
             contract.WireComment(range=to_range(comment.span, lines, encoding), text=comment.text)
             for comment in document.comments
         ],
+        reasoning=[to_range(span, lines, encoding) for span in document.reasoning],
     )
 
 

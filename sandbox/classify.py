@@ -39,12 +39,12 @@ class Pressure(msgspec.Struct, frozen=True):
     refused_forks: int = 0
 
 
-def signal_of(exit_code: int) -> signals.Signals | None:
-    """The signal that 128+n probably stands for."""
-    if exit_code <= 128:
-        return None
+def signal_of(exit_code: int, ended_by: int | None = None) -> signals.Signals | None:
+    """The signal that ended a script; the one that 128+n probably stands for where `ended_by` is not known."""
+    if ended_by is None:
+        ended_by = exit_code - 128
     try:
-        return signals.Signals(exit_code - 128)
+        return signals.Signals(ended_by) if ended_by > 0 else None
     except ValueError:
         return None
 
@@ -131,7 +131,7 @@ _AFTER_SIGNAL = {
     signals.SIGBUS: f"it touched a mapped file for which there was no room: /tmp holds sandbox.tmpBytes, {_SHM}",
     signals.SIGABRT: "a native package or the interpreter gave up; its reason stands on stderr",
     signals.SIGILL: "a native package was built for another processor",
-    signals.SIGKILL: "the script killed itself, or the machine had no memory left",
+    signals.SIGKILL: "the script killed itself, something outside ended it, or the machine had no memory left",
 }
 
 
@@ -143,14 +143,28 @@ def _last_words(stderr: bytes, language: Language) -> Verdict | None:
     # V8 prints its reason above a stack of its own; Python and bun end with it
     lines = tail[-60:] if language == "nodejs" else tail[-4:] if language == "bun" else tail[-1:]
     for pattern, name, setting in _LAST_WORDS:
-        if any(pattern.search(line) for line in lines):
+        said = next((line for line in lines if pattern.search(line)), None)
+        if said is not None:
             return _limit(
                 name,
-                f"the script ran into its limit: {lines[-1][:200].decode('utf-8', 'replace')}",
+                f"the script ran into its limit: {said[:200].decode('utf-8', 'replace')}",
                 f"raise sandbox.{setting}{_ALSO.get(setting, '')} or make the script use less",
                 suspected=True,
             )
     return None
+
+
+def _from_outside(number: int) -> Verdict:
+    """The end of a run whose sandbox itself was ended by a signal. No script can send one to it."""
+    signal = signal_of(128 + number, number)
+    by = f" by {signal.name}" if signal is not None else ""
+    return Verdict(
+        "error",
+        "ResourceError",
+        signal=signal.name if signal is not None else None,
+        message=f"the sandbox was ended from outside{by} while the script ran, which may have done a part of its work",
+        remedy="see who ends processes on this machine: an operator, a service manager, the kernel for want of memory (`dmesg`)",
+    )
 
 
 def classify(
@@ -161,19 +175,25 @@ def classify(
     limits: Limits,
     language: Language,
     pressure: Pressure = Pressure(),  # noqa: B008 - frozen
+    ended_by: int | None = None,
+    monitor_code: int | None = None,
 ) -> Verdict:
     """The verdict of a run whose sandbox did come up.
 
     `exit_code` None means that the namespace ended without reporting one and nothing here ended it. A process ended for
-    want of memory counts also when the script went on without it: what it says then may lack a part.
+    want of memory counts also when the script went on without it: what it says then may lack a part. `ended_by` is the
+    signal that ended the script, 0 when it ended by itself; None where that is not known and 128+n is taken for a signal.
+    `monitor_code` is how the sandbox's own program ended: a signal's number is negative, or 128+n.
     """
     killed = _killed(ending, limits)
     if killed is not None:
         return killed
     pressed = _pressed(pressure, exit_code, limits)
     if pressed is not None:
-        signal = signal_of(exit_code) if exit_code is not None else None
+        signal = signal_of(exit_code, ended_by) if exit_code is not None else None
         return msgspec.structs.replace(pressed, signal=signal.name if signal else None)
+    if exit_code is None and monitor_code is not None and not 0 <= monitor_code <= 128:
+        return _from_outside(-monitor_code if monitor_code < 0 else monitor_code - 128)
     if exit_code is None:
         return Verdict(
             "unavailable",
@@ -190,9 +210,10 @@ def classify(
             message=f"the interpreter could not be started: {stderr.decode('utf-8', 'replace').strip()[:300]}",
             remedy="set sandbox.interpreters to one that starts with /usr shown read-only",
         )
-    signal = signal_of(exit_code)
+    signal = signal_of(exit_code, ended_by)
     name = signal.name if signal else None
-    out_of_cpu = signal is signals.SIGKILL and cpu_ms >= limits.cpu_seconds * 1000
+    # The kernel that kills and the one that counts go by clocks of their own, a little apart on a loaded machine.
+    out_of_cpu = signal is signals.SIGKILL and cpu_ms >= limits.cpu_seconds * 950
     if signal is signals.SIGXCPU or out_of_cpu:
         return _limit(
             "cpu",
@@ -218,6 +239,8 @@ def classify(
     suspected = _last_words(stderr, language)
     if suspected is not None:
         return msgspec.structs.replace(suspected, signal=name)
-    ended = f"the script ended with exit code {exit_code}" + (f" (perhaps {name})" if name else "")
+    ended = f"the script ended with exit code {exit_code}" + (
+        f" ({'perhaps ' * (ended_by is None)}{name})" if name else ""
+    )
     remedy = _AFTER_SIGNAL.get(signal, "see stderr") if signal else "see stderr"
     return Verdict("error", "ScriptError", signal=name, message=ended, remedy=remedy)

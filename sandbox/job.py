@@ -21,6 +21,7 @@ STACK_BYTES = 4_194_304
 MIN_OPEN_FILES = 32
 MIN_FILE_BYTES = 4096
 PROXY_PORT = 3128
+SECRETS_FOLDER = "/run/secrets"
 PRELOAD_PATH = "/run/proxy.cjs"
 UID_INSIDE = 1000
 LAYERS = (
@@ -59,6 +60,13 @@ class Grant(msgspec.Struct, frozen=True):
     dest: str
     writable: bool = False
     path: str = ""
+
+
+class Hidden(msgspec.Struct, frozen=True):
+    """A name at the top of the tool's folder that the script does not see: an empty file or folder stands over it."""
+
+    name: str
+    is_folder: bool = False
 
 
 class Binary(msgspec.Struct, frozen=True):
@@ -104,6 +112,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     env: tuple[tuple[str, str], ...] = ()
     limits: Limits = Limits()
     grants: tuple[Grant, ...] = ()
+    hidden: tuple[Hidden, ...] = ()
+    """What of `/tool` is masked, each name walked to without following links."""
     files: tuple[InsideFile, ...] = ()
     """Files that are made inside, beside the ones of every run."""
     warm: bytes = b""
@@ -112,6 +122,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What kind of dependency environment is shown at /env: `python`, `javascript`, or none."""
     uid: int | None = None
     setpriv: str = "/usr/bin/setpriv"
+    view: tuple[str, ...] = ()
+    """As root: the command that enters the mount namespace in which folders stand whose owner is `uid`; empty where none does."""
     egress: Interpreter | None = None
     """The Python that makes the proxy's listener inside; None means no network at all."""
     listener: bytes = b""

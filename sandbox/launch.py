@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import fcntl
 import os
 import resource
 import select
 import signal
 import subprocess
+import sys
+import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -23,15 +26,16 @@ from types import MappingProxyType
 from tamis.sandbox import lifeline
 from tamis.sandbox.descriptors import Descriptors, memory_file, pipe, words
 from tamis.sandbox.job import Plan
-from tamis.sandbox.limits import cgroups
-from tamis.sandbox.limits.watchdog import children_of, tree
-from tamis.sandbox.model import Unavailable
+from tamis.sandbox.limits import cgroups, procfs
+from tamis.sandbox.limits.watchdog import children_of, first_child, tree
+from tamis.sandbox.model import Unavailable, lacks
 from tamis.sandbox.paths import mounted
 from tamis.sandbox.status import StatusLines
 
 SETUP_SECONDS = 10.0
 _STOP_SECONDS = 1.0
 _PR_SET_CHILD_SUBREAPER = 36
+_PIDFD_INFO, _PIDFD_INFO_BYTES, _PIDFD_INFO_EXIT, _EXIT_CODE_AT = 0xC040FF0B, 64, 8, 60
 
 
 class Launched:
@@ -46,6 +50,8 @@ class Launched:
         self.outer_pid = 0
         """The outermost pid 1: its end is the end of everything. The same as `init_pid` for an ordinary user."""
         self.outer_fd = -1
+        self.script_fd = -1
+        """The script's own process."""
         self.status: StatusLines | None = None
         self.stage_status: StatusLines | None = None
         self.group: cgroups.Group | None = None
@@ -71,9 +77,42 @@ class Launched:
 
     def go(self, call_env: Mapping[str, str] = MappingProxyType({})) -> None:
         """Open the gate; the wall clock runs from here. What waits in its interpreter is told variables with the word."""
+        self.hold_script()
         self.started = time.monotonic()
         told = "".join(f"\0{name}={value}" for name, value in call_env.items())
         _tell(self.fds.number("stdin"), f"go{told}\n".encode("utf-8", "surrogateescape"))
+
+    def hold_script(self) -> None:
+        """Keep a descriptor of the script's process, the first child of the init, if it is there already."""
+        if self.script_fd < 0 and self.init_pid and not self.bare:
+            pid = first_child(self.init_pid)
+            if pid is not None:
+                with contextlib.suppress(OSError):
+                    self.script_fd = os.pidfd_open(pid)
+
+    def ended_by(self, exit_code: int | None) -> int | None:
+        """The signal that ended the script, 0 when it ended by itself with this code.
+
+        None where that is not known: the kernel (before 6.15) does not tell, or what was held was not the script.
+        """
+        if self.status is not None and "signal" in self.status.values:
+            return self.status.values["signal"]
+        if self.script_fd < 0:
+            return None
+        info = bytearray(_PIDFD_INFO_BYTES)
+        info[0] = _PIDFD_INFO_EXIT
+        try:
+            fcntl.ioctl(self.script_fd, _PIDFD_INFO, info)
+        except OSError:
+            return None
+        if not info[0] & _PIDFD_INFO_EXIT:
+            return None
+        ended = os.waitstatus_to_exitcode(
+            int.from_bytes(info[_EXIT_CODE_AT : _EXIT_CODE_AT + 4], sys.byteorder) & 0xFF7F
+        )
+        if exit_code != (ended if ended >= 0 else 128 - ended):
+            return None
+        return max(0, -ended)
 
     def alive(self) -> bool:
         """Whether both the monitor and the outermost init live."""
@@ -102,8 +141,9 @@ class Launched:
     def _end_early(self) -> None:
         """End what stands of a sandbox whose init has not been told yet."""
         for pid in end_before_it_told(self.process.pid):
+            self.outer_pid = pid
             with contextlib.suppress(OSError):
-                self.outer_fd, self.outer_pid = os.pidfd_open(pid), pid
+                self.outer_fd = os.pidfd_open(pid)
 
     def close(self) -> None:
         """Release every descriptor."""
@@ -111,10 +151,10 @@ class Launched:
             if status is not None:
                 status.close()
         self.fds.close()
-        for fd in (self.monitor_fd, self.outer_fd):
+        for fd in (self.monitor_fd, self.outer_fd, self.script_fd):
             if fd >= 0:
                 os.close(fd)
-        self.monitor_fd = self.outer_fd = -1
+        self.monitor_fd = self.outer_fd = self.script_fd = -1
 
 
 def end_below(keeper: int) -> None:
@@ -165,7 +205,10 @@ def _runs(pid: int) -> bool:
 
 
 def _abandon(process: subprocess.Popen[bytes]) -> None:
-    """End a start that failed half-way, and wait for the end of all of it."""
+    """End a start that failed half-way, and wait for the end of all of it.
+
+    Its pipes are still open: a monitor whose pipe is gone ends alone, and leaves its child waiting for ever.
+    """
     children = end_before_it_told(process.pid)
     process.wait()
     for pid in children:
@@ -189,19 +232,55 @@ def _tell(fd: int, word: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _children_told() -> Generator[None]:
-    """Start with the usual treatment of SIGCHLD: a sandbox that inherits that it is ignored never sees its script end."""
-    if signal.getsignal(signal.SIGCHLD) is not signal.SIG_IGN:
+def _default_dispositions() -> Generator[None]:
+    """Have what is started meanwhile treat every signal in the default way (`nohup` has SIGHUP ignored, and that is inherited).
+
+    An ignored signal gets a handler that does nothing: it goes on being ignored here, and a new program starts without handlers.
+    """
+    ignored = [number for number in _SIGNALS if _treatment(number) == _IGNORED]
+    if not ignored:
         yield
         return
     libc = ctypes.CDLL(None)
     libc.signal.restype = ctypes.c_void_p
     libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
-    before = libc.signal(signal.SIGCHLD, None)
-    try:
-        yield
-    finally:
-        libc.signal(signal.SIGCHLD, before)
+    nothing = ctypes.cast(libc.abs, ctypes.c_void_p)  # takes a number, changes nothing, and may run at any moment
+    with _Dispositions.lock:
+        before = {number: libc.signal(number, nothing) for number in ignored}
+        try:
+            yield
+        finally:
+            for number, treatment in before.items():
+                libc.signal(number, treatment)
+
+
+# the two that Python ignores are `restore_signals`'s
+_SIGNALS = tuple(int(number) for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ})
+_treatment: Callable[[int], object] = vars(signal)["_signal"].getsignal
+_IGNORED = int(signal.SIG_IGN)
+"""All are asked at every start, so by plain numbers: `signal.getsignal` makes an enumeration's member of each answer."""
+
+
+class _Dispositions:
+    lock = threading.Lock()
+    """They belong to the process: a start in another thread may not put them back in the middle of one here."""
+
+
+# Starts a program with no signal blocked. In a process of its own: a signal that was unblocked here, even for a moment, would
+# be delivered. Python ignores two signals itself.
+_UNBLOCK = (
+    "import os,signal,sys\n"
+    "for one in (signal.SIGPIPE, signal.SIGXFSZ): signal.signal(one, signal.SIG_DFL)\n"
+    "signal.pthread_sigmask(signal.SIG_SETMASK, ())\n"
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
+def _unblocked(argv: list[str]) -> list[str]:
+    """The command behind what gives it an empty signal mask, where this thread's is not empty."""
+    if not signal.pthread_sigmask(signal.SIG_BLOCK, ()):
+        return argv
+    return [sys.executable, "-I", "-S", "-c", _UNBLOCK, *argv]
 
 
 def _start(
@@ -212,9 +291,13 @@ def _start(
     process_group = 0 if bare else lifeline.group() or 0
     process: subprocess.Popen[bytes] | None = None
     try:
-        with cgroups.failing(), group.spawning() if group is not None else contextlib.nullcontext(), _children_told():
+        with (
+            cgroups.failing(),
+            group.spawning() if group is not None else contextlib.nullcontext(),
+            _default_dispositions(),
+        ):
             process = subprocess.Popen(
-                argv,
+                _unblocked(argv),
                 stdin=fds.number("stdin-read"),
                 stdout=fds.number("stdout-write"),
                 stderr=fds.number("stderr-write"),
@@ -265,8 +348,11 @@ def spawn(plan: Plan, opened: Mapping[str, int], seccomp: bytes, group: cgroups.
     try:
         launched = Launched(process, fds)
     except OSError:
-        fds.close()  # first: it may have failed for want of descriptors
+        fds.close(
+            "seccomp", *plan.data, *opened
+        )  # it may have failed for want of descriptors, and the next step needs one
         _abandon(process)
+        fds.close()
         raise
     launched.group = group
     launched.bare = plan.bare
@@ -309,7 +395,9 @@ async def prepare(launched: Launched, plan: Plan) -> None:
             await _gate(launched.fds.number("stdout"))
     except TimeoutError:
         raise Unavailable(
-            f"the sandbox was not set up within {SETUP_SECONDS:g} s", "see whether the machine is overloaded"
+            f"the sandbox was not set up within {SETUP_SECONDS:g} s",
+            "see whether the machine is overloaded",
+            passing=True,
         ) from None
 
 
@@ -334,7 +422,7 @@ async def _at_gates(launched: Launched, plan: Plan) -> None:
 
 def _child(pid: int) -> int | None:
     """The one child of a process."""
-    below = tree(pid)[1:]
+    below = tree(pid, certain=True)[1:]
     return below[0] if below else None
 
 
@@ -351,13 +439,18 @@ def _hold(launched: Launched, pid: int | None) -> None:
 
 def _seen_from_here(pid: int, outer_pid: int) -> int | None:
     """The pid in this namespace of what is `pid` in the namespace of `outer_pid`."""
-    for candidate in tree(outer_pid):
-        with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{candidate}/status").read_text("ascii", "replace").splitlines():
-                if line.startswith("NSpid:"):
-                    numbers = line.split()[1:]
-                    if len(numbers) >= 2 and numbers[0] == str(candidate) and str(pid) in numbers[1:2]:
-                        return candidate
+    for candidate in tree(outer_pid, certain=True):
+        try:
+            status = procfs.read(f"/proc/{candidate}/status")
+        except OSError as error:
+            if lacks(error):
+                raise
+            continue
+        for line in status.decode("ascii", "replace").splitlines():
+            if line.startswith("NSpid:"):
+                numbers = line.split()[1:]
+                if len(numbers) >= 2 and numbers[0] == str(candidate) and str(pid) in numbers[1:2]:
+                    return candidate
     return None
 
 
@@ -400,4 +493,8 @@ async def _limit(launched: Launched, plan: Plan) -> None:
         raise Unavailable(f"the limits could not be set: {error.strerror}") from error
     with contextlib.suppress(OSError):
         # when the machine runs out of memory, a tool goes before anything else
-        Path(f"/proc/{pid}/oom_score_adj").write_text("500")
+        file = os.open(f"/proc/{pid}/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(file, b"500")
+        finally:
+            os.close(file)

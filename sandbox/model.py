@@ -5,6 +5,7 @@ Knows nothing of tools, protocols or the server, and does no I/O.
 
 from __future__ import annotations
 
+import errno
 from typing import Literal
 
 import msgspec
@@ -80,6 +81,31 @@ class Mount(msgspec.Struct, frozen=True):
     own: bool = False
 
 
+class SecretValue(msgspec.Struct, frozen=True):
+    """A secret for the script, in the variable `name`; `as_file`: in a file, and `NAME_FILE` is its path."""
+
+    name: str
+    value: str
+    as_file: bool = False
+
+    def __repr__(self) -> str:
+        """Without the value."""
+        return f"SecretValue({self.name!r})"
+
+
+class AddedHeader(msgspec.Struct, frozen=True):
+    """A header that the egress proxy puts on plain requests to a host. `host` may name a port, `https`: the proxy speaks TLS to it."""
+
+    host: str
+    name: str
+    value: str
+    https: bool = False
+
+    def __repr__(self) -> str:
+        """Without the value."""
+        return f"AddedHeader({self.host!r}, {self.name!r})"
+
+
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One run of one script.
 
@@ -92,6 +118,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     script: str
     language: Language
+    project: str = ""
+    """The root of the caller's project. A tool whose folder it is sees no history, settings, keys or passwords in it."""
     args: tuple[str, ...] = ()
     boot: str = ""
     """A program of the same language that is run in the script's place, with the script's path as its first argument."""
@@ -106,6 +134,9 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     call_env: dict[str, str] = {}
     """Variables of this one call (a trace, say): set at the word to go, so that a sandbox that waits already can be used."""
+    secrets: tuple[SecretValue, ...] = ()
+    """Never on a command line of the host, and never in a sandbox that waits."""
+    headers: tuple[AddedHeader, ...] = ()
     environment: Environment | None = None
     integrity: str = ""
     """`sha256-` and base64: the script must have this hash, and the bytes that were checked are the bytes that run."""
@@ -138,8 +169,9 @@ class SandboxInfo(msgspec.Struct, frozen=True):
 class RunOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """How a run ended.
 
-    `exit_code` is the number that the namespace reported: a script that a signal ended and one that exits with
-    128+n look alike, so `signal` is a guess. `suspected` marks a `limit` that was read off the script's last words
+    `exit_code` is the number that the namespace reported, 128+n for a script that signal n ended. `signal` is that
+    signal's name: sure from Linux 6.15 on, where the kernel tells how a process ended; before, an exit with 128+n is taken
+    for it. `suspected` marks a `limit` that was read off the script's last words
     instead of being observed. `violations` names what was found and removed in the writable folders afterwards.
     """
 
@@ -181,6 +213,17 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     network: str = ""
     pids: str = ""
     notes: tuple[str, ...] = ()
+    passing: bool = False
+    """Not available for want of something that may be there the next moment."""
+
+
+_LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC})
+
+
+def lacks(error: OSError) -> bool:
+    """Whether it is a want of something that may be there again the next moment: it says nothing about what was asked for,
+    so nobody may take it for a refusal, or for "there is none"."""
+    return error.errno in _LACKS
 
 
 class Refusal(Exception):  # noqa: N818 - an outcome, named as the outcome is
@@ -197,12 +240,16 @@ class PathRefused(Refusal):
 
 
 class Unavailable(Exception):  # noqa: N818 - as above
-    """Raised when no sandbox can be set up: nothing is run instead (ruling 39)."""
+    """Raised when no sandbox can be set up: nothing is run instead (ruling 39).
 
-    def __init__(self, reason: str, remedy: str = "") -> None:
+    `passing`: for want of something that may be there the next moment; it says nothing about the machine.
+    """
+
+    def __init__(self, reason: str, remedy: str = "", *, passing: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.remedy = remedy
+        self.passing = passing
 
 
 def size(count: int) -> str:

@@ -2,37 +2,34 @@
 
 `auto` means bubblewrap; where that does not work, nsjail, if its own try of all checks does (ruling 39), and the answer
 says so. A program that was asked for by name is never replaced. A failure says its cause and remedy and is looked at
-again after ten minutes, one for want of descriptors, memory, processes or space at the next run; nothing is ever tried with fewer flags.
+again after ten minutes, one for want of descriptors, memory, processes or space after 1, 2, 4 … s; nothing is ever tried
+with fewer flags.
 """
 
 from __future__ import annotations
 
-import asyncio
-import errno
 import os
-import shutil
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 
-from tamis.sandbox import engine, host
+from tamis.sandbox import host
 from tamis.sandbox.backends import seccomp, unsandboxed
-from tamis.sandbox.backends.choice import BACKENDS, BUBBLEWRAP, NSJAIL, Backend
+from tamis.sandbox.backends.choice import BACKENDS, BUBBLEWRAP, NSJAIL, Backend, is_lack
 from tamis.sandbox.interpreters import Interpreter
-from tamis.sandbox.job import Binary, Job
+from tamis.sandbox.job import Binary
 from tamis.sandbox.limits import cgroups
 from tamis.sandbox.model import BackendChoice, Limits, Probe, Unavailable
-from tamis.sandbox.paths import grants
-from tamis.sandbox.paths.walk import open_absolute
+from tamis.sandbox.paths import claims
 
 RETRY_SECONDS = 600.0
-_LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC})
-"""What this process may have again the next moment: no answer about the machine."""
+PASSING_SECONDS = 1.0
+"""After how long a want is looked at again; twice as long each time that it is still there, at most a minute."""
+_MOST_PASSING_SECONDS = 60.0
+_PAUSES = (0.05, 0.25)
+"""Before a want is an answer, it is looked at again: as root, with another uid."""
 _CAP_SYS_ADMIN = 1 << 21
 
 # Inside: every layer that can be seen from there must be there, and the kernel's settings closed even to the user who
@@ -62,13 +59,14 @@ class _Kept(msgspec.Struct, frozen=True):
     found: Probe
     binary: Binary
     at: float
-    passing: bool = False
-    """A failure by want of something, which the next run may have."""
+    seconds: float = 0.0
+    """How long a failure is kept."""
 
 
 class _Cache:
     lock = threading.Lock()
     kept: ClassVar[dict[str, _Kept]] = {}
+    lack: tuple[float, str] = (0.0, "")
 
 
 def cached(backend: BackendChoice = "auto") -> Probe | None:
@@ -90,7 +88,8 @@ def _kept(name: str) -> Probe | None:
     if kept is None:
         return None
     if not kept.found.available:
-        return kept.found if not kept.passing and time.monotonic() - kept.at <= RETRY_SECONDS else None
+        seconds = kept.seconds if kept.found.passing else RETRY_SECONDS
+        return kept.found if time.monotonic() - kept.at <= seconds else None
     if ("cgroup" in kept.found.layers) != bool(cgroups.status().version):
         return None  # lost, or this process was moved
     return kept.found
@@ -124,10 +123,31 @@ def probe(refresh: bool = False, backend: BackendChoice = "auto") -> Probe:
 
 def _tried(backend: Backend, refresh: bool) -> Probe:
     found = None if refresh else _kept(backend.name)
-    if found is None:
-        found, binary, passing = _look(backend)
-        _Cache.kept[backend.name] = _Kept(found, binary, time.monotonic(), passing)
+    if found is not None:
+        return found
+    before = _Cache.kept.get(backend.name)
+    found, binary = _look(backend)
+    for pause in _PAUSES:
+        if not found.passing:
+            break
+        time.sleep(pause)
+        found, binary = _look(backend)
+    seconds = PASSING_SECONDS
+    if before is not None and before.found.passing:
+        seconds = min(_MOST_PASSING_SECONDS, before.seconds * 2)
+    _Cache.kept[backend.name] = _Kept(found, binary, time.monotonic(), seconds)
     return found
+
+
+def note_lack(reason: str, remedy: str) -> None:
+    """A run could not be started for want of something; `lately_lacked` tells it for a minute."""
+    _Cache.lack = (time.monotonic(), f"{reason}; remedy: {remedy}" if remedy else reason)
+
+
+def lately_lacked() -> str:
+    """What the last runs could not have, with the remedy; empty when there was enough."""
+    at, text = _Cache.lack
+    return text if text and time.monotonic() - at <= _MOST_PASSING_SECONDS else ""
 
 
 def _chosen(first: Probe, second: Probe) -> Probe:
@@ -138,7 +158,7 @@ def _chosen(first: Probe, second: Probe) -> Probe:
     return msgspec.structs.replace(first, notes=(f"nsjail does not work either: {second.reason}",))
 
 
-def _look(backend: Backend) -> tuple[Probe, Binary, bool]:
+def _look(backend: Backend) -> tuple[Probe, Binary]:
     binary, passing = Binary(""), False
     try:
         binary = backend.find()
@@ -153,14 +173,15 @@ def _look(backend: Backend) -> tuple[Probe, Binary, bool]:
                 raise
             cgroups.give_up(error.reason)
             _try(backend, binary, machine)
-        notes = (*backend.notes(binary), *cgroups.notes())
+        left = claims.put_back_all() if os.geteuid() == 0 else ()
+        notes = (*backend.notes(binary), *cgroups.notes(), *left)
     except seccomp.UnsupportedMachineError as error:
         reason, remedy = f"no system call filter is known for {error}", "run on x86_64 or aarch64"
     except Unavailable as error:
         reason, remedy = backend.explain(error.reason, error.remedy)
-        passing = _is_lack(error)
+        passing = is_lack(error)
     except OSError as error:
-        passing = _is_lack(error)
+        passing = is_lack(error)
         reason = f"the sandbox could not be tried: {error}"
         remedy = "see whether this process is out of descriptors, memory, processes or space for temporary files"
     else:
@@ -176,20 +197,17 @@ def _look(backend: Backend) -> tuple[Probe, Binary, bool]:
             pids=f"cgroup {groups}+rlimit" if groups else "rlimit",
             notes=notes,
         )
-        return available, binary, False
+        return available, binary
     failed = Probe(
-        available=False, backend=backend.name, version=binary.version, path=binary.path, reason=reason, remedy=remedy
+        available=False,
+        backend=backend.name,
+        version=binary.version,
+        path=binary.path,
+        reason=reason,
+        remedy=remedy,
+        passing=passing,
     )
-    return failed, binary, passing
-
-
-def _is_lack(error: BaseException | None) -> bool:
-    """Whether the failure, or what it came of, is a want of something."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in _LACKS:
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+    return failed, binary
 
 
 def _check_root() -> None:
@@ -205,58 +223,11 @@ def _check_root() -> None:
 
 def _try(backend: Backend, binary: Binary, machine: str) -> None:
     """One real run of a few checks. Raises `Unavailable`."""
-    root = os.geteuid() == 0
-    folder = tempfile.mkdtemp(prefix="tamis-probe-")
-    try:
-        Path(folder).chmod(0o755)
-        opening = grants.Opening()
-        opening.add("tool", open_absolute(os.path.realpath(folder)), "/tool", writable=False)
-        limits = Limits(wall_ms=10_000)
-        job = Job(
-            binary=binary,
-            layout=host.root_layout(),
-            interpreter=Interpreter("python", "/bin/sh"),
-            script="",
-            limits=limits,
-            grants=tuple(opening.grants),
-            uid=64_999 if root else None,
-            setpriv=host.find_setpriv() if root else "",
-            program=("/bin/sh", "-c", _CHECKS),
-            machine=machine,
-        )
+    # only here: it asks this module which program sandboxes
+    from tamis.sandbox.inside import run_inside
 
-        async def once() -> engine.Ended:
-            opened = {name: item.fd for name, item in opening.opened.items()}
-            filter_bytes = seccomp.filter_bytes(machine)
-            return await engine.execute(
-                backend.build(job), opened=opened, stdin=b"", limits=limits, seccomp=filter_bytes
-            )
-
-        try:
-            ended = _in_thread(once)
-        finally:
-            opening.close()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    shell = Interpreter("python", "/bin/sh")
+    ended = run_inside(backend, binary, machine, shell, ("/bin/sh", "-c", _CHECKS), Limits(wall_ms=10_000))
     said = (ended.stderr + ended.stdout).decode("utf-8", "replace").strip()
     if ended.ending != "exit" or ended.exit_code != 0:
         raise Unavailable(said or f"the sandbox's own check ended with {ended.exit_code} ({ended.ending})")
-
-
-def _in_thread(work: Callable[[], Coroutine[None, None, engine.Ended]]) -> engine.Ended:
-    """Run a coroutine on a loop of its own; the caller may have one running."""
-    result: list[engine.Ended] = []
-    failure: list[BaseException] = []
-
-    def target() -> None:
-        try:
-            result.append(asyncio.run(work()))
-        except BaseException as error:  # handed to the caller's thread
-            failure.append(error)
-
-    thread = threading.Thread(target=target, name="tamis-sandbox-probe")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return result[0]

@@ -7,25 +7,24 @@ run with fewer layers instead (ruling 39).
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 import platform
-import pwd
-import random
 import re
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import get_args
 
 import msgspec
 
-from tamis.sandbox import classify, engine, host, probe, turns
+from tamis.sandbox import classify, engine, host, probe, turns, uids
 from tamis.sandbox.backends import seccomp, unsandboxed
-from tamis.sandbox.backends.choice import BACKENDS, explain
+from tamis.sandbox.backends.choice import BACKENDS, explain, is_lack
 from tamis.sandbox.engine import OnOutput
 from tamis.sandbox.interpreters import Interpreter, Missing, find_interpreter
-from tamis.sandbox.job import LAYERS, InsideFile, Job
+from tamis.sandbox.job import LAYERS, SECRETS_FOLDER, Hidden, InsideFile, Job
 from tamis.sandbox.model import (
     BackendChoice,
+    PathRefused,
     Probe,
     Refusal,
     RunOutcome,
@@ -35,11 +34,13 @@ from tamis.sandbox.model import (
     size,
 )
 from tamis.sandbox.network.egress import Budgets
+from tamis.sandbox.network.egress_headers import check_header
 from tamis.sandbox.network.handoff import LISTENER, Handoff, with_contacts
 from tamis.sandbox.network.node_proxy import PRELOAD
-from tamis.sandbox.paths import grants, lending
+from tamis.sandbox.paths import access, grants, lending, never
+from tamis.sandbox.paths.masks import hidden_in
 from tamis.sandbox.paths.pins import pin_script
-from tamis.sandbox.paths.walk import Opened, open_absolute, open_beneath, resolve_script
+from tamis.sandbox.paths.walk import Opened, open_absolute, resolve_script
 from tamis.sandbox.talk import Talk
 from tamis.sandbox.warm.boot import starter
 from tamis.sandbox.warm.key import Warm
@@ -64,10 +65,9 @@ _WORD_BYTES, _COMMAND_BYTES = 100_000, 1_000_000  # Linux takes 128 KiB a string
 _CALL_ENV_CHARS = 2_048
 _LIMIT_MOST = 1 << 53
 _LIMIT_MAY_BE_NONE = frozenset(("stdin_bytes", "stdout_bytes", "stderr_bytes", "file_bytes", "open_files"))
-_UID_FIRST, _UID_COUNT = 60_000, 5_000
-# several daemons of root on one machine should not meet on one uid
-_uids = itertools.count(random.SystemRandom().randrange(_UID_COUNT))
-_writers: dict[tuple[int, int], asyncio.Lock] = {}
+OnWait = Callable[[str], None]
+_PAUSES = (0.05, 0.25)
+"""Before a run that could not be started for want of something is tried again: as root, with another uid."""
 
 
 async def run(
@@ -77,16 +77,18 @@ async def run(
     cancelled: asyncio.Event | None = None,
     warm: Warm | None = None,
     talk: Talk | None = None,
+    on_wait: OnWait | None = None,
 ) -> RunOutcome:
     """Run one script in a sandbox of its own and wait for its end.
 
     Never raises for what the request or the script does: see `RunOutcome.kind`. `on_output` gets each piece that is
     kept, as it comes; call this on a loop whose thread outlives the run, as bubblewrap dies with it. Setting `cancelled`, or cancelling the task, ends the script and everything that it started.
+    `on_wait` is told, in a sentence, of a folder that another run has; waiting for one counts into the wall time.
     With a `talk` the program is talked to while it runs instead of being handed `stdin`; then only `stderr` is kept and shown, and
     the run takes no turn of those that end by themselves.
     """
     try:
-        return await _run(request, frozenset(), on_output, cancelled, warm if talk is None else None, talk)
+        return await _run(request, frozenset(), on_output, cancelled, warm if talk is None else None, talk, on_wait)
     finally:
         if talk is not None:
             talk.over()
@@ -100,16 +102,6 @@ async def run_without(request: RunRequest, layers: frozenset[str]) -> RunOutcome
     return await _run(request, layers, None, None)
 
 
-def next_uid() -> int:
-    """A uid that no account has and no recent run used: process counts are charged to it and released late."""
-    while True:
-        uid = _UID_FIRST + next(_uids) % _UID_COUNT
-        try:
-            pwd.getpwuid(uid)
-        except KeyError:
-            return uid
-
-
 async def _run(
     request: RunRequest,
     without: frozenset[str],
@@ -117,31 +109,63 @@ async def _run(
     cancelled: asyncio.Event | None,
     warm: Warm | None = None,
     talk: Talk | None = None,
+    on_wait: OnWait | None = None,
 ) -> RunOutcome:
     info = SandboxInfo()
+    began = asyncio.Event()
     try:
         checked = await _probe(request)
         info = SandboxInfo(backend=checked.backend, version=checked.version, layers=checked.layers)
         if not checked.available:
-            raise Unavailable(checked.reason, checked.remedy)
-        return await _checked_run(request, without, on_output, cancelled, info, warm, talk)
+            raise Unavailable(checked.reason, checked.remedy, passing=checked.passing)
+        for pause in (*_PAUSES, None):
+            try:
+                return await _checked_run(request, without, on_output, cancelled, info, warm, talk, on_wait, began)
+            except (Unavailable, OSError) as error:
+                if pause is None or began.is_set() or not is_lack(error):
+                    raise
+            await asyncio.sleep(pause)
+        raise AssertionError("the last try returns or raises")
     except Refusal as error:
         return RunOutcome(
             kind="refused", error_type="SecurityError", message=error.message, remedy=error.remedy, sandbox=info
         )
+    except access.NotWaited as error:
+        return _not_waited(request, error, info)
     except Unavailable as error:
         reason, remedy = explain(info.backend, error.reason, error.remedy)
-        return RunOutcome(
-            kind="unavailable", error_type="SandboxUnavailable", message=reason, remedy=remedy, sandbox=info
-        )
+        return _unavailable(reason, remedy, info, passing=is_lack(error) and not began.is_set())
     except OSError as error:
-        return RunOutcome(
-            kind="unavailable",
-            error_type="SandboxUnavailable",
-            message=f"the sandbox could not be set up: {error}",
-            remedy="see whether this process is out of descriptors, memory or processes",
-            sandbox=info,
-        )
+        reason, remedy = f"the sandbox could not be set up: {error}", ""
+        if is_lack(error):
+            reason, remedy = explain(info.backend, reason)
+        remedy = remedy or "see whether this process is out of descriptors, memory or processes"
+        return _unavailable(reason, remedy, info, passing=is_lack(error) and not began.is_set())
+
+
+def _unavailable(reason: str, remedy: str, info: SandboxInfo, *, passing: bool) -> RunOutcome:
+    if passing:
+        probe.note_lack(reason, remedy)
+    return RunOutcome(
+        kind="unavailable",
+        error_type="ResourceError" if passing else "SandboxUnavailable",
+        message=reason,
+        remedy=remedy,
+        sandbox=info,
+    )
+
+
+def _not_waited(request: RunRequest, error: access.NotWaited, info: SandboxInfo) -> RunOutcome:
+    if error.cancelled:
+        return RunOutcome(kind="cancelled", message="the run was cancelled before it began", sandbox=info)
+    return RunOutcome(
+        kind="timeout",
+        error_type="TimeoutError",
+        limit="wall",
+        message=f"{error.path} was another run's for all of the {request.limits.wall_ms} ms, so nothing was run",
+        remedy="raise the time limit, or run one tool at a time in that folder",
+        sandbox=info,
+    )
 
 
 async def _probe(request: RunRequest) -> Probe:
@@ -173,12 +197,15 @@ def _check_request(request: RunRequest) -> RunOutcome | None:
             message=f"the input has {size(len(request.stdin))}; the limit is {size(request.limits.stdin_bytes)}",
             remedy="raise sandbox.stdinBytes or send less",
         )
-    for name, value in (*request.env.items(), *request.call_env.items()):
+    given = [(secret.name, "" if secret.as_file else secret.value) for secret in request.secrets]
+    for name, value in (*request.env.items(), *request.call_env.items(), *given):
         if not _ENV_NAME.fullmatch(name):
             raise Refusal(f"the environment variable {name!r} cannot be set")
         if name in _ENV_RESERVED or name.startswith("LD_"):
             raise Refusal(f"the environment variable {name} is the sandbox's own", "use another name")
         _word_bytes(value, f"the environment variable {name}")
+    for header in request.headers:
+        check_header(header)
     if "\n" in "".join(request.call_env.values()) or sum(map(len, request.call_env.values())) > _CALL_ENV_CHARS:
         raise Refusal(f"variables of one call hold at most {_CALL_ENV_CHARS} characters in one line")
     sizes = [_word_bytes(arg, "an argument") for arg in request.args]
@@ -199,13 +226,18 @@ async def _checked_run(
     info: SandboxInfo,
     warm: Warm | None,
     talk: Talk | None,
+    on_wait: OnWait | None,
+    began: asyncio.Event,
 ) -> RunOutcome:
+    """`began` is set before anything of the script can run: from then on nothing may be tried again."""
     early = _check_request(request)
     if early is not None:
         return msgspec.structs.replace(early, sandbox=info)
     if cancelled is not None and cancelled.is_set():
         return RunOutcome(kind="cancelled", message="the run was cancelled before it began", sandbox=info)
     found = _interpreter(request)
+    if isinstance(found, Missing) and found.passing:
+        raise Unavailable(found.reason, found.remedy, passing=True)
     if isinstance(found, Missing):
         return RunOutcome(
             kind="unavailable", error_type="SandboxUnavailable", message=found.reason, remedy=found.remedy, sandbox=info
@@ -213,9 +245,12 @@ async def _checked_run(
     if info.backend == unsandboxed.NAME:
         if warm is not None and warm.parks:
             raise Unavailable("nothing is kept ready without a sandbox")
+        began.set()
         ended = await unsandboxed.execute(request, found, on_output=on_output, cancelled=cancelled, talk=talk)
         return _outcome(request, ended, (), info)
     listening = find_interpreter("python", request.interpreters) if request.hosts else None
+    if isinstance(listening, Missing) and listening.passing:
+        raise Unavailable(listening.reason, listening.remedy, passing=True)
     if isinstance(listening, Missing):
         return RunOutcome(
             kind="unavailable",
@@ -224,46 +259,62 @@ async def _checked_run(
             remedy=listening.remedy,
             sandbox=info,
         )
+    for host_path, _ in (*found.binds, *(listening.binds if listening is not None else ())):
+        never.require_shown(host_path)
     violations: list[str] = []
-    uid = (request.uid or next_uid()) if os.geteuid() == 0 else None
     async with AsyncExitStack() as cleaning:
         counted = talk is None and (warm is None or not warm.parks)
         if counted and not await cleaning.enter_async_context(turns.turn(cancelled)):
             return RunOutcome(kind="cancelled", message="the run was cancelled before it began", sandbox=info)
         opening = grants.Opening()
         cleaning.callback(opening.close)
-        folder, script, pinned = _open(request, found, opening, cleaning)
-        if uid is not None:
-            grants.require_readable(folder, script)
-        await _lend(request, opening, uid, violations, cleaning)
-        job = msgspec.structs.replace(_job(request, found, script, opening, uid, without, info.backend), files=pinned)
+        folder, file, pinned, hidden = _open(request, found, opening, cleaning)
+        script = file.path if file is not None else ""
+        reserved = uids.reserve() if os.geteuid() == 0 and request.uid is None else None
+        if reserved is not None:
+            cleaning.callback(reserved.close)
+        uid = request.uid if reserved is None else reserved.uid
+        view: tuple[str, ...] = ()
+        limits = request.limits
+        if os.geteuid() == 0 and uid is not None:
+            waiting = access.Waiting(request.limits.wall_ms, cancelled, on_wait)
+            needed = _needed(request, folder, script, opening)
+            view = await access.give(needed, uid, waiting, violations, cleaning)
+            limits = msgspec.structs.replace(limits, wall_ms=max(1, limits.wall_ms - waiting.ms))
+        _sweep_at_end(request, opening, violations, cleaning)
+        job = _job(request, found, script, opening, uid, without, info.backend)
+        job = msgspec.structs.replace(job, files=pinned, hidden=hidden, view=view)
         opened = {name: item.fd for name, item in opening.opened.items()}
         network: Handoff | None = None
         if listening is not None:
             job = msgspec.structs.replace(job, egress=listening, listener=LISTENER, preload=PRELOAD)
             budgets = Budgets(bytes=request.network_bytes)
-            network = Handoff(request.hosts, request.allow_cidrs, request.pin, budgets=budgets)
+            network = Handoff(request.hosts, request.allow_cidrs, request.pin, budgets=budgets, headers=request.headers)
             cleaning.push_async_callback(network.close)
             opened["handoff"] = network.inside
         ready: engine.Standing | None = None
         if warm is not None:
-            with open_beneath(folder, script) as file:
-                key = warm_key(job, opening.opened, file, warm.generation)
+            if file is None:
+                raise Unavailable("a program without a script is always started cold")
+            key = warm_key(job, opening.opened, os.fstat(file.fd), warm.generation)
             if warm.parks:
                 if found.runner or not starter(found.language):
                     raise Unavailable(f"{found.path} is always started cold")
                 job = msgspec.structs.replace(job, warm=starter(found.language))
                 plan = BACKENDS[info.backend].build(job)
-                warm.put(key, await engine.park(plan, opened=opened, limits=request.limits, seccomp=_filter()))
+                standing = await engine.park(plan, opened=opened, limits=request.limits, seccomp=_filter())
+                if reserved is not None:
+                    standing.on_release = reserved.keep()
+                warm.put(key, standing)
                 return RunOutcome(kind="ok", sandbox=info)
             ready = await warm.take(key)
         ended = await engine.execute(
             lambda: BACKENDS[info.backend].build(
-                msgspec.structs.replace(job, env=(*job.env, *request.call_env.items()))
+                _with_secrets(msgspec.structs.replace(job, env=(*job.env, *request.call_env.items())), request)
             ),
             opened=opened,
             stdin=request.stdin if talk is None else talk,
-            limits=request.limits,
+            limits=limits,
             seccomp=_filter(),
             watched="watchdog" not in without,
             grouped="cgroup" not in without,
@@ -272,55 +323,126 @@ async def _checked_run(
             beside=network.serve if network is not None else None,
             ready=ready,
             call_env=request.call_env,
+            on_go=began.set,
         )
         info = msgspec.structs.replace(info, warm=ended.warm)
     outcome = _outcome(request, ended, tuple(violations), info)
     return outcome if network is None else with_contacts(outcome, network.egress)
 
 
+def _with_secrets(job: Job, request: RunRequest) -> Job:
+    """A job with its secrets, made where it is started: what a waiting sandbox is looked for by holds none."""
+    if not request.secrets:
+        return job
+    variables = tuple(
+        (f"{one.name}_FILE", f"{SECRETS_FOLDER}/{one.name}") if one.as_file else (one.name, one.value)
+        for one in request.secrets
+    )
+    files = tuple(
+        InsideFile(f"secret-{one.name}", f"{SECRETS_FOLDER}/{one.name}", one.value.encode("utf-8"))
+        for one in request.secrets
+        if one.as_file
+    )
+    return msgspec.structs.replace(job, env=(*job.env, *variables), files=(*job.files, *files))
+
+
 def _open(
     request: RunRequest, interpreter: Interpreter, opening: grants.Opening, cleaning: AsyncExitStack
-) -> tuple[Opened, str, tuple[InsideFile, ...]]:
-    """Open all that is shown: the tool's folder, the script's path in it, and the checked copy of a pinned script."""
-    folder, script = _open_tool(request, cleaning)
+) -> tuple[Opened, Opened | None, tuple[InsideFile, ...], tuple[Hidden, ...]]:
+    """Open all that is shown: the tool's folder, the script in it, the checked copy of a pinned script, and what of the
+    folder is masked."""
+    folder, file = _open_tool(request, cleaning)
+    # a program of the daemon's own, such as an installer, works in the daemon's own folders
+    own = request.program is not None and not request.script
+    never.require_tool_folder(request.folder, real=folder.place(), own=own)
+    hidden = () if own else hidden_in(folder, is_project=_is_at(request.project, folder))
     pinned: tuple[InsideFile, ...] = ()
     if request.integrity:
-        pinned = (pin_script(folder, script, request.integrity, opening, copied=interpreter.language == "bun"),)
+        pinned = (
+            pin_script(
+                folder,
+                file.path if file is not None else "",
+                request.integrity,
+                opening,
+                frozenset(one.name for one in hidden),
+                copied=interpreter.language == "bun",
+            ),
+        )
+        hidden = ()
     else:
         opening.add("tool", folder, "/tool", writable=False)
     grants.open_grants(request, folder, opening)
     if request.environment is not None:
+        never.require_shown(request.environment.path, own=True)
         opening.add("environment", open_absolute(os.path.realpath(request.environment.path)), "/env", writable=False)
-    return folder, script, pinned
+    for grant in opening.grants:
+        top = grant.dest.removeprefix("/tool/").partition("/")[0]
+        if grant.dest.startswith("/tool/") and any(one.name == top for one in hidden):
+            raise PathRefused(f"{grant.dest} is hidden from the tools of a project's root", "move it, or the tool")
+    return folder, file, pinned, hidden
 
 
-async def _lend(
-    request: RunRequest, opening: grants.Opening, uid: int | None, violations: list[str], cleaning: AsyncExitStack
+def _is_at(path: str, folder: Opened) -> bool:
+    """Whether a path leads to this very folder."""
+    if not path:
+        return False
+    try:
+        info = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError):
+        return False
+    return (info.st_dev, info.st_ino) == (folder.stat.st_dev, folder.stat.st_ino)
+
+
+def _own(request: RunRequest) -> set[str]:
+    return {mount.path for mount in request.write if mount.own}
+
+
+def _needed(request: RunRequest, folder: Opened, script: str, opening: grants.Opening) -> list[access.Needed]:
+    """What the run's uid must write, and what is closed to it. Raises `PathRefused` for a script that its folder's owner
+    cannot read either."""
+    fault = grants.closed_to(folder, script)
+    owner = (folder.stat.st_uid, folder.stat.st_gid)
+    if fault is not None and not request.integrity and (other := grants.closed_to(folder, script, owner)) is not None:
+        raise other
+    own = _own(request)
+    needed: list[access.Needed] = []
+    for grant in opening.grants:
+        opened = opening.opened[grant.fd]
+        # what stands beside a pinned script is shown as the folder would be
+        beside = fault is None and grant.fd.startswith("beside")
+        if grant.writable:
+            if opened.path not in own:
+                needed.append(access.Needed(opened, writable=True))
+        elif grant.dest == "/tool":
+            if fault is not None:
+                needed.append(access.Needed(opened, refusal=fault))
+        elif grant.fd != "environment" and not beside and grants.closed_to(opened, "") is not None:
+            needed.append(access.Needed(opened))
+    return needed
+
+
+def _sweep_at_end(
+    request: RunRequest, opening: grants.Opening, violations: list[str], cleaning: AsyncExitStack
 ) -> None:
-    """As root, give the writable folders to the run's uid until its end; have them swept then, however it ends."""
-    own = {mount.path for mount in request.write if mount.own}
+    """Have the writable folders looked through and put in order when the run has ended, however it ends."""
+    own = _own(request)
     granted = [opening.opened[grant.fd] for grant in opening.grants if grant.writable]
     writable = [folder for folder in granted if folder.path not in own]
-    if uid is not None:
-        ownership = lending.Ownership(uid)
-        for folder in sorted(writable, key=lambda item: (item.stat.st_dev, item.stat.st_ino)):
-            # two runs cannot own one folder at a time
-            lock = _writers.setdefault((folder.stat.st_dev, folder.stat.st_ino), asyncio.Lock())
-            await cleaning.enter_async_context(lock)
-            cleaning.callback(ownership.take_back)
-            ownership.lend(folder)
-    cleaning.callback(lambda: violations.extend(line for folder in writable for line in lending.sweep(folder)))
+    if not writable:
+        return
+    since = lending.file_time(chowned=os.geteuid() == 0)
+    cleaning.callback(lambda: violations.extend(line for folder in writable for line in lending.sweep(folder, since)))
 
 
-def _open_tool(request: RunRequest, cleaning: AsyncExitStack) -> tuple[Opened, str]:
-    """The tool's folder and the script's path below it, both walked; the path is empty for a program without a script."""
+def _open_tool(request: RunRequest, cleaning: AsyncExitStack) -> tuple[Opened, Opened | None]:
+    """The tool's folder and the script below it, both walked; None for a program without a script."""
     if request.program is not None and not request.script:
         folder = open_absolute(request.folder)
         cleaning.callback(folder.close)
-        return folder, ""
-    script = resolve_script(request.folder, request.script)
-    cleaning.callback(script.close)
-    return script.folder, script.path
+        return folder, None
+    found = resolve_script(request.folder, request.script)
+    cleaning.callback(found.close)
+    return found.folder, found.script
 
 
 def _interpreter(request: RunRequest) -> Interpreter | Missing:
@@ -366,7 +488,15 @@ def _job(
 
 def _outcome(request: RunRequest, ended: engine.Ended, violations: tuple[str, ...], info: SandboxInfo) -> RunOutcome:
     verdict = classify.classify(
-        ended.ending, ended.exit_code, ended.cpu_ms, ended.stderr, request.limits, request.language, ended.pressure
+        ended.ending,
+        ended.exit_code,
+        ended.cpu_ms,
+        ended.stderr,
+        request.limits,
+        request.language,
+        ended.pressure,
+        ended.ended_by,
+        ended.monitor_code,
     )
     message, remedy = verdict.message, verdict.remedy
     if verdict.kind == "unavailable" and ended.exit_code is None:

@@ -3,6 +3,20 @@
 /** Any JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
+/** A tool was refused for reasons of security so often within a minute that somebody should look at it; for hosts with the capability `events`. */
+export interface AbuseSuspected {
+  /** The tool's id or an alias. */
+  toolId: string;
+  /** The call that was one refusal too many. */
+  callId: string;
+  /** Of the call's `context`; empty without one. */
+  sessionId: string;
+  /** Of the call's `context`; empty without one. */
+  agentId: string;
+  /** A sentence for a person or a model. */
+  message: string;
+}
+
 /** Params of `agent/end`. */
 export interface AgentEndParams {
   /** The agent's session. */
@@ -263,6 +277,11 @@ export interface ErrorDetails {
   deniedHosts?: string[];
   /** The finding's code in the catalogue. */
   code?: string;
+  /** The name of the secret that is missing. */
+  secret?: string;
+  /** The setting of the operator's that is to be written or mended. */
+  setting?: string;
+  remedy?: string;
   /** Of a workflow: where it failed. */
   node?: FailedNode;
 }
@@ -287,8 +306,10 @@ export interface EventPublished {
 export interface ExecuteTextResult {
   parse: ParseResult;
   results: ExecutionResult[];
-  /** What the model reads next. */
+  /** What the model reads next; empty when there is nothing to tell it. */
   observation: string;
+  /** Why nothing was run, for a person, where every call of the text was set aside. */
+  explanation?: string;
   stoppedAt?: number;
 }
 
@@ -308,9 +329,13 @@ export interface ExecutionResult {
   toolId: string;
   /** The id that the call has in its own text, in protocols that give one (call JSON, Hermes). */
   toolCallId?: string;
+  /** The name that the text calls the tool by, where it is not its id: an alias that a prompt showed. Observations use it. */
+  calledAs?: string;
   version: string;
   status: "accepted" | "approvalTimeout" | "approvalUnavailable" | "blocked" | "cancelled" | "denied" | "error" | "inputRequired" | "success" | "timeout";
   output?: Json;
+  /** Images, sounds and resources of the result as the tool gave them (MCP's content parts), for the host to show; observations name them only. */
+  parts?: { [name: string]: Json }[];
   error?: ExecutionError;
   /** Lines of the run, each begun with `stdout: ` or `stderr: `. */
   logs: string[];
@@ -326,9 +351,13 @@ export interface ExecutionResult {
   attempts: number;
   /** Whether this is the stored result of an earlier call. */
   replayed: boolean;
+  /** Of a call with a key: whether every daemon of the store sees the key, also after a restart. `false`: the store could not be had, so another process, or a later one, might run the call once more. */
+  protected?: boolean;
   /** The task that goes on with the call. */
   taskId?: string;
   approval?: { [name: string]: Json };
+  /** What is odd in the arguments of a call that ran all the same: texts that have not the `format` of their schema. */
+  warnings?: Problem[];
   /** What the model reads next. */
   observation: string;
 }
@@ -357,6 +386,8 @@ export interface FailedNode {
 export interface FedText {
   text: string;
   calls: WireCall[];
+  /** `callId` of calls that earlier pieces gave: a closer of reasoning shows that they were not meant. */
+  retracted: string[];
   partial?: PartialCall;
 }
 
@@ -413,8 +444,11 @@ export interface GivenResult {
   step?: number | null;
   requestId?: string | null;
   toolCallId?: string | null;
+  calledAs?: string | null;
   /** What a person answered: the `comment` of a refusal, `editedArgs` that it ran with instead. */
   approval?: { [name: string]: Json } | null;
+  /** What the host shows of the output; it is named only. */
+  parts?: { [name: string]: Json }[] | null;
 }
 
 /** Result of `prompt/grammar`: a grammar, or a JSON Schema as text. */
@@ -428,6 +462,8 @@ export interface Granted {
   write: string[];
   hosts: string[];
   capabilities: string[];
+  /** Names of secrets, never values; only of a tool that has any. */
+  secrets?: string[];
 }
 
 /** Result of `server/health`. */
@@ -451,7 +487,7 @@ export interface Health {
 
 /** What the host decides for this session. */
 export interface InitializationOptions {
-  /** `false`: read and check, run nothing and install nothing. Default: `true`. */
+  /** `true`: the folder's own settings count as the operator's. `false`: read and check, run nothing and install nothing. Missing: the user's record of trust says whether the folder's own settings count; tools run either way. */
   trusted?: boolean;
   /** Whether findings of JSON Schema are shown, in an editor. Default: `"on"`. */
   schemaDiagnostics?: "off" | "on";
@@ -657,6 +693,8 @@ export interface ParseResult {
   calls: WireCall[];
   diagnostics: Diagnostic[];
   comments: WireComment[];
+  /** Where the text is reasoning, in order. */
+  reasoning: Range[];
 }
 
 /** One call that an answer asks for; `request_id` is the `call_id` of its result. */
@@ -814,6 +852,8 @@ export interface Range {
 /** `options` of whatever reads a text: what is given goes over the settings. */
 export interface ReadingOptions {
   reasoningCalls?: "ignore" | "run";
+  reasoningTags?: string[];
+  assumeOpenReasoning?: boolean;
   fencedCalls?: "auto" | "ignore" | "run";
   allowMultipleBlocks?: boolean;
   stderrFails?: boolean;
@@ -1085,6 +1125,8 @@ export interface StepChanged {
 /** Result of `agent/step`. `parsed_requests` and `execution_results` are the same as records, in the shapes that hosts keep. */
 export interface StepResult {
   responseText: string;
+  /** Whether `response_text` may be shown to a person: false when a call of the answer was wrong and the model will try again. */
+  publishable: boolean;
   trailingText: string;
   hasToolRequests: boolean;
   requests: ParsedToolRequest[];
@@ -1095,7 +1137,7 @@ export interface StepResult {
   iteration: number;
   /** Why the loop ends here; missing: give the model the observation and go on. */
   stop?: "cancelled" | "denied" | "loopDetected" | "maxIterations" | "noTools";
-  /** `stop` in words, with the remedy; with every stop but `noTools`. */
+  /** `stop` in words, with the remedy; with `noTools` only where calls were seen and not run. */
   explanation?: string;
   parsedRequests: ParsedToolRequest[];
   executionResults: ToolExecutionResult[];
@@ -1122,6 +1164,8 @@ export interface TamisCapabilities {
   approval?: "none" | "poll" | "request";
   /** Whether it takes `tool/output` unless a request says otherwise. Default: `false`. */
   output?: boolean;
+  /** Whether it is told `tool/event`, `workflow/stepChanged` and `abuse/suspected`. Default: `false`. */
+  events?: boolean;
   /** Whether it shows tests, in an editor. Default: `false`. */
   tests?: boolean;
 }
@@ -1777,6 +1821,8 @@ export interface Notifications {
   "event/published": { params: EventPublished };
   /** A tool changed an agent's private state (`UpdatePrivateStateTool`). */
   "state/changed": { params: StateChanged };
+  /** A tool was refused for reasons of security so often within a minute that somebody should look at it; for hosts with the capability `events`. */
+  "abuse/suspected": { params: AbuseSuspected };
   /** Progress of a request that gave a `workDoneToken`. */
   "$/progress": { params: Progress };
   /** A request of the daemon's is no longer of interest; its answer is dropped. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import tempfile
@@ -18,21 +19,35 @@ settings.register_profile(
     "ci", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("long", deadline=None, max_examples=5000, suppress_health_check=list(HealthCheck))
+settings.register_profile("fast", settings.get_profile("ci"), max_examples=10)
 settings.load_profile("ci")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", default=False, help="run the long forms of the seeded tests")
+    parser.addoption(
+        "--fast", action="store_true", default=False, help="the pure tests only, and the core half of the markers"
+    )
+    parser.addoption("--untrusted", action="store_true", default=False, help="as a user who trusted nothing")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--long"):
         settings.load_profile("long")
+    if config.getoption("--fast"):
+        settings.load_profile("fast")
+        config.pluginmanager.import_plugin("tests.fast")
     # A tool run must see the same machine in every test, whoever starts the suite.
     os.environ.pop("TAMIS_ROOT", None)
     # Nor write into the state of whoever starts it.
     state = tempfile.TemporaryDirectory(prefix="tamis-state-")
     os.environ["TAMIS_STATE_DIR"] = state.name
+    # Nor read its settings. Most tests are an operator in a folder of their own, whose file is the operator's word; the tests of trust
+    # (tests/trust) and whoever asks for the fixture `untrusted` take it away.
+    os.environ["XDG_CONFIG_HOME"] = os.path.join(state.name, "config")
+    os.environ.pop("TAMIS_TRUST", None)
+    if not config.getoption("--untrusted"):
+        os.environ["TAMIS_TRUST"] = "1"
     config.add_cleanup(state.cleanup)
 
 
@@ -53,13 +68,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         reason="another share of the growth measurements: --long, or naming the file, runs them all"
     )
     for item in items:
-        if SHARED.match(item.nodeid) and zlib.crc32(item.nodeid.encode()) % 4:
+        if SHARED.match(item.nodeid) and zlib.crc32(item.nodeid.encode()) % 8:
             item.add_marker(turn)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """The tests themselves live as long as the session: no collection of garbage needs to look at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
 def is_long(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--long"))
+
+
+@pytest.fixture
+def untrusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who trusted nothing yet, as everybody is who clones a stranger's folder."""
+    monkeypatch.delenv("TAMIS_TRUST", raising=False)
 
 
 @pytest.fixture(scope="session")

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 
-@contextmanager
-def _alone() -> Generator[None]:
-    """What the process holds already is left out of each collection below: in a worker that ran thousands of tests, looking through it
-    takes longer than what is measured."""
+def leave_out() -> None:
+    """What the process holds already is left out of each collection from now on: in a worker that ran thousands of tests, looking
+    through it takes longer than what is measured."""
     gc.collect()
     gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def processor_seconds(work: Callable[[], object], tries: int = 3) -> float:
     """The least processor time of several tries, with the garbage collector off."""
-    with _alone():
-        return _best(work, tries)
+    leave_out()
+    return _best(work, tries)
 
 
 def _best(work: Callable[[], object], tries: int = 3) -> float:
@@ -46,8 +40,8 @@ def growth(build: Callable[[int], str], read: Callable[[str], object], size: int
     Sizes too fast to time are enlarged, times below two milliseconds count as two, and the least of three ratios is taken: a
     neighbour can spoil a measurement, but only quadratic work spoils them all.
     """
-    with _alone():
-        return _growth(build, read, size)
+    leave_out()
+    return _growth(build, read, size)
 
 
 def _growth(build: Callable[[int], str], read: Callable[[str], object], size: int) -> float:

@@ -1,4 +1,4 @@
-"""Writes the descriptions of the JSON-RPC contract: schemas/{openrpc.json,contract.json,tamis.d.ts}, docs/reference.md, client/methods.py.
+"""Writes the descriptions of the JSON-RPC contract: schemas/{openrpc.json,contract.json,tamis.d.ts}, docs/reference.md, client/{methods,results,params}.py.
 
 usage: python tools/published_contract.py [--check]
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from tamis.protocols.manifest.json_schema import FILES, published
 from tamis.server.analysis.completion.json_words import PROFILE_FILE, profile_schema
@@ -17,9 +18,16 @@ FOLDER = Path(__file__).resolve().parent.parent / "schemas"
 def texts() -> dict[str, str]:
     """The files by name."""
     schemas: dict[str, object] = {name: published(dialect) for dialect, name in FILES.items()}
-    schemas[SETTINGS_FILE] = settings_schema()
+    schemas[SETTINGS_FILE] = _without_own_keywords(settings_schema())
     schemas[PROFILE_FILE] = profile_schema()
     return {name: json.dumps(schema, ensure_ascii=False, indent=2) + "\n" for name, schema in schemas.items()}
+
+
+def _without_own_keywords(schema: Any) -> Any:
+    """A schema for any validator: in strict mode a keyword that it does not know is an error."""
+    if isinstance(schema, dict):
+        return {key: _without_own_keywords(part) for key, part in schema.items() if key != "x-tamis-class"}
+    return [_without_own_keywords(part) for part in schema] if isinstance(schema, list) else schema
 
 
 def main() -> int:

@@ -355,9 +355,13 @@ class _Canonical:
         entries: dict[str, Value] = {}
         items: list[Value] = []
         others = False
+        comments = len(self._comments)
         while True:
             match = self._step()
             close = match.group("close")
+            if len(self._comments) > comments:
+                # Left out of the value, with a word about it (ruling 17).
+                raise _Unusual
             if close is not None:
                 if close != name:
                     raise _Unusual
@@ -372,8 +376,8 @@ class _Canonical:
             before = entries.get(key)
             entries[key] = value if before is None else _joined(before, value)
         span = trim_blank(self._text, start, end)
-        if not items:
-            # Only comments inside: the tolerant path knows what they leave behind.
+        if not items or (len(items) == 1 and name in entries and items[0].kind == "text" and not items[0].pieces):
+            # Nothing, or nothing but an empty pair of its own tag (ruling 52).
             raise _Unusual
         if not others:
             return Value("list", span, items=items, item_list=True)

@@ -17,6 +17,7 @@ _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 BLANK = " \t\r\n\f\v\x1c\x1d\x1e\x1f\x85\u3000\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u1680"
 """What counts as layout between elements: everything that ``str.isspace`` knows."""
 
+_NO_BLANK = lazy(r"\S")
 _LEAD = lazy(r"[ \t\u3000\u00a0]*+(?:\r\n|\n|\r)")
 _TAIL_BLANKS = " \t\u3000\u00a0"
 
@@ -133,6 +134,11 @@ def trim_layout(text: str, start: int, end: int) -> Span:
         while start < tail and text[start] in _TAIL_BLANKS:
             start += 1
     return start, tail
+
+
+def has_text(text: str, start: int, end: int) -> bool:
+    """Whether anything but blanks stands in a part of a text. Nothing is copied."""
+    return _NO_BLANK.search(text, start, end) is not None
 
 
 def trim_blank(text: str, start: int, end: int) -> Span:

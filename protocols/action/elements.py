@@ -6,14 +6,14 @@ an element means to a call.
 
 from __future__ import annotations
 
-from tamis.protocols.action.decode import indent, trim_blank, trim_layout
+from tamis.protocols.action.decode import has_text, indent, trim_blank, trim_layout
 from tamis.protocols.action.findings import Element, Findings
 from tamis.protocols.action.names import (
     INPUTS_ALIASES,
     STRONG_TOOL_ID,
     TOOL_ID_ALIASES,
 )
-from tamis.protocols.action.tokens import DECORATION, INVISIBLE, Token
+from tamis.protocols.action.tokens import DECORATION, INVISIBLE, MARKER_KEY, Token
 from tamis.protocols.action.values import HTML, ValueReader
 from tamis.protocols.model import (
     Comment,
@@ -33,6 +33,7 @@ _SPOILT_RIGHT = lazy(r"\s{0,4}+/?(?:(?P<bracket>\\?[>＞]{1,2})|(?P<entity>\\?&(
 _MAX_SPOILT = 24
 _MAX_NOISE = 400
 _LOOSE = " \t\r\n>"
+_SEEN = lazy(rf"[^\s{''.join(sorted(INVISIBLE))}]")
 _LOST_TAG = lazy(r"(?:^|[\s<＜\\]|&lt;)/{0,1}[^\W\d][\w.:\-]{0,80}(?:\\?[>＞]|&gt;)|(?i:\bname)\s{0,4}=\s{0,4}[\"'“「]")
 """A tag that lost a bracket, in text between elements: what it opened must not be dropped."""
 
@@ -55,6 +56,9 @@ class ElementReader:
         self.opener_end = 0
         self.cut = False
         """True when the block is open at its end inside a call."""
+        self.declared: frozenset[str] = frozenset()
+        """The parameters that the schema of the call names which is being read."""
+        self._closed_names: frozenset[str] | None = None
 
     def elements(self, a: int, b: int, start: int, end: int, level: str, *, closed: bool = True) -> list[Element]:
         """The elements of a level, with comments, noise and stray markup between them taken note of.
@@ -71,7 +75,7 @@ class ElementReader:
             if token.start < at or token.raw or (token.kind == "close" and 0 <= token.partner < a):
                 i += 1
                 continue
-            if not closed and out and text[at : token.start].strip():
+            if not closed and out and has_text(text, at, token.start):
                 return out
             if token.kind == "close" and token.partner < 0:
                 self._gap(at, token.start)
@@ -91,7 +95,7 @@ class ElementReader:
             self._markup(token)
             at = token.end
             i += 1
-        if closed or (not out and text[at:end].strip()):
+        if closed or (not out and has_text(text, at, end)):
             self._gap(at, end)
         return out
 
@@ -117,25 +121,22 @@ class ElementReader:
         """Text between elements: layout is nothing, anything else is noise (TC011); ``opened``: where the tag behind it ends."""
         if start >= end:
             return
-        gap = self.text[start:end]
-        if gap.isspace():
+        text = self.text
+        # Without a copy: many blocks of a text may each reach to its end.
+        first, last = trim_blank(text, start, end)
+        if first == last:
             return
-        rest = gap.strip()
-        if not rest:
-            return
-        if all(char in INVISIBLE or char.isspace() for char in rest):
-            code = f"{ord(next(char for char in rest if char in INVISIBLE)):04X}"
-            edit = Edit(start, end, "".join(char for char in gap if char not in INVISIBLE))
+        if _SEEN.search(text, first, last) is None:
+            code = f"{ord(next(char for char in text[first:last] if char in INVISIBLE)):04X}"
+            edit = Edit(start, end, "".join(char for char in text[start:end] if char not in INVISIBLE))
             self.findings.add(
                 "TC013", (start, end), {"hex": code, "where": "the layout"}, edits=(edit,), title="Remove the character"
             )
             return
-        lead = len(gap) - len(gap.lstrip())
         # Quotes on both sides of a tag: the second one may be part of the value, or not.
-        quoted = opened > 0 and gap[-1] in DECORATION + "*" and self.text.startswith(gap[-1], opened)
-        self._noise(
-            start + lead, start + lead + len(rest), error=quoted or _LOST_TAG.search(rest[:_MAX_NOISE]) is not None
-        )
+        quoted = opened > 0 and text[end - 1] in DECORATION + "*" and text.startswith(text[end - 1], opened)
+        lost = _LOST_TAG.search(text[first : min(last, first + _MAX_NOISE)]) is not None
+        self._noise(first, last, error=quoted or lost)
 
     def _noise(self, start: int, end: int, *, error: bool = False) -> None:
         excerpt = self.text[start : min(end, start + _EXCERPT)]
@@ -220,8 +221,10 @@ class ElementReader:
         return bool(self.text[at:end].strip())
 
     def _sibling(self, token: Token, k: int) -> bool:
-        """True when the element ``k`` looks like another tool: as far indented as the open one, with elements inside."""
+        """True when the element ``k`` looks like another tool: as far indented as the open one, with elements and no text inside."""
         inner = self.tokens[k]
+        if inner.partner > k + 1 and self.text[inner.end : self.tokens[k + 1].start].strip():
+            return False
         if inner.partner <= k + 1 or not any(
             self.tokens[m].kind == "open" for m in range(k + 1, min(inner.partner, k + 9))
         ):
@@ -241,6 +244,10 @@ class ElementReader:
                 rest = text[inner.end : follow.start if follow is not None else end]
                 if not rest.strip(_LOOSE):
                     return self._missing_slash(i, k)
+            if inner.kind == "open" and inner.key == MARKER_KEY:
+                # A block quoted in the value (ruling 50).
+                k = max(inner.partner, k) + 1
+                continue
             if inner.kind == "open" and not inner.raw:
                 glued = inner.start > 0 and not text[inner.start - 1].isspace() and text[inner.start - 1] != ">"
                 if inner.partner > k:
@@ -255,6 +262,8 @@ class ElementReader:
                     rest = text[inner.end : follow.start if follow is not None else end]
                     if not rest.strip(_LOOSE) and text[token.end : inner.start].strip():
                         return self._missing_slash(i, k)
+                if self._names_param(inner):
+                    break
                 first = _line_start(text, inner.start)
                 if inner.key == token.key or first or not (glued or inner.key in HTML):
                     unclear = inner.key in HTML or (inner.key != token.key and not first)
@@ -269,6 +278,16 @@ class ElementReader:
         if not unclear:
             unclear = self._noise_behind(after, b, end) or text[here - 1] == "\\"
         return self._ended(i, k, here, "AX102", error=unclear)
+
+    def _names_param(self, token: Token) -> bool:
+        """True when a tag is the name of a parameter: by the schema, or because the block has it as a closed element (ruling 52)."""
+        if token.name in self.declared:
+            return True
+        if token.key in HTML:
+            return False
+        if self._closed_names is None:
+            self._closed_names = frozenset(one.name for one in self.tokens if one.kind == "open" and one.partner >= 0)
+        return token.name in self._closed_names
 
     def _noise_behind(self, k: int, b: int, end: int) -> bool:
         """True when text stands between the parameters that follow: then the open value may not have ended there."""

@@ -16,8 +16,6 @@ from tamis.protocols.patterns import lazy
 
 _LEADS_IN = lazy(r"[\s\"'`“‘«「『(\[{（【:：=]")
 _NAMED = lazy(r"(?i:\bname)\s{0,4}=")
-_MAX_NESTED = 4
-"""Openers of a block inside a block that are looked into before the outer one is given up."""
 
 
 class Match:
@@ -28,7 +26,9 @@ class Match:
         self.close: int | None = None
         """Index of the token that closes the block, or None."""
         self.nested: int | None = None
-        """Index of the first opener inside the block that is not part of a closed value."""
+        """Index of an opener that stands in the block but in no open element: the block ended before it."""
+        self.quoted: int | None = None
+        """Index of the first opener inside an open element: it is text there, whatever becomes of the block (ruling 50)."""
         self.diagnostics: list[Diag] = []
         self.inner_end: dict[int, int] = {}
         """Where an element's content ends when that is not the start of its closing tag."""
@@ -62,22 +62,20 @@ class _Matcher:
 
     def run(self) -> Match:
         i = 0
-        nested = 0
         while (token := self.tokens.get(i)) is not None:
             if token.kind == "open":
                 if token.key == MARKER_KEY:
-                    nested += 1
-                    if self.match.nested is None:
+                    if len(self.stack) == 1:
                         self.match.nested = i
-                    if nested > _MAX_NESTED:
                         break
+                    if self.match.quoted is None:
+                        self.match.quoted = i
                 self._push(i, token)
             elif self._closes_block_spoilt(token) or (token.kind == "close" and self._close(i, token)):
                 self.match.close = i
                 self._check_after(i, token)
                 break
             i += 1
-        self._settle_nested()
         return self.match
 
     def _closes_block_spoilt(self, token: Token) -> bool:
@@ -225,7 +223,10 @@ class _Matcher:
         previous = self.tokens.list[i - 1] if i > 0 else None
         if previous is not None and previous.kind == "close" and previous.key == token.key and not before.strip():
             # The same closing tag twice (F8): whatever it was meant to close, ruling 18 closes.
-            self._stray_report(token)
+            opened = self.tokens.list[previous.partner] if previous.partner >= 0 else None
+            # With nothing between its tags, what stood in the element was lost (ruling 52).
+            empty = opened is not None and not self.text[opened.end : previous.start].strip()
+            self._stray_report(token, error=empty)
             return
         own_ahead = self._own_ahead(top, token.end) and not self._crossed(i, token, top)
         if level >= 2 and own_ahead:
@@ -326,26 +327,6 @@ class _Matcher:
         """True when only text stands between token ``i`` and the closing tag at ``until``."""
         follow = self.tokens.get(i + 1)
         return follow is not None and follow.start >= until
-
-    def _settle_nested(self) -> None:
-        """Keeps ``nested`` only where the inner opener does not stand in the closed value of a parameter (F16)."""
-        match = self.match
-        if match.nested is None:
-            return
-        match.nested = None
-        around: list[int] = []
-        for i, token in enumerate(self.tokens.list):
-            if match.close is not None and i >= match.close:
-                return
-            while around and i >= around[-1]:
-                around.pop()
-            if token.kind != "open":
-                continue
-            if token.key == MARKER_KEY and len(around) < 2:
-                match.nested = i
-                return
-            if token.partner > i:
-                around.append(token.partner)
 
     def _report(self, diag: Diag) -> None:
         if len(self.match.diagnostics) <= MAX_PROBLEMS:

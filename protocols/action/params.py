@@ -215,7 +215,7 @@ class ParamReader(ElementReader):
     def _json(self, element: Element) -> dict[str, Param] | None:
         """The members of a JSON object that stands where elements were due (AX161)."""
         kept, comments = list(self.findings.list), len(self.findings.comments)
-        value = self.values.read(element, {"type": "string"}, element.name)
+        value = self.values.read_plain(element, element.name)
         body = value.text(self.text)
         params = json_params(self.text, value, body) if body.lstrip().startswith("{") else None
         # Read as a text it may have been found fault with: that is taken back, and so is what was said about its tags.
@@ -259,6 +259,7 @@ class ParamReader(ElementReader):
                 del self.findings.list[before:]
                 self.findings.add("TC011", (start, end), {"excerpt": self.text[start:end][:_EXCERPT]}, error=True)
             return
+        self.declared = schema_names(schema)
         for child in self.elements(part.a, part.b, part.start, part.end, "tool"):
             self._input(params, child, schema)
             if len(params) > MAX_PARAMS:
@@ -305,7 +306,7 @@ class ParamReader(ElementReader):
                 self.findings.add("AX157", (child.open, child.start), error=True)
                 return
             name_element, value_element = pair
-            name_value = self.values.read(name_element, {"type": "string"}, "name")
+            name_value = self.values.read_plain(name_element, "name")
             name = name_value.text(text).strip()
             if not name:
                 self.findings.add("AX157", (child.open, child.start), error=True)

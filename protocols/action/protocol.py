@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Literal
 
 from tamis.protocols.action.canonical import read_canonical
 from tamis.protocols.action.cut import starts_call
-from tamis.protocols.action.decode import control_characters
+from tamis.protocols.action.decode import control_characters, has_text
 from tamis.protocols.action.doubts import leave_to_a_person, report_dashes, settle_doubts
 from tamis.protocols.action.findings import Element, Findings
 from tamis.protocols.action.match import Match, match_block
-from tamis.protocols.action.names import INPUTS_ALIASES
+from tamis.protocols.action.names import INPUT_ALIASES, INPUTS_ALIASES
 from tamis.protocols.action.shapes import Shapes
 from tamis.protocols.action.tokens import MARKER_KEY, TagIndex, Token, Tokens
 from tamis.protocols.base import Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
@@ -32,7 +32,7 @@ _OPENER = lazy(
     r"<\s{0,8}+[\u200b\u200c\u200d\u2060\ufeff]?(?i:action)[\u200b\u200c\u200d\u2060\ufeff]?(?:\s[^<>]*+)?>"
     r"|<(?i:action)(?=\s{0,40}+<[A-Za-z_`])|＜(?i:action)[＞>]|<(?i:action)＞"
 )
-_WHOLE_TAG = lazy(r"[^>]*>|<\s*/\s*(?i:action)\s*\Z|<(?![/!\w])")
+_WHOLE_TAG = lazy(r"[^>]*>|<(?!\s*(?:[/!\w]|\Z))")
 _AT_ONCE = ("<ACTION>", " <ACTION>", "\n<ACTION>")
 _AGAIN = lazy(r"\s*+<(?i:action)>")
 _CLOSER = "</ACTION>"
@@ -156,7 +156,7 @@ class _Reader:
         if match.nested is not None:
             return self._nested(match)
         if match.close is None:
-            return self._unclosed(match, self.limit, None)
+            return self._mentioned(match) or self._unclosed(match, self.limit, None)
         return self._closed(match, match.close)
 
     def _index(self) -> TagIndex:
@@ -184,7 +184,7 @@ class _Reader:
             self._closer_spelling(token)
         calls = shapes.calls(elements, self._opener_token())
         if not calls and not any(severity(diag) == "error" for diag in self.findings.list):
-            blank = not self.text[self.opener[1] : token.start].strip()
+            blank = not has_text(self.text, self.opener[1], token.start)
             self.findings.add("TC012" if blank else "AX101", self.opener, error=True)
         return self._settle(calls)
 
@@ -195,11 +195,10 @@ class _Reader:
         shapes = self._shapes(match)
         shapes.end = self.opener[1]
         elements = shapes.elements(0, stop, self.opener[1], end, "block", closed=False)
-        rest = self.text[self.opener[1] : end]
         if nested is not None and (shapes.cut or not elements):
             return _given_up(self.text, self.opener, end, call=self._starts_call(end))
         if not elements and not shapes.cut:
-            cut_here = not rest.strip() and not self.inline and not self.options.complete
+            cut_here = not has_text(self.text, self.opener[1], end) and not self.inline and not self.options.complete
             if not cut_here and not self._starts_call(end):
                 return self._mention()
             # Half a tag at the end is no noise.
@@ -218,6 +217,7 @@ class _Reader:
             shapes.cut
             or not calls
             or _half(calls, elements)
+            or any(diag.code == "AX120" for diag in self.findings.list)
             or (nested is None and _cut_tag(self.text, shapes.end, end))
         ):
             self.block.state = "truncated"
@@ -230,7 +230,7 @@ class _Reader:
         if foreign is not None:
             return self._closed_by_other(foreign, calls)
         self.block.span = (self.opener[0], shapes.end)
-        where = "the end of the text" if not self.text[shapes.end : self.limit].strip() else "the last complete call"
+        where = "the end of the text" if not has_text(self.text, shapes.end, self.limit) else "the last complete call"
         if nested is None and not self.options.complete:
             self.block.state = "truncated"
             self.findings.add("TC002", self.opener, {"close": _CLOSER, "where": where}, error=True)
@@ -254,9 +254,18 @@ class _Reader:
         return self._settle(calls)
 
     def _nested(self, match: Match) -> Block:
-        """An opener inside a block: the outer one ends before it, or is given up for it (TC006)."""
+        """An opener behind the block's elements, in none of them: the block ends before it, or is given up for it (TC006)."""
         token = match.tokens.list[match.nested or 0]
         return self._unclosed(match, token.start, token)
+
+    def _mentioned(self, match: Match) -> Block | None:
+        """The marker as a word of a sentence, with a block somewhere behind it; None where the marker opens a block itself."""
+        if match.quoted is None or not self.inline:
+            return None
+        token = match.tokens.list[match.quoted]
+        if self._closes_any(match, match.quoted) or self._starts_call(token.start):
+            return None
+        return _given_up(self.text, self.opener, token.start)
 
     def _starts_call(self, end: int) -> bool:
         return starts_call(self.text, self.opener[1], end, self.options.tools)
@@ -371,13 +380,14 @@ def _given_up(text: str, opener: Span, end: int, *, call: bool = False) -> Block
 
 
 def _half(calls: list[Call], elements: list[Element]) -> bool:
-    """True when an inputs-shaped call has no inputs yet: what is there may be half of it."""
-    has_inputs = any(element.key in INPUTS_ALIASES for element in elements)
-    return not has_inputs and any(call.shape == "inputs" and not call.params for call in calls)
+    """True when an inputs-shaped call lacks its inputs, or ends behind an input that no ``<inputs>`` closes: more was to come."""
+    if not elements or all(call.shape != "inputs" for call in calls):
+        return False
+    return elements[-1].key in INPUT_ALIASES or all(element.key not in INPUTS_ALIASES for element in elements)
 
 
 def _cut_tag(text: str, start: int, end: int) -> bool:
-    """True when the text ends inside a tag behind the last complete element (ruling 18); a whole name of the marker is none."""
+    """True when the text ends inside a tag behind the last complete element (rulings 18 and 51)."""
     at = start
     while at < end and text[at].isspace():
         at += 1

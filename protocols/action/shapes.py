@@ -29,6 +29,7 @@ from tamis.protocols.action.names import (
 from tamis.protocols.action.params import ParamReader, bare_name, schema_names
 from tamis.protocols.action.tokens import DECORATION, INVISIBLE, Token, plain_name
 from tamis.protocols.model import (
+    MAX_NAME_CHARS,
     MAX_PARAMS,
     MAX_STEPS,
     Call,
@@ -184,6 +185,7 @@ class Shapes(ParamReader):
                     del self.findings.list[before:]
                     self.findings.add("TC011", (start, end), {"excerpt": stripped[:_EXCERPT]}, error=True)
         else:
+            self.declared = schema_names(schema)
             elements = self.elements(element.a, element.b, element.start, element.end, "tool")
         if len(elements) == 1 and elements[0].key == INPUTS and INPUTS not in schema_names(schema):
             self._unwrap(elements[0], "its children")
@@ -273,7 +275,7 @@ class Shapes(ParamReader):
             for attribute in attributes:
                 if attribute is not named:
                     self._ignored(attribute, head.name)
-            value = self.values.read(head, {"type": "string"}, TOOL_ID)
+            value = self.values.read_plain(head, TOOL_ID)
             if named is not None and named.value is not None:
                 value = named.value
             raw, span = value.text(text), value.span
@@ -299,6 +301,11 @@ class Shapes(ParamReader):
             self.findings.add(
                 "AX110", span, {"char": "<" if "<" in tool_id else "line break", "param": TOOL_ID}, error=True
             )
+        if len(tool_id) > MAX_NAME_CHARS:
+            self.findings.add(
+                "TC022", span, {"limit": MAX_NAME_CHARS, "what": f"characters in <{TOOL_ID}>"}, error=True
+            )
+            tool_id = tool_id[:MAX_NAME_CHARS]
         call = Call("action", tool_id, span, (start, end), shape="inputs")
         schema = self._schema(tool_id)
         params: dict[str, Param] = {}

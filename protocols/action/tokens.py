@@ -23,8 +23,10 @@ MARKER_KEY = "action"
 # First characters exclude what begins comparisons and arrows; later ones exclude what code and prose put behind a '<'.
 _FIRST = r"[^\s<>=!?;()&,{}\[\]|\\^%＜＞\x00-\x1f/\-+*#~$.:]"
 _REST = r"[^\s<>=!?;()&,{}\[\]|\\^%＜＞\x00-\x1f]"
-# The caret begins a range of versions (`id@^1.2`, ruling 35), and nothing else that a name can be.
-_NAME = rf"{_FIRST}{_REST}*+(?:(?<=@)\^{_REST}*+)?"
+# The caret begins a range of versions (`id@^1.2`, ruling 35), and nothing else that a name can be. A "=" right behind the first word
+# belongs to the name (`tool=Name`, ruling 13), except where a quoted value follows it, and behind `input`, whose name is an
+# attribute (AX158). The sign stands first in each branch: what is tried at every tag costs one look at a character.
+_NAME = rf"{_FIRST}{_REST}*+(?:\^(?<=@\^){_REST}*+|=(?<![</]input=)(?=[^\s<>=\"'`“”‘’/]){_REST}*+)?"
 _ATTRIBUTES = r"""(?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+(?=>)|[^<>]*+"""
 
 # Most tags: nothing about them is unusual, whatever else is wrong with the block.
@@ -97,13 +99,13 @@ def whole_name(name: str) -> bool:
 
 
 class TagIndex:
-    """Where each name is opened and closed, over the whole text, to look ahead in O(log n)."""
+    """Where each name is opened and closed, over the whole text that is read, to look ahead in O(log n)."""
 
     def __init__(self, source: Source) -> None:
         self.opens: dict[str, list[int]] = {}
         self.closes: dict[str, list[int]] = {}
         keys: dict[str, str] = {}
-        for match in _ANY_TAG.finditer(source.text):
+        for match in _ANY_TAG.finditer(source.text, source.low):
             slash, name = match.groups()
             key = keys.get(name)
             if key is None:

@@ -30,6 +30,8 @@ from tamis.protocols.positions import Span
 _MAX_FIX = 1 << 20
 """Characters of a value up to which a fix writes it out again."""
 _MAX_ESCAPES = 16
+_MAX_ALONE = 8
+"""Tokens of an element that may hold nothing but an empty pair of its own tag, with comments."""
 _LIKE_CDATA = lazy(
     r"(?:[<＜]?!?[ \t]?\[[ \t]?(?i:CDATA)[ \t]?[\[({]|<!\[(?i:CDATA)[({])(?P<body>(?s:.*?))[\])}][ \t]?[\])}][ \t]?[>＞]?\Z"
 )
@@ -149,6 +151,8 @@ class ValueReader:
 
     def read(self, element: Element, schema: Json, name: str) -> Value:
         """The value of a parameter's element."""
+        if self._only_own_pair(element) and property_schema(schema, element.name) is None:
+            self.findings.add("AX128", (element.open, element.outer_end), {"name": element.name}, error=True)
         if wants_text(schema):
             return self._text(element, name, declared=True)
         found, kept = self.findings.list, len(self.findings.list)
@@ -162,6 +166,29 @@ class ValueReader:
             self.findings.list = [*before, *errors]
             del self.findings.comments[kept_comments:]
             return self._text(element, name, mixed=True, unclear=bool(errors))
+
+    def read_plain(self, element: Element, name: str) -> Value:
+        """The text of an element that holds a name, or the JSON of all parameters: no parameter's value."""
+        return self._text(element, name, declared=True, plain=True)
+
+    def _only_own_pair(self, element: Element) -> bool:
+        """True when nothing but an empty element of the same tag stands in an element (ruling 52)."""
+        if not element.closed or not element.a < element.b <= element.a + _MAX_ALONE:
+            return False
+        if self.tokens[element.a].key not in (element.key, ""):
+            return False
+        tokens = [token for token in self.tokens[element.a : element.b] if token.kind != "comment"]
+        if not tokens or tokens[0].key != element.key or tokens[0].kind not in ("open", "self"):
+            return False
+        if [token.kind for token in tokens[1:]] != (["close"] if tokens[0].kind == "open" else []):
+            return False
+        if len(tokens) == 2 and self.tokens[tokens[0].partner] is not tokens[1]:
+            return False
+        at, rest = element.start, ""
+        for token in self.tokens[element.a : element.b]:
+            rest += self.text[at : token.start].strip()
+            at = token.end
+        return not rest + self.text[at : element.end].strip()
 
     def _value(self, element: Element, schema: Json, name: str, depth: int) -> Value:
         if depth and wants_text(schema):
@@ -213,7 +240,7 @@ class ValueReader:
     def _children(self, element: Element) -> list[Element]:
         """The child elements when nothing but elements stands inside; none when it is text."""
         children: list[Element] = []
-        comments: list[Comment] = []
+        comments: list[Token] = []
         other = False
         at = element.start
         i = element.a
@@ -227,7 +254,7 @@ class ValueReader:
                 at = child.outer_end
                 continue
             if token.kind == "comment" and not token.flag:
-                comments.append(_comment(self.text, token))
+                comments.append(token)
                 at = token.end
                 i += 1
                 continue
@@ -248,7 +275,8 @@ class ValueReader:
             return []
         if other:
             raise _MixedError
-        self.findings.comments.extend(comments)
+        for token in comments:
+            self._leave_out(token, element.name)
         return children
 
     def _unclear(self, element: Element, i: int) -> bool:
@@ -336,12 +364,22 @@ class ValueReader:
     # Text
 
     def _text(
-        self, element: Element, name: str, *, declared: bool = False, mixed: bool = False, unclear: bool = False
+        self,
+        element: Element,
+        name: str,
+        *,
+        declared: bool = False,
+        mixed: bool = False,
+        unclear: bool = False,
+        plain: bool = False,
     ) -> Value:
-        """The content as text: entities decoded once, CDATA as it stands."""
+        """The content as text: entities decoded once, CDATA and comments as they stand.
+
+        ``plain``: no value of a parameter but a name or JSON, in which a comment is nothing.
+        """
         text = self.text
-        plain = element.closed and element.a == element.b and text.find("<", element.start, element.end) < 0
-        if plain and text.find("&", element.start, element.end) < 0:
+        bare = element.closed and element.a == element.b and text.find("<", element.start, element.end) < 0
+        if bare and text.find("&", element.start, element.end) < 0:
             # Nothing to decode and nothing to report: most values, also in a block that has a fault elsewhere.
             start, end = trim_layout(text, element.start, element.end)
             if not (text.startswith(SECTION_LIKE, start, end) and text.endswith("]]>", start, end)):
@@ -368,6 +406,11 @@ class ValueReader:
                 at = token.end
             elif token.kind == "comment" and not token.flag:
                 comments.append(token)
+                if not plain:
+                    plain_gap = plain_gap or bool(text[at : token.start].strip())
+                    decoded.text(text, at, token.start)
+                    decoded.literal(token.start, token.end)
+                    at = token.end
             elif token.flag in ("own", "own-unclear") and token.raw:
                 own = own or token
             elif token.kind == "self" or (token.partner >= 0 and not token.raw):
@@ -378,8 +421,12 @@ class ValueReader:
         plain_gap = plain_gap or bool(text[at : element.end].strip())
         decoded.text(text, at, element.end)
         if not markup and comments:
-            return self._text_without_comments(element, name, comments, sections)
-        if sections and not plain_gap and not markup:
+            if plain:
+                return self._text_without_comments(element, name, comments, sections)
+            if not (declared or mixed or plain_gap or sections):
+                return self._left_out(element, name, comments)
+            self._check_comments(element, comments)
+        if sections and not plain_gap and not markup and not comments:
             for section in sections:
                 self._check_section(section, name)
             start, end = self._section_edges(sections)
@@ -411,10 +458,31 @@ class ValueReader:
         self.findings.add("AX122", (start, a), args, edits=wrap, title="Write <![CDATA[")
         return Value("text", (a, b), body, cdata=True)
 
+    def _left_out(self, element: Element, name: str, comments: list[Token]) -> Value:
+        """Comments with no text beside them, where no schema takes text: they are left out, and nothing stays (ruling 17)."""
+        self._check_comments(element, comments)
+        for token in comments:
+            self._leave_out(token, name)
+        return Value("text", (element.start, element.start))
+
+    def _leave_out(self, token: Token, name: str) -> None:
+        edits = (Edit(token.start, token.end, ""),)
+        args: dict[str, str | int] = {"param": name}
+        self.findings.add(
+            "AX127", (token.start, token.end), args, edits=edits, title="Remove the comment", unsafe=True, repair=False
+        )
+        self.findings.comments.append(_comment(self.text, token))
+
+    def _check_comments(self, element: Element, comments: list[Token]) -> None:
+        """A comment that holds the tag which closes its element: whether the value ended there is unclear (AX123)."""
+        for token in comments:
+            if _closes(self.text[token.start : token.end], element.key):
+                self.findings.add("AX123", (token.start, token.end), error=True)
+
     def _text_without_comments(
         self, element: Element, name: str, comments: list[Token], sections: list[Token]
     ) -> Value:
-        """Comments between or after a value's text are no part of it (ruling 17); blanks beside one at an edge go with it."""
+        """A name or JSON with comments in it: they are no part of it; blanks beside one at an edge go with it."""
         text = self.text
         decoded = Decoded()
         literal = Decoded()
@@ -591,6 +659,11 @@ def join(before: Value, value: Value) -> Value:
 def _names(schema: dict[str, Json]) -> list[str]:
     properties = schema.get("properties")
     return list(properties) if isinstance(properties, dict) else []
+
+
+def _closes(comment: str, key: str) -> bool:
+    """Whether a comment holds the tag that closes an element."""
+    return any(part.lstrip().startswith((">", "-->")) for part in comment.lower().split(f"</{key}")[1:])
 
 
 def _start(token: Token) -> int:

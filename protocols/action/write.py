@@ -45,6 +45,7 @@ class _Tag:
 
     def __init__(self, options: WriteOptions) -> None:
         self.expectations = Expectations(options.tools, "markup")
+        self._prefers_elements = options.elements
 
     def faults(self, call: PlainCall) -> list[tuple[str, str, str]]:
         """Names that are no tags, and what the protocol has no place for."""
@@ -75,9 +76,16 @@ class _Tag:
             expectation = self.expectations.of(call.tool_id)
             lines.append(f"  <{call.tool_id}>")
             for name, value in call.args.items():
-                lines.append(f"    <{name}>{_content(expectation, name, value, '    ')}</{name}>")
+                content = (self._typed(value) if self._prefers_elements else None) or _content(
+                    expectation, name, value, "    "
+                )
+                lines.append(f"    <{name}>{content}</{name}>")
             lines.append(f"  </{call.tool_id}>")
         return "\n".join([*lines, "</ACTION>"])
+
+    def _typed(self, value: Json) -> str | None:
+        """A list or an object as elements, its numbers and truth values as plain text; None where JSON is the only way."""
+        return _elements(value, "    ", 0, typed=True) if is_list(value) or is_object(value) else None
 
 
 class _Inputs:
@@ -181,10 +189,15 @@ def _numbers(blanks: str) -> str:
     return "".join(f"&#{ord(char)};" for char in blanks)
 
 
-def _elements(value: Json, margin: str, depth: int) -> str | None:
-    """Lists and objects of texts as elements; None where elements would say something else (ruling 15)."""
+def _elements(value: Json, margin: str, depth: int, *, typed: bool = False) -> str | None:
+    """Lists and objects of texts as elements; None where elements would say something else (ruling 15).
+
+    ``typed``: also of other values, whose types only a schema gives back.
+    """
     if isinstance(value, str):
         return _text(value) if _UNWRITABLE.search(value) is None else None
+    if typed and isinstance(value, bool | int | float):
+        return json_text(value)
     if not value or depth >= _MAX_INNER:
         return None
     named: list[tuple[str, Json]]
@@ -199,7 +212,7 @@ def _elements(value: Json, margin: str, depth: int) -> str | None:
     for name, one in named:
         if _TAG.fullmatch(name) is None or not name.isascii() or name.lower() == "action" or len(name) > MAX_NAME_CHARS:
             return None
-        content = _elements(one, inner, depth + 1)
+        content = _elements(one, inner, depth + 1, typed=typed)
         if content is None:
             return None
         lines.append(f"\n{inner}<{name}>{content}</{name}>")

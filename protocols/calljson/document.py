@@ -6,13 +6,18 @@ call, so a text that may still go on has none that may run. Must not know regist
 
 from __future__ import annotations
 
+import re
 from typing import Literal
+
+import msgspec
 
 from tamis.protocols.base import Source
 from tamis.protocols.calljson.calls import make_call
 from tamis.protocols.calljson.forms import find_calls
 from tamis.protocols.calljson.settle import settle
+from tamis.protocols.context import CONTEXTS
 from tamis.protocols.jsontext.spoken import STRING, Layer, read_spoken
+from tamis.protocols.jsontext.tree import JsonNode
 from tamis.protocols.model import MAX_BLOCK_CHARS, MAX_STEPS, Block, Call, Diag, Document, ReadOptions
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
@@ -20,6 +25,18 @@ from tamis.protocols.positions import Span
 _START = lazy(r"\ufeff?+[ \t\r\n]*+(?:(?P<fence>`{3,}+|~{3,}+)[\w\-]*+[ \t]*+\r?\n[ \t\r\n]*+)?(?=[{\[])")
 _SIGN = lazy(r"[\"'](?:toolName|tool_calls|function(?:_call)?|tool_use|tools/call)[\"']")
 _SCAN = lazy(rf"(?s:(?P<string>{STRING})|(?P<open>[{{\[])|(?P<close>[}}\]])|(?P<stop>[\"']))")
+
+_FENCE_LINE = lazy(
+    r"(?m:^)[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++){0,4}+(?P<mark>`{3,}+|~{3,}+)(?P<info>[^\r\n]*+)(?=[\r\n]|\Z)"
+)
+_FENCED_SIGN = lazy(rf"{_SIGN.pattern}|[\"'](?:arguments|parameters)[\"']")
+MAX_FENCED = 100
+"""Fences of one text that are looked into."""
+
+_CUT = frozenset(("length", "max_tokens", "max_output_tokens", "content_filter", "incomplete"))
+"""Reasons to stop that say that an answer was cut off (ruling 53)."""
+
+_NAMED_ARGUMENTS = ("arguments", "parameters")
 
 Verdict = Literal["no", "unfinished"]
 
@@ -51,7 +68,7 @@ def read_call_document(source: Source, protocol: str, options: ReadOptions) -> D
         diags.append(spoken.fault or Diag("HM602", inner, {"reason": "it has none of the forms of call JSON"}))
     for one in (found or [])[: MAX_STEPS + 1]:
         made = make_call(one, spoken, "json")
-        diags += made.diags
+        diags += made.diags if one.args is not None or _takes_none(made.call, options) else map(_missing, made.diags)
         if made.call is not None:
             block.calls.append(made.call)
     if spoken.root is None and spoken.cut:
@@ -59,10 +76,99 @@ def read_call_document(source: Source, protocol: str, options: ReadOptions) -> D
         block.close = None
     elif not options.complete:
         diags.append(_cut(block, "the text, which may hold more than the call"))
+    elif (cut := _said_cut(root)) is not None:
+        diags.append(_cut(block, f"the answer, whose reason to stop is {cut}"))
     _limits(block, diags)
     if start["fence"] is not None and block.state == "complete":
-        _fenced(block, diags, options)
+        _fenced(block, diags, options, bare=bare)
+    elif not bare and _said_by_another(root):
+        _show(block, diags, Diag("TC018", block.open, {"context": CONTEXTS["turn"]}, data={"context": "turn"}))
     return _document(text, block, diags)
+
+
+def fenced_calls(text: str, blocks: list[Block]) -> list[Diag]:
+    """A hint for each code fence of a text that holds call JSON and nothing else, outside blocks (TC019, ruling 53).
+
+    ``blocks`` are those of the text in order. Linear: each fence is looked into once.
+    """
+    found: list[Diag] = []
+    opener: re.Match[str] | None = None
+    passed = looked = 0
+    for line in _FENCE_LINE.finditer(text):
+        while passed < len(blocks) and blocks[passed].span[1] <= line.start():
+            passed += 1
+        if passed < len(blocks) and blocks[passed].span[0] < line.start():
+            continue
+        mark, info = line["mark"], line["info"]
+        if opener is None:
+            opener = line if mark[0] == "~" or "`" not in info else None
+        elif mark[0] == opener["mark"][0] and len(mark) >= len(opener["mark"]) and not info.strip():
+            inner = _stripped(text, opener.end(), line.start())
+            opener = None
+            if text[inner[0] : inner[0] + 1] in ("{", "[") and _FENCED_SIGN.search(text, *inner) is not None:
+                looked += 1
+                found += [Diag("TC019", (inner[0], inner[0] + 1))] if _holds_calls(text, inner) else []
+        if looked == MAX_FENCED:
+            break
+    return found
+
+
+def _stripped(text: str, start: int, end: int) -> Span:
+    """A part of a text without the blanks around it."""
+    part = text[start:end]
+    return start + len(part) - len(part.lstrip()), start + len(part.rstrip())
+
+
+def _holds_calls(text: str, inner: Span) -> bool:
+    """Whether JSON is a call, or a list of calls, in a form that is hardly anything else."""
+    if inner[1] - inner[0] > MAX_BLOCK_CHARS:
+        return False
+    root = read_spoken(Layer(text, *inner)).root
+    calls = find_calls(root, bare=True) if root is not None else None
+    return bool(calls) and all(
+        one.name is not None and (one.form != "named" or (one.args is not None and one.args.key in _NAMED_ARGUMENTS))
+        for one in calls or ()
+    )
+
+
+def _takes_none(call: Call | None, options: ReadOptions) -> bool:
+    """Whether a call's tool is known to take no argument."""
+    tool = options.tools.get(call.tool_id) if call is not None else None
+    return tool is not None and not tool.properties
+
+
+def _missing(diag: Diag) -> Diag:
+    """A call without arguments says nothing of what is meant, unless its tool takes none (ruling 53)."""
+    return msgspec.structs.replace(diag, severity="error", repair=False) if diag.code == "HM619" else diag
+
+
+def _members(root: JsonNode | None) -> list[JsonNode]:
+    """The objects of an answer that say whose it is and why it ended: itself, its choices, their messages."""
+    found = [root] if root is not None and root.kind == "object" else []
+    if root is not None and root.kind == "array":
+        found += [item for item in root.items[:MAX_STEPS] if item.kind == "object"]
+    for one in list(found):
+        choices = one.get("choices")
+        for choice in choices.items[:MAX_STEPS] if choices is not None and choices.kind == "array" else ():
+            message = choice.get("message") if choice.kind == "object" else None
+            found += [choice] if choice.kind == "object" else []
+            found += [message] if message is not None and message.kind == "object" else []
+    return found
+
+
+def _said_by_another(root: JsonNode | None) -> bool:
+    return any((role := one.get("role")) is not None and role.value != "assistant" for one in _members(root))
+
+
+def _said_cut(root: JsonNode | None) -> str | None:
+    """The reason to stop that says that the answer was cut off."""
+    for one in _members(root):
+        for key in ("finish_reason", "stop_reason", "finishReason", "stopReason"):
+            reason = one.get(key)
+            if reason is not None and isinstance(reason.value, str) and reason.value.lower() in _CUT:
+                return reason.value.lower()
+    status = root.get("status") if root is not None and root.kind == "object" else None
+    return "incomplete" if status is not None and status.value == "incomplete" else None
 
 
 def _cut(block: Block, construct: str) -> Diag:
@@ -78,18 +184,24 @@ def _limits(block: Block, diags: list[Diag]) -> None:
         del block.calls[MAX_STEPS:]
 
 
-def _fenced(block: Block, diags: list[Diag], options: ReadOptions) -> None:
-    """A fence around the whole document is a wrapper, unless fences are to be left alone (ruling 7)."""
-    if options.fenced_calls == "ignore":
-        diags[:] = [Diag("TC009", block.open, {"marker": "call JSON"})]
-        for call in block.calls:
-            call.executable = False
+def _fenced(block: Block, diags: list[Diag], options: ReadOptions, *, bare: bool) -> None:
+    """A fence around the whole document is an example, unless JSON was asked for or fences run (ruling 53)."""
+    if options.fenced_calls == "ignore" or (options.fenced_calls == "auto" and not bare):
+        _show(block, diags, Diag("TC019", block.open))
         return
     diags.insert(0, Diag("TC008", block.open))
 
 
+def _show(block: Block, diags: list[Diag], hint: Diag) -> None:
+    diags[:] = [hint]
+    block.aside = True
+    block.context = str(hint.data.get("context", "fence"))
+    for call in block.calls:
+        call.executable = False
+
+
 def _document(text: str, block: Block, diags: list[Diag]) -> Document:
-    aside = bool(block.calls) and not any(call.executable for call in block.calls)
+    aside = block.aside
     block.diagnostics = diags
     settle(block)
     if aside:

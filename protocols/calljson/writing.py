@@ -8,6 +8,7 @@ from msgspec import UNSET
 
 from tamis.protocols.base import PlainCall, PromptTool, Style, WriteOptions, Written
 from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.inert import inert
 from tamis.protocols.model import Json
 from tamis.protocols.observation import observation, plain
 from tamis.protocols.prompt.guard import guard_json
@@ -49,7 +50,7 @@ def format_tool_results(results: Sequence[ExecutionResult]) -> str:
 
     ``id`` is there when the call had one, ``toolName`` when the call could be read.
     """
-    return "\n".join(plain(json_text(_result(result))) for result in results)
+    return "\n".join(inert(plain(json_text(_result(result)))) for result in results)
 
 
 def _result(result: ExecutionResult) -> dict[str, Json]:

@@ -41,6 +41,8 @@ class StepResult(Wire, kw_only=True):
     """Result of ``agent/step``. ``parsed_requests`` and ``execution_results`` are the same as records, in the shapes that hosts keep (seed 001 §3.3, V22)."""
 
     response_text: str
+    publishable: bool
+    """Whether ``response_text`` may be shown to a person: false when a call of the answer was wrong and the model will try again."""
     trailing_text: str
     has_tool_requests: bool
     requests: list[ParsedToolRequest]
@@ -52,7 +54,7 @@ class StepResult(Wire, kw_only=True):
     stop: StepStop | UnsetType = UNSET
     """Why the loop ends here; missing: give the model the observation and go on."""
     explanation: str | UnsetType = UNSET
-    """``stop`` in words, with the remedy; with every stop but ``noTools``."""
+    """``stop`` in words, with the remedy; with ``noTools`` only where calls were seen and not run."""
     parsed_requests: list[ParsedToolRequest]
     execution_results: list[ToolExecutionResult]
 

@@ -59,6 +59,8 @@ class ParseResult(Wire, kw_only=True):
     calls: list[WireCall]
     diagnostics: list[Diagnostic]
     comments: list[WireComment]
+    reasoning: list[Range] = []
+    """Where the text is reasoning, in order."""
 
 
 class NewText(Wire, kw_only=True):
@@ -90,6 +92,8 @@ class FedText(Wire, kw_only=True):
 
     text: str
     calls: list[WireCall]
+    retracted: list[str] = []
+    """``callId`` of calls that earlier pieces gave: a closer of reasoning shows that they were not meant."""
     partial: PartialCall | UnsetType = UNSET
 
 

@@ -59,6 +59,11 @@ class ErrorDetails(Wire, kw_only=True):
     errors: list[Problem] | UnsetType = UNSET
     denied_hosts: list[str] | UnsetType = UNSET
     code: str | UnsetType = UNSET
+    secret: str | UnsetType = UNSET
+    """The name of the secret that is missing."""
+    setting: str | UnsetType = UNSET
+    """The setting of the operator's that is to be written or mended."""
+    remedy: str | UnsetType = UNSET
     node: FailedNode | UnsetType = UNSET
     """Of a workflow: where it failed."""
 
@@ -94,6 +99,8 @@ class Granted(Wire, kw_only=True):
     write: list[str] = []
     hosts: list[str] = []
     capabilities: list[str] = []
+    secrets: list[str] | UnsetType = UNSET
+    """Names of secrets, never values; only of a tool that has any."""
 
 
 class Denied(Wire, kw_only=True):
@@ -119,9 +126,13 @@ class ExecutionResult(Wire, kw_only=True):
     tool_id: str
     tool_call_id: str | UnsetType = UNSET
     """The id that the call has in its own text, in protocols that give one (call JSON, Hermes)."""
+    called_as: str | UnsetType = UNSET
+    """The name that the text calls the tool by, where it is not its id: an alias that a prompt showed. Observations use it."""
     version: str
     status: Status
     output: Any = UNSET
+    parts: list[dict[str, Any]] | UnsetType = UNSET
+    """Images, sounds and resources of the result as the tool gave them (MCP's content parts), for the host to show; observations name them only."""
     error: ExecutionError | UnsetType = UNSET
     logs: list[str] = []
     logs_truncated: bool = False
@@ -131,8 +142,13 @@ class ExecutionResult(Wire, kw_only=True):
     permissions: Permissions
     attempts: int = 0
     replayed: bool = False
+    protected: bool | UnsetType = UNSET
+    """Of a call with a key: whether every daemon of the store sees the key, also after a restart. ``false``: the store could not be had, so
+    another process, or a later one, might run the call once more."""
     task_id: str | UnsetType = UNSET
     approval: dict[str, Any] | UnsetType = UNSET
+    warnings: list[Problem] | UnsetType = UNSET
+    """What is odd in the arguments of a call that ran all the same: texts that have not the ``format`` of their schema."""
     observation: str = ""
 
 
@@ -142,6 +158,9 @@ class ExecuteTextResult(Wire, kw_only=True):
     parse: ParseResult
     results: list[ExecutionResult]
     observation: str
+    """What the model reads next; empty when there is nothing to tell it."""
+    explanation: str | UnsetType = UNSET
+    """Why nothing was run, for a person, where every call of the text was set aside."""
     stopped_at: int | UnsetType = UNSET
 
 

@@ -7,7 +7,6 @@ know targets beyond whether they have type hints of their own.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -16,6 +15,7 @@ from tamis.protocols.model import Call, Json, Param, ToolHint
 from tamis.protocols.plugins import find_protocol
 from tamis.protocols.schema.coerce import Reading
 from tamis.protocols.schema.coerce_json import read_json_text
+from tamis.protocols.schema.coerce_text import base64_bytes
 from tamis.protocols.writing.expect import Expectations
 from tamis.protocols.writing.values import is_object
 
@@ -155,8 +155,5 @@ def _decoded(raw: Json, hint: str) -> tuple[Json, bool]:
         return (raw, False) if any(note.error for note in notes) else (value, True)
     if kind != "base64":
         return raw, False
-    compact = "".join(raw.split()).replace("-", "+").replace("_", "/").rstrip("=")
-    try:
-        return base64.b64decode(compact + "=" * (-len(compact) % 4), validate=True).decode(), True
-    except (binascii.Error, ValueError):
-        return raw, False
+    data = base64_bytes(raw)
+    return (raw, False) if data is None else (base64.b64encode(data).decode("ascii"), True)

@@ -22,23 +22,46 @@ def portable_name(tool_id: str, target: Target) -> str:
     return name[:MAX_CHARS]
 
 
-def portable_names(tool_ids: Iterable[str], target: Target, owned: Mapping[str, str] | None = None) -> dict[str, str]:
+def short_name(tool_id: str, names: Iterable[str]) -> str | None:
+    """The name that a tool has outside of Tamis: its id without the namespace, where that is one of its ``names`` (as an import gives it)."""
+    bare = tool_id.rpartition(":")[2]
+    return bare if bare != tool_id and bare in names else None
+
+
+def portable_names(
+    tool_ids: Iterable[str],
+    target: Target,
+    owned: Mapping[str, str] | None = None,
+    short: Mapping[str, str] | None = None,
+) -> dict[str, str]:
     """A distinct name for every id. An id that is a name already keeps it; others get a number, ``_2`` …; where several meet and none keeps it, from ``_1`` on.
 
-    ``owned`` names the tool that a name means in calls, such as an alias: no other tool gets that name.
+    ``owned`` names the tool that a name means in calls, such as an alias: no other tool gets that name. ``short`` has names that tools
+    want (``short_name``): each is given where the target allows it and calls by it reach the tool.
     """
     ids = sorted(set(tool_ids))
-    names = {tool_id: tool_id for tool_id in ids if portable_name(tool_id, target) == tool_id}
-    taken = set(names)
-    bases = {tool_id: portable_name(tool_id, target) for tool_id in ids if tool_id not in names}
+    kept = {tool_id: tool_id for tool_id in ids if portable_name(tool_id, target) == tool_id}
+    reach = owned or {}
+    kept |= {
+        tool_id: name
+        for tool_id, name in (short or {}).items()
+        if reach.get(name) == tool_id and name not in ids and portable_name(name, target) == name
+    }
+    return numbered({tool_id: portable_name(tool_id, target) for tool_id in ids if tool_id not in kept}, kept, reach)
+
+
+def numbered(bases: Mapping[str, str], kept: Mapping[str, str], owned: Mapping[str, str]) -> dict[str, str]:
+    """``kept`` (names by id) and a distinct name near its base for every other id; see ``portable_names``."""
+    names = dict(kept)
+    taken = set(names.values())
     alone = Counter(bases.values())
     for tool_id, base in bases.items():
-        free = alone[base] == 1 and base not in taken and (owned or {}).get(base, tool_id) == tool_id
+        free = alone[base] == 1 and base not in taken and owned.get(base, tool_id) == tool_id
         name, number = base, 2 if base in taken or alone[base] == 1 else 1
         while not free:
             tail = f"_{number}"
             name, number = base[: MAX_CHARS - len(tail)] + tail, number + 1
-            free = name not in taken and name not in alone and (owned or {}).get(name, tool_id) == tool_id
+            free = name not in taken and name not in alone and owned.get(name, tool_id) == tool_id
         taken.add(name)
         names[tool_id] = name
     return names

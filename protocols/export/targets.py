@@ -70,10 +70,9 @@ def _mcp(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
         "description": manifest.description,
         "inputSchema": schema,
     }
-    output = manifest.output
-    if is_object(output) and output.get("type") == "object":
-        made["outputSchema"] = output
-    elif output is not None:
+    if has_output_schema(manifest):
+        made["outputSchema"] = manifest.output
+    elif manifest.output is not None:
         what = "an output schema must be of type object at its root: clients refuse the tool otherwise"
         losses.add("output-dropped", "/output", what)
     made["annotations"] = {"title": manifest.display_name, **_hints(manifest)}
@@ -84,6 +83,11 @@ def _mcp(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:
         meta[f"{META}examples"] = worked_calls(manifest)
     made["_meta"] = meta
     return made
+
+
+def has_output_schema(manifest: Manifest) -> bool:
+    """Whether MCP is told what a tool gives: only of an object at the root, since clients refuse the tool otherwise."""
+    return is_object(manifest.output) and manifest.output.get("type") == "object"
 
 
 def worked_calls(manifest: Manifest) -> list[dict[str, Json]]:
@@ -190,7 +194,7 @@ def shown_parameters(manifest: Manifest, losses: Losses) -> dict[str, Json]:
 
 
 def _told_less(manifest: Manifest, name: str, losses: Losses) -> None:
-    if name != manifest.tool_id:
+    if name not in (manifest.tool_id, *manifest.aliases):
         losses.add("name-changed", "/toolId", f"models call it '{name}': calls by that name mean '{manifest.tool_id}'")
     if manifest.output is not None:
         losses.add("output-dropped", "/output", "there is no place for what a tool gives back")

@@ -12,7 +12,7 @@ import msgspec
 from tamis.protocols.base import Example, PromptTool
 from tamis.protocols.contract import Loss
 from tamis.protocols.export.losses import Losses, below
-from tamis.protocols.export.names import portable_name
+from tamis.protocols.export.names import portable_name, short_name
 from tamis.protocols.export.shape import map_parts
 from tamis.protocols.export.targets import Exported, shown_parameters
 from tamis.protocols.manifest.reading import ExternalScript, Manifest
@@ -60,7 +60,7 @@ _TOLD = frozenset(
 def definition_text(manifest: Manifest, tool: PromptTool) -> tuple[str, list[Loss]]:
     """The ``<<<[TOOL_DEFINITION]>>>`` block of a tool, and what it does not tell. ``tool`` is the manifest as VCP prompts show it."""
     losses = Losses()
-    if tool.name != manifest.tool_id:
+    if tool.name not in (manifest.tool_id, manifest.vcp_command, *manifest.aliases):
         what = f"models call it '{tool.name}': calls by that name reach '{manifest.tool_id}'"
         losses.add("name-changed", "/toolId", what)
     _untold(shown_parameters(manifest, losses), "/parameters", losses, 0)
@@ -88,11 +88,20 @@ def _untold(node: Json, path: str, losses: Losses, depth: int) -> None:
     map_parts(node, look)
 
 
-def plugin_manifest(manifest: Manifest) -> Exported:
-    """``plugin-manifest.json`` of a synchronous plug-in on standard streams, whose contract is that of our scripts. Never raises."""
+def plugin_name(manifest: Manifest) -> str:
+    """What a VCP server would call the tool, if no other had that name."""
+    own = manifest.vcp_command or short_name(manifest.tool_id, manifest.aliases)
+    return own or portable_name(manifest.tool_id, "openai")
+
+
+def plugin_manifest(manifest: Manifest, name: str = "") -> Exported:
+    """``plugin-manifest.json`` of a synchronous plug-in on standard streams, whose contract is that of our scripts. Never raises.
+
+    ``name``: what it is called there, of names that no other tool has; by default ``plugin_name``.
+    """
     losses = Losses()
-    name = manifest.vcp_command or portable_name(manifest.tool_id, "openai")
-    if name != manifest.tool_id:
+    name = name or plugin_name(manifest)
+    if name not in (manifest.tool_id, manifest.vcp_command, *manifest.aliases):
         losses.add("name-changed", "/toolId", f"'{manifest.tool_id}' is called '{name}' there")
     parameters = shown_parameters(manifest, losses) or {"type": "object", "properties": {}}
     tool = PromptTool(
@@ -120,10 +129,20 @@ def plugin_manifest(manifest: Manifest) -> Exported:
         "pluginType": "synchronous",
     }
     made |= _entry(manifest, losses)
+    if isinstance(manifest.handler, ExternalScript) and manifest.handler.result != "vcp":
+        made["x-result"] = manifest.handler.result
+    if settings := _settings(manifest):
+        made["configSchema"] = settings
     made["communication"] = {"protocol": "stdio", "timeout": timeout or DEFAULT_TIMEOUT_MS}
     made["capabilities"] = {"invocationCommands": [command]}
     _left_out(manifest, losses)
     return Exported(made, losses.found)
+
+
+def _settings(manifest: Manifest) -> dict[str, Any]:
+    """What a VCP server hands to a script as settings: its variables with their values, and its secrets without."""
+    variables = {name: {"type": "string", "default": value} for name, value in manifest.env.items()}
+    return variables | {name: {"type": "string"} for name in manifest.security_context.secrets}
 
 
 def _told(manifest: Manifest, tool: PromptTool) -> str:
@@ -169,6 +188,9 @@ def _entry(manifest: Manifest, losses: Losses) -> dict[str, Any]:
     if handler.entry_point is not None:
         what = f"the function '{handler.entry_point}' is not called there: the file is run, and must read and write JSON itself"
         losses.add("entry-point-dropped", "/handler/entryPoint", what)
+    if handler.result != "vcp":
+        what = "a VCP server takes an output with 'status' and 'result' only: the script prints its result alone"
+        losses.add("result-convention", "/handler/result", what)
     path = handler.script_path
     command = f"{program} {path}" if " " not in path else f'{program} "{path}"'
     return {"entryPoint": {"type": handler.language, "command": command}}

@@ -1,8 +1,10 @@
 """The GBNF grammar of an answer: some prose, then calls of known tools in one protocol's canonical layout.
 
 What the grammar lets a model write is read back without a repair: calls that are whole, with arguments that fit their schema as
-far as a grammar can say it. Order and spelling are the schema's. ``prose`` holds no ``<``, backslash, backtick or ``~``, so that nothing
-in it can open a block, a fence or a stretch of reasoning, or quote the marker. Must not know the registry.
+far as a grammar can say it. Order and spelling are the schema's. ``prose`` holds nothing that a mark of ``marks.py`` begins with, no
+backslash, backtick, ``~`` or brace, no invisible character, nor the word that begins an echo in any letters that look like it, and ends with a blank line: nothing in it can open a block, a
+fence, a stretch of reasoning, an echo, another's turn or a JSON document, or quote the marker (rulings 44 to 49). Must not know the
+registry.
 """
 
 from __future__ import annotations
@@ -13,13 +15,17 @@ from tamis.protocols.base import CallProtocol, PlainCall, PromptTool, Shape, Wri
 from tamis.protocols.grammar.branches import COMPOSED
 from tamis.protocols.grammar.json_schema_rules import SchemaRules
 from tamis.protocols.grammar.json_text import HERMES, PLAIN, Surrounding, constant, shared
-from tamis.protocols.grammar.rules import CONTROLS, Rules, klass
+from tamis.protocols.grammar.rules import CONTROLS, Rules
 from tamis.protocols.grammar.text_calls import call_of
+from tamis.protocols.grammar.texts import avoiding
+from tamis.protocols.marks import INVISIBLE, OBSERVATION_SIGNS, OBSERVATION_WORD, alike
 from tamis.protocols.model import Json, ToolHint
 
 PROTOCOLS = ("action", "tam", "vcp", "hermes", "json")
-_INVISIBLE = "\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
-_NO_PROSE = "<＜`~\\" + CONTROLS + _INVISIBLE
+_NO_PROSE = "<＜《`~\\{◁[\u2028\u2029" + CONTROLS + INVISIBLE
+_ECHOES = ("Observation", "ObservatiOn")
+_ALIKE = {letter: alike(letter, but=OBSERVATION_SIGNS) for letter in OBSERVATION_WORD} | {"O": OBSERVATION_SIGNS}
+"""How the letters of the word may be written that begins an echo: its first one is a capital, the others are of any case."""
 _ANSWERS = {
     "tag": '"<ACTION>" call+ "\\n</ACTION>"',
     # Several pairs of id and inputs in one block are read with a warning (AX162).
@@ -65,8 +71,8 @@ def gbnf(protocol: CallProtocol, tools: Sequence[PromptTool], shape: Shape = "ta
     rules.define("call", " | ".join(calls))
     if protocol.id == "json":
         return rules.text('(call | "[" ws call ws ("," ws call ws)* "]") "\\n"?')
-    rules.define("prose", klass(_NO_PROSE, negated=True) + "*")
-    return rules.text(f'prose {_ANSWERS[shape if protocol.id == "action" else protocol.id]} "\\n"?')
+    avoiding(rules, "prose", _ECHOES, "\n\n", without=_NO_PROSE, alike=_ALIKE)
+    return rules.text(f'prose? {_ANSWERS[shape if protocol.id == "action" else protocol.id]} "\\n"?')
 
 
 def _json_call(protocol: CallProtocol, tool: PromptTool, schemas: SchemaRules) -> str:

@@ -111,4 +111,7 @@ def _in_class(char: str) -> str:
 
 def _code(char: str) -> str:
     number = ord(char)
-    return f"\\x{number:02X}" if number < 256 else f"\\u{number:04X}" if number < 65536 else f"\\U{number:08X}"
+    if number < 256:
+        return f"\\x{number:02X}"
+    # Converters to other notations lose the zeros of an escape that begins with one.
+    return f"\\u{number:04X}" if 0x1000 <= number < 0x10000 else char

@@ -5,7 +5,7 @@ Linear in the words, and every character of a text decides alone. Must not know 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -34,12 +34,15 @@ def avoiding(
     without: str = "",
     not_first: str = "",
     escapes: Escapes | None = None,
+    alike: Mapping[str, str] | None = None,
 ) -> str:
     """The rule of a text that holds none of ``words``, and then ``close``, which the text's own end must not begin to say.
 
     ``without`` are further characters that it does not hold (as ``klass`` takes them), ``not_first`` those that it does not
     begin with. Every word must be longer than one character; with ``escapes`` none may hold a Latin letter or a colon first.
+    ``alike`` has, by a character of the words, all characters that count as it, no character twice.
     """
+    spellings = alike or {}
     alphabet = "".join(sorted({char for word in words for char in word}))
     nodes = _nodes(words)
     start: _State = ("", _REST if escapes is None and not not_first else _START)
@@ -62,9 +65,9 @@ def avoiding(
         for char in alphabet:
             to = None if place == _START and char in not_first else _next(node, char, nodes, words)
             if to != "":
-                apart += char
+                apart += spellings.get(char, char)
             if to:
-                steps[to] = steps.get(to, "") + char
+                steps[to] = steps.get(to, "") + spellings.get(char, char)
         free = apart + without
         if place == _START:
             free += "".join(char for char in not_first if char not in alphabet)

@@ -13,6 +13,7 @@ from msgspec import UNSET
 from tamis.protocols.base import PlainCall, PromptTool, Style, WriteOptions, Written
 from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.hermes.extent import CLOSE, OPEN
+from tamis.protocols.inert import inert
 from tamis.protocols.model import Json
 from tamis.protocols.observation import observation, plain
 from tamis.protocols.prompt.guard import guard, guard_json
@@ -83,7 +84,7 @@ def _response(result: ExecutionResult) -> str:
     answer: dict[str, Json] = {"name": result.tool_id} if result.tool_id else {}
     if result.tool_call_id is not UNSET:
         answer["tool_call_id"] = result.tool_call_id
-    text = _json({**answer, "content": content})
+    text = inert(json_text({**answer, "content": content}))
     return f"<tool_response>\n{plain(text)}\n</tool_response>"
 
 

@@ -81,7 +81,7 @@ class Reader(Tokens):
         try:
             self.skip()
             if self.at >= len(text):
-                self.error("MF520", 0, len(text), "the document is empty")
+                self.error("MF520", 0, len(text), "empty-document", "the document is empty")
             else:
                 document.starts.append(self.at)
                 document.values.append(None)
@@ -125,7 +125,7 @@ class Reader(Tokens):
             fix = None
             if len(stray) <= MAX_STRAY and not stray.strip("}] \t\r\n"):
                 fix = Fix(f"Remove '{' '.join(stray.split())}'", (Edit(self.at, end, ""),), "unsafe")
-            self.error("MF520", self.at, end, "there is text after the end of the document", fix)
+            self.error("MF520", self.at, end, "text-behind", "there is text after the end of the document", fix)
 
     def close_all(self) -> None:
         """Everything that is open ends here."""
@@ -271,7 +271,7 @@ class Reader(Tokens):
 
     def too_deep(self, at: int) -> None:
         """Too many levels; raises."""
-        self.error("MF530", at, at + 1, f"more than {MAX_JSON_DEPTH} levels of nesting")
+        self.error("MF530", at, at + 1, "too-deep", f"more than {MAX_JSON_DEPTH} levels of nesting")
         if self.part:
             raise Leaves
         raise Stop
@@ -315,14 +315,16 @@ class Reader(Tokens):
             if not any(branch.kind == wanted for branch in stack):
                 if wanted in self.around:
                     raise Leaves
-                self.error("MF520", self.at - 1, self.at, f"'{closer}' closes nothing here")
+                self.error("MF520", self.at - 1, self.at, "stray-closer", f"'{closer}' closes nothing here")
                 return
             # The closer belongs to an outer container: the inner ones end here.
             while stack[-1].kind != wanted:
                 right = "}" if stack[-1].kind == "object" else "]"
                 self.finish(self.at - 1, False)
                 fix = Fix(f"Insert '{right}'", (Edit(self.at - 1, self.at - 1, right),), "unsafe")
-                self.error("MF520", self.at - 1, self.at, f"'{right}' is missing before '{closer}'", fix)
+                self.error(
+                    "MF520", self.at - 1, self.at, "missing-closer", f"'{right}' is missing before '{closer}'", fix
+                )
         self.finish(self.at, True)
 
     def separator(self) -> None:
@@ -346,12 +348,12 @@ class Reader(Tokens):
             if char == ":":
                 if self.was_name(at):
                     return
-                self.error("MF520", at, at + 1, "':' is not expected here")
+                self.error("MF520", at, at + 1, "stray-colon", "':' is not expected here")
                 self.at = at + 1
                 return
             end = self.last_end()
             fix = Fix("Insert ','", (Edit(end, end, ","),))
-            self.error("MF520", at, at + 1, "',' is missing before this", fix)
+            self.error("MF520", at, at + 1, "missing-comma", "',' is missing before this", fix)
             return
 
     def was_name(self, colon: int) -> bool:
@@ -387,7 +389,7 @@ class Reader(Tokens):
         closer = "]" if "," in self.text[end:start] else "],"
         fix = Fix("Insert ']'", (Edit(end, end, closer),), "unsafe")
         name_end = start + last.length
-        self.error("MF520", start, name_end, "']' is missing before this name", fix)
+        self.error("MF520", start, name_end, "missing-closer", "']' is missing before this name", fix)
         self.add(stack[-1], last.value, start, (name_end - start, -1, -1), None)
         self.member_value(stack[-1], start, name_end, colon)
         return True
@@ -419,7 +421,7 @@ class Reader(Tokens):
                 return True
             if char != ",":
                 return False
-            self.error("MF520", self.at, self.at + 1, "a value is missing before ','")
+            self.error("MF520", self.at, self.at + 1, "missing-value", "a value is missing before ','")
             at = self.at
             self.at += 1
 
@@ -466,17 +468,17 @@ class Reader(Tokens):
         if char == '"':
             key, key_end = self.string()
         elif char in "{[":
-            self.error("MF520", at, at + 1, "a member of an object needs a name in double quotes")
+            self.error("MF520", at, at + 1, "missing-name", "a member of an object needs a name in double quotes")
             depth = len(self.stack)
             self.add(node, "", at, (0, -1, 0), self.open(char, at))
             if len(self.stack) == depth:
                 self.separator()
             return
         elif char == ":":
-            self.error("MF520", at, at + 1, "the name before ':' is missing")
+            self.error("MF520", at, at + 1, "missing-name", "the name before ':' is missing")
             key, key_end = "", at
         elif char == ",":
-            self.error("MF520", at, at + 1, "a member is missing before ','")
+            self.error("MF520", at, at + 1, "missing-member", "a member is missing before ','")
             self.at = at + 1
             if self.comma(at):
                 self.separator()
@@ -494,7 +496,7 @@ class Reader(Tokens):
         )
         fix = None if ends or alone else Fix("Insert ':'", (Edit(key_end, key_end, ":"),), "unsafe")
         stop = min(self.at + 1, len(text)) if ends else key_end
-        self.error("MF520", at, stop, f"':' is missing after {text[at:key_end][:40]}", fix)
+        self.error("MF520", at, stop, "missing-colon", f"':' is missing after {text[at:key_end][:40]}", fix)
         if ends or text[self.at] in ",}]":
             self.separator()
             return
@@ -515,7 +517,9 @@ class Reader(Tokens):
             self.unclosed()
             return
         if text[self.at] in ",}]":
-            self.error("MF520", self.at, self.at + 1, f"the value of {text[at:key_end][:40]} is missing")
+            self.error(
+                "MF520", self.at, self.at + 1, "missing-value", f"the value of {text[at:key_end][:40]} is missing"
+            )
             self.separator()
             return
         depth = len(self.stack)
@@ -546,13 +550,13 @@ class Reader(Tokens):
             self.separator()
             return
         if char == ",":
-            self.error("MF520", self.at, self.at + 1, "a value is missing before ','")
+            self.error("MF520", self.at, self.at + 1, "missing-value", "a value is missing before ','")
             self.at += 1
             if self.comma(self.at - 1):
                 self.separator()
             return
         if char == ":":
-            self.error("MF520", self.at, self.at + 1, "':' is not expected in a list")
+            self.error("MF520", self.at, self.at + 1, "stray-colon", "':' is not expected in a list")
             self.at += 1
             return
         depth = len(self.stack)

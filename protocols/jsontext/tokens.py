@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Literal
 
 from tamis.protocols.jsontext.findings import MAX_ERRORS
 from tamis.protocols.jsontext.green import NO_KEYS, NO_SHAPES, Branch, Own, Scalar
@@ -19,7 +20,6 @@ MAX_INT_DIGITS = 4300
 
 _QUOTES = "“”„‟«»‘’‚‛＂`"
 """What word processors and other languages quote with."""
-NOT_CLOSED = "the string is not closed on its line"
 _LINE_END = re.compile(r"[\r\n]")
 _SKIP = re.compile(r"[ \t\n\r]*+")
 _STRING = re.compile(r'"(?:[^"\\\n\r]++|\\[^\n\r])*+(?:(")|\\)?')
@@ -44,6 +44,34 @@ _FOREIGN_WORDS = {
     "Null": "null",
 }
 _NOT_FINITE = frozenset(("NaN", "nan", "Infinity", "-Infinity", "+Infinity", "inf", "-inf", "-NaN"))
+
+
+JsonFault = Literal[
+    "control-character",
+    "empty-document",
+    "foreign-comment",
+    "foreign-word",
+    "missing-closer",
+    "missing-colon",
+    "missing-comma",
+    "missing-member",
+    "missing-name",
+    "missing-value",
+    "not-a-number",
+    "not-finite",
+    "out-of-range",
+    "single-quotes",
+    "stray-closer",
+    "stray-colon",
+    "text-behind",
+    "too-deep",
+    "too-many-digits",
+    "unclosed-string",
+    "unexpected-value",
+    "unknown-escape",
+    "unquoted-name",
+]
+"""What is wrong with a token, as the argument ``fault`` of its finding: fixes go by it, and never by the sentence."""
 
 
 class Stop(Exception):  # noqa: N818 (control flow, not a fault)
@@ -95,12 +123,12 @@ class Tokens:
         self.note(Diag("MF529", (at, at), {"n": MAX_ERRORS}))
         raise Stop
 
-    def error(self, code: str, start: int, end: int, reason: str, fix: Fix | None = None) -> None:
+    def error(self, code: str, start: int, end: int, fault: JsonFault, reason: str, fix: Fix | None = None) -> None:
         """Adds an error; past the cap, raises."""
         if self.errors >= MAX_ERRORS:
             self.stop(start)
         self.count()
-        self.note(Diag(code, (start, end), {"reason": reason}, fix=fix))
+        self.note(Diag(code, (start, end), {"reason": reason, "fault": fault}, fix=fix))
 
     def ended(self, what: str, start: int, end: int) -> None:
         """The text ends inside a string or comment."""
@@ -139,7 +167,7 @@ class Tokens:
             key = text[at:end].strip(_QUOTES) or text[at:end]
             self.at = end
         fix = Fix("Put the name in double quotes", (Edit(at, end, quoted(key)),))
-        self.error("MF520", at, end, "names need double quotes", fix)
+        self.error("MF520", at, end, "unquoted-name", "names need double quotes", fix)
         return key, end
 
     # Values
@@ -154,10 +182,10 @@ class Tokens:
         if char == "'":
             string, end = self.single()
             fix = Fix("Use double quotes", (Edit(at, end, quoted(string)),))
-            self.error("MF522", at, end, "strings need double quotes", fix)
+            self.error("MF522", at, end, "single-quotes", "strings need double quotes", fix)
             return Scalar("string", end - at, string)
         if char in "}],:":
-            self.error("MF520", at, at + 1, f"a value is expected, not '{char}'")
+            self.error("MF520", at, at + 1, "unexpected-value", f"a value is expected, not '{char}'")
             self.at = at + 1
             return Scalar("error", 1, None)
         number = _EXACT_NUMBER.match(text, at)
@@ -172,32 +200,39 @@ class Tokens:
         if word in LITERALS:
             return LITERALS[word]
         if word in _NOT_FINITE:
-            self.error("MF523", at, end, f"{word} is not a JSON number: numbers are finite")
+            self.error("MF523", at, end, "not-finite", f"{word} is not a JSON number: numbers are finite")
             return Scalar("error", end - at, None)
         if word in _FOREIGN_WORDS:
             right = _FOREIGN_WORDS[word]
             fix = Fix(f"Replace by {right}", (Edit(at, end, right),))
-            self.error("MF520", at, end, f"{word} is written {right} in JSON", fix)
+            self.error("MF520", at, end, "foreign-word", f"{word} is written {right} in JSON", fix)
             return Scalar(LITERALS[right].kind, end - at, LITERALS[right].value)
         if word[0] in "0123456789+-.":
-            self.error("MF523", at, end, f"{_shown(word)} is not a JSON number")
+            self.error("MF523", at, end, "not-a-number", f"{_shown(word)} is not a JSON number")
             return Scalar("error", end - at, None)
         bare = word.strip(_QUOTES)
         title = "Put it in double quotes" if bare == word else "Use straight double quotes"
         fix = Fix(title, (Edit(at, end, quoted(bare)),), "unsafe")
-        self.error("MF520", at, end, f"a value is expected, not {_shown(word)}; texts need double quotes", fix)
+        self.error(
+            "MF520",
+            at,
+            end,
+            "unexpected-value",
+            f"a value is expected, not {_shown(word)}; texts need double quotes",
+            fix,
+        )
         return Scalar("error", end - at, None)
 
     def number(self, text: str, start: int, end: int) -> int | float | None:
         """The value of a number; None, and an error, where it has none."""
         if "." not in text and "e" not in text and "E" not in text:
             if len(text) > MAX_INT_DIGITS and len(text.lstrip("-")) > MAX_INT_DIGITS:
-                self.error("MF523", start, end, f"the number has more than {MAX_INT_DIGITS} digits")
+                self.error("MF523", start, end, "too-many-digits", f"the number has more than {MAX_INT_DIGITS} digits")
                 return None
             return int(text)
         value = float(text)
         if value in (float("inf"), float("-inf")):
-            self.error("MF523", start, end, "the number is out of range")
+            self.error("MF523", start, end, "out-of-range", "the number is out of range")
             return None
         return value
 
@@ -223,7 +258,7 @@ class Tokens:
                 if len(body) > 1 and not body.endswith("\\"):
                     place = at + len(body)
                     fix = Fix("Close the string", (Edit(place, place, '"'),), "unsafe")
-                self.error("MF522", at, end, NOT_CLOSED, fix)
+                self.error("MF522", at, end, "unclosed-string", "the string is not closed on its line", fix)
         if closed and "\\" in raw:
             # The C decoder takes exactly what has no fault; only then is a look at every escape due.
             try:
@@ -237,10 +272,24 @@ class Tokens:
                 control = fault.group(2)
                 escaped = quoted(control)[1:-1]
                 fix = Fix(f"Write {escaped}", (Edit(first, last, escaped),))
-                self.error("MF522", first, last, f"control character U+{ord(control):04X} in a string", fix)
+                self.error(
+                    "MF522",
+                    first,
+                    last,
+                    "control-character",
+                    f"control character U+{ord(control):04X} in a string",
+                    fix,
+                )
             elif closed or last < end:
                 fix = Fix("Double the backslash", (Edit(first, first, "\\"),), "unsafe")
-                self.error("MF522", first, max(last, first + 1), f"{_shown(fault.group())} is not a JSON escape", fix)
+                self.error(
+                    "MF522",
+                    first,
+                    max(last, first + 1),
+                    "unknown-escape",
+                    f"{_shown(fault.group())} is not a JSON escape",
+                    fix,
+                )
         if not closed or faults:
             return raw[1:-1] if closed else raw[1:], end
         if "\\" not in raw:
@@ -287,7 +336,7 @@ class Tokens:
             self.at = end
             if text[at] == "#":
                 fix = Fix("Use //", (Edit(at, at + 1, "//"),))
-                self.error("MF520", at, end, "comments start with // or /*", fix)
+                self.error("MF520", at, end, "foreign-comment", "comments start with // or /*", fix)
             else:
                 self.trivia("MF525", at, end, at)
 

@@ -7,7 +7,17 @@ from typing import Literal
 from tamis.protocols.jsontext.tree import JsonNode
 
 Shape = Literal[
-    "mcp", "openai", "anthropic", "vcp", "implementation", "arguments", "openapi", "mcpb", "mcpServers", "list"
+    "mcp",
+    "openai",
+    "anthropic",
+    "vcp",
+    "implementation",
+    "arguments",
+    "scripted",
+    "openapi",
+    "mcpb",
+    "mcpServers",
+    "list",
 ]
 SHAPES: dict[Shape, str] = {
     "mcp": "an MCP tool (name, inputSchema)",
@@ -16,11 +26,16 @@ SHAPES: dict[Shape, str] = {
     "vcp": "a VCP plugin manifest",
     "implementation": "a tool definition with id and implementation",
     "arguments": "a tool definition with a list of arguments (name, arguments)",
+    "scripted": "a tool definition with a schema or a script of its own (name, schema, script)",
     "openapi": "an OpenAPI document",
     "mcpb": "an MCP bundle manifest",
     "mcpServers": "an MCP server configuration",
     "list": "a list of tools",
 }
+
+
+SCRIPTED = ("schema", "script", "fs_prefixes", "network_allow", "timeout_ms")
+"""Fields that definitions of other runners have beside a name, and manifests never have."""
 
 
 def foreign_shape(root: JsonNode) -> tuple[Shape, JsonNode] | None:
@@ -61,6 +76,8 @@ def foreign_shape(root: JsonNode) -> tuple[Shape, JsonNode] | None:
         return "openai", shown("name")
     if "name" in names and "description" in names and shown("arguments").kind == "array":
         return "arguments", shown("arguments")
+    if "name" in names and (mark := next((key for key in SCRIPTED if key in names), "")):
+        return "scripted", shown(mark)
     tools = root.get("tools") or root.get("functions")
     if tools is not None and tools.kind == "array":
         return "list", tools

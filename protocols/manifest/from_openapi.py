@@ -11,6 +11,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
+from tamis.protocols.manifest.imported_secrets import next_step, secret_name
 from tamis.protocols.manifest.imports import (
     Imported,
     ImportedTool,
@@ -64,13 +65,14 @@ class _Document:
         self._base_url = base_url.rstrip("/")
         bare = re.sub(r"[^A-Za-z0-9_]+", "_", fit_name(name)).strip("_").lower() or "api"
         self._script = f"{bare}_http.py"
-        self._credentials = f"{bare}_credentials.json"
+        self._bare = bare
         info = data.get("info")
         self._info: dict[str, Json] = info if is_object(info) else {}
         self._notes: list[Note] = []
         self._tools: list[ImportedTool] = []
         self._operations: dict[str, dict[str, Any]] = {}
-        self._schemes: dict[str, tuple[str, str]] = {}
+        self._schemes: dict[str, tuple[str, str, str]] = {}
+        """Kind, place and secret of each scheme."""
         self._names: set[str] = set()
         version = self._info.get("version")
         told = teller(self._notes, "/info")
@@ -103,12 +105,15 @@ class _Document:
             if self._data.get(key):
                 say(key, f"'{key}' are calls that the service makes: they are left out", "field-dropped")
         if self._schemes:
-            what = f"credentials come from {self._credentials} beside the script, never from a model"
-            say("/components/securitySchemes", what, "credentials")
+            say(
+                "/components/securitySchemes",
+                next_step(secret for _, _, secret in self._schemes.values()),
+                "credentials",
+            )
         why_not = "" if self._tools else "none of its operations can be called"
         title = self._info.get("title")
         shown = title if isinstance(title, str) and title.strip() else self._script
-        text = script_text(shown, self._credentials, self._schemes, self._operations)
+        text = script_text(shown, self._schemes, self._operations)
         return Imported(tuple(self._tools), tuple(self._notes), why_not, {self._script: text} if self._tools else {})
 
     def _operation(
@@ -157,7 +162,11 @@ class _Document:
         if output is not None:
             manifest["output"] = output
         host = host_of(server)
-        manifest["securityContext"] = {"networkAccess": {"allowHosts": [host]}}
+        context: dict[str, Json] = {"networkAccess": {"allowHosts": [host]}}
+        secrets = self._secrets(self._operations[function]["security"])
+        if secrets:
+            context["secrets"] = secrets
+        manifest["securityContext"] = context
         if urlsplit(server).hostname in _HERE:
             what = f"inside the sandbox {host} is the sandbox itself: name the service otherwise (policy.pin), then change SERVER"
             say("/servers", what, "server-unreachable")
@@ -386,23 +395,36 @@ class _Document:
                 alternatives.append(names)
         return alternatives
 
+    def _secrets(self, alternatives: list[list[str]]) -> list[Json]:
+        """The secrets of an operation: those of its first way to authorize, none where it can be called without."""
+        if not alternatives or [] in alternatives:
+            return []
+        return list[Json](dict.fromkeys(self._schemes[name][2] for name in alternatives[0]))
+
+    def _secret(self, scheme: str) -> str:
+        known = self._schemes.get(scheme)
+        return known[2] if known is not None else secret_name(f"{self._bare}_{scheme}", self._taken())
+
+    def _taken(self) -> set[str]:
+        return {secret for _, _, secret in self._schemes.values()}
+
     def _scheme(self, name: str, say: Say) -> bool:
         components = self._data.get("components")
         schemes = components.get("securitySchemes") if is_object(components) else None
         found = resolved(self._data, schemes.get(name)) if is_object(schemes) else None
         kind, place, wire = (found.get(key) for key in ("type", "in", "name")) if found is not None else (None,) * 3
         if kind == "apiKey" and place in ("header", "query", "cookie") and isinstance(wire, str):
-            self._schemes[name] = (str(place), wire)
+            self._schemes[name] = (str(place), wire, self._secret(name))
         elif kind == "http" and found is not None and str(found.get("scheme", "")).lower() == "basic":
-            self._schemes[name] = ("basic", "")
+            self._schemes[name] = ("basic", "", self._secret(name))
         elif kind == "http" and found is not None and str(found.get("scheme", "")).lower() == "bearer":
-            self._schemes[name] = ("bearer", "")
+            self._schemes[name] = ("bearer", "", self._secret(name))
         elif kind in ("oauth2", "openIdConnect"):
-            self._schemes[name] = ("bearer", "")
+            self._schemes[name] = ("bearer", "", self._secret(name))
             flows = found.get("flows") if found is not None else None
             named = f" ({', '.join(flows)})" if is_object(flows) and flows else ""
             what = "OAuth 2" if kind == "oauth2" else "OpenID Connect"
-            text = f"'{name}' is {what}{named}: the script fetches and renews no token, and asks for no scopes; put one into {self._credentials}"
+            text = f"'{name}' is {what}{named}: the script fetches and renews no token, and asks for no scopes; let the secret {self._secret(name)} hold one"
             say("security", text, "credentials")
         else:
             say("security", f"the scheme '{name}' is not known to the script", "credentials")
@@ -411,7 +433,21 @@ class _Document:
 
 
 _TAKEN = frozenset(
-    ("call", "text_of", "joined", "pairs", "authorize", "encoded", "decoded", "base64", "json", "sys", "urllib")
+    (
+        "call",
+        "secret",
+        "os",
+        "text_of",
+        "joined",
+        "pairs",
+        "authorize",
+        "encoded",
+        "decoded",
+        "base64",
+        "json",
+        "sys",
+        "urllib",
+    )
 )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from tamis.protocols.manifest.docstring import Docstring
 from tamis.protocols.manifest.imports import MAX_TOOLS, NAMESPACE, VERSION, Imported, ImportedTool, Note, distinct
 from tamis.protocols.manifest.placeholders import to_be_said
 from tamis.protocols.model import Json
@@ -73,7 +74,7 @@ def draft_manifest(source: str, name: str, script_path: str) -> Draft | None:
     if node is None:
         return None
     notes: list[Note] = []
-    about = _Docstring(ast.get_docstring(node) or "")
+    about = Docstring(ast.get_docstring(node) or "")
     kinds = _Kinds(tree)
     properties: dict[str, Json] = {}
     required: list[Json] = []
@@ -141,31 +142,6 @@ def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[a
     for i, argument in enumerate(plain):
         yield argument, node.args.defaults[i - missing] if i >= missing else None
     yield from zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-
-
-class _Docstring:
-    """The sentences of a docstring: what the function does, its parameters, what it returns."""
-
-    def __init__(self, text: str) -> None:
-        self.text = ""
-        self.parameters: dict[str, str] = {}
-        self.returns = ""
-        if not text:
-            return
-        from docstring_parser import ParseError, parse
-
-        try:
-            read = parse(text)
-        except ParseError:
-            self.text = " ".join(text.split())
-            return
-        parts = (read.short_description, read.long_description)
-        self.text = " ".join(" ".join(part.split()) for part in parts if part)
-        for item in read.params:
-            if item.description:
-                self.parameters[item.arg_name.lstrip("*")] = " ".join(item.description.split())
-        if read.returns is not None and read.returns.description:
-            self.returns = " ".join(read.returns.description.split())
 
 
 # Annotations

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Protocol
 
 import msgspec
 
-from tamis.protocols.manifest.foreign import Shape
+from tamis.protocols.manifest.foreign import SCRIPTED, Shape
+from tamis.protocols.manifest.foreign_fields import RIGHTS, Say, json_type, json_types, rights_of
+from tamis.protocols.manifest.imported_secrets import is_secret_setting, next_step
 from tamis.protocols.manifest.placeholders import to_be_said
 from tamis.protocols.manifest.reading import LANGUAGES, is_semver, tool_id_fault
 from tamis.protocols.model import Json, escape_pointer
-from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.schema.words import JSON_TYPES, is_list, is_object
 
 NAMESPACE = "custom"
 VERSION = "0.1.0"
@@ -32,14 +33,6 @@ class Note(msgspec.Struct, frozen=True):
     path: str
     message: str
     code: str = "changed"
-
-
-class Say(Protocol):
-    """Takes a key of the original, or a pointer into it, a sentence about it, and the kind of the loss."""
-
-    def __call__(self, key: str, message: str, code: str = "changed") -> None:
-        """Takes one note."""
-        ...
 
 
 def teller(notes: list[Note], path: str = "") -> Say:
@@ -75,7 +68,7 @@ def import_tools(shape: Shape, data: Json) -> Imported:
             why_not="an OpenAPI document has operations of an HTTP service, which no script of its own runs"
         )
     if shape in ("mcpServers", "mcpb"):
-        return Imported(why_not="it says how to start an MCP server, not what its tools take")
+        return Imported(why_not=f"it says how to start an MCP server, not what its tools take{_variables_of(data)}")
     if shape == "list":
         return _import_list(data)
     if not is_object(data):
@@ -86,6 +79,18 @@ def import_tools(shape: Shape, data: Json) -> Imported:
         return import_plugin(data)
     tool = import_one(shape, data, "")
     return Imported((tool,)) if isinstance(tool, ImportedTool) else Imported(why_not=tool)
+
+
+def _variables_of(data: Json) -> str:
+    """What becomes of the variables of MCP servers, as the end of a sentence; empty where none looks like a key."""
+    servers = data.get("mcpServers") if is_object(data) else None
+    names: list[str] = []
+    for server in servers.values() if is_object(servers) else ():
+        variables = server.get("env") if is_object(server) else None
+        names += [name for name in variables if is_secret_setting(name)] if is_object(variables) else []
+    if not names:
+        return ""
+    return f"; of its variables name {', '.join(dict.fromkeys(names))} in mcpServers.NAME.secrets: {next_step(names)}"
 
 
 def _import_list(data: Json) -> Imported:
@@ -152,12 +157,15 @@ def entry_shape(item: Json) -> Shape | None:
         return "implementation"
     if is_list(item.get("arguments")):
         return "arguments"
+    if "name" in item and any(key in item for key in SCRIPTED):
+        return "scripted"
     return "openai" if "name" in item and "description" in item else None
 
 
 _TAKEN: dict[Shape, frozenset[str]] = {
     "openai": frozenset({"name", "description", "parameters", "type"}),
     "arguments": frozenset({"name", "title", "description", "arguments"}),
+    "scripted": frozenset({"name", "title", "displayName", "description", "version", "schema", "tags", "type"}),
     "anthropic": frozenset({"name", "description", "input_schema", "input_examples", "type"}),
     "mcp": frozenset({"name", "title", "description", "inputSchema", "outputSchema", "annotations"}),
     "implementation": frozenset(
@@ -175,7 +183,13 @@ _TAKEN: dict[Shape, frozenset[str]] = {
         }
     ),
 }
-_SCHEMAS = {"openai": "parameters", "anthropic": "input_schema", "mcp": "inputSchema", "implementation": "parameters"}
+_SCHEMAS = {
+    "openai": "parameters",
+    "anthropic": "input_schema",
+    "mcp": "inputSchema",
+    "implementation": "parameters",
+    "scripted": "schema",
+}
 
 
 def import_one(shape: Shape, data: dict[str, Json], path: str) -> ImportedTool | str:
@@ -199,9 +213,17 @@ def import_one(shape: Shape, data: dict[str, Json], path: str) -> ImportedTool |
         manifest["version"] = fit_version(version, say)
     manifest["handler"] = _handler(shape, data, bare, say)
     if shape == "arguments":
-        manifest["parameters"] = _listed(data.get("arguments"), say)
+        manifest["parameters"] = _listed(data.get("arguments"), say, path)
     else:
-        manifest["parameters"] = _parameters(data.get(_SCHEMAS[shape]), _SCHEMAS[shape], say)
+        manifest["parameters"] = _parameters(data.get(_SCHEMAS[shape]), _SCHEMAS[shape], say, path)
+    elsewhere = next(
+        (key for key in ("parameters", "schema") if key != _SCHEMAS.get(shape) and is_object(data.get(key))), ""
+    )
+    if elsewhere and data.get(_SCHEMAS.get(shape, "arguments")) is None:
+        manifest["parameters"] = _parameters(data.get(elsewhere), elsewhere, say, path)
+    else:
+        elsewhere = ""
+    rights_of(data, manifest, say, path)
     output = data.get("outputSchema" if shape == "mcp" else "output")
     if is_object(output):
         manifest["output"] = output
@@ -209,12 +231,14 @@ def import_one(shape: Shape, data: dict[str, Json], path: str) -> ImportedTool |
         _annotations(data.get("annotations"), manifest, say)
     if shape == "anthropic" and is_list(given := data.get("input_examples")):
         manifest["examples"] = [{"input": item} for item in given if is_object(item)]
-    if shape == "implementation" and is_list(tags := data.get("tags")):
+    if shape in ("implementation", "scripted") and is_list(tags := data.get("tags")):
         manifest["tags"] = list(dict.fromkeys(tag for tag in tags if isinstance(tag, str)))
     for key in data:
-        if key not in _TAKEN[shape] and not key.startswith("x-"):
+        if key in _TAKEN[shape] or key in RIGHTS or key in ("script", elsewhere):
+            continue
+        if not key.startswith("x-"):
             say(key, f"'{key}' has no place in a manifest and was left out", "field-dropped")
-        elif key.startswith("x-"):
+        else:
             manifest[key] = data[key]
     return ImportedTool(bare, manifest, tuple(notes))
 
@@ -248,7 +272,9 @@ def title_of(data: Mapping[str, Json], name: str) -> str:
 
 
 def fit_name(name: str) -> str:
-    """A name that can be the second half of a tool id and a file name."""
+    """A name that can be the second half of a tool id and a file name; one that is legal everywhere stays as it is."""
+    if re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name) and tool_id_fault(f"{NAMESPACE}:{name}") is None:
+        return name
     bare = re.sub(r"[^\w.-]+", "-", name, flags=re.UNICODE).strip("-._")
     return bare[:100] or "tool"
 
@@ -263,31 +289,33 @@ def fit_version(version: str, say: Say) -> str:
     return made
 
 
-def _parameters(schema: Json, key: str, say: Say) -> dict[str, Json]:
+def _parameters(schema: Json, key: str, say: Say, base: str) -> dict[str, Json]:
     if not is_object(schema):
         if schema is not None:
             say(key, "the parameters are no schema object and were left out", "parameters-dropped")
         return {"type": "object", "properties": {}}
+    held = json_types(schema, say, f"{base}/{key}")
+    schema = held if is_object(held) else schema
     if schema.get("type", "object") == "object":
         return {"type": "object", **schema}
     say(key, "the parameters were no object: they became the parameter 'value'", "parameters-wrapped")
     return {"type": "object", "properties": {"value": schema}, "required": ["value"]}
 
 
-_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
-
-
-def _listed(arguments: Json, say: Say) -> dict[str, Json]:
+def _listed(arguments: Json, say: Say, base: str) -> dict[str, Json]:
     """A list of arguments (name, type, desc) as a schema."""
     properties: dict[str, Json] = {}
     required: list[Json] = []
-    for item in arguments if is_list(arguments) else []:
+    for i, item in enumerate(arguments if is_list(arguments) else []):
         name = item.get("name") if is_object(item) else None
         if not is_object(item) or not isinstance(name, str) or not name:
             say("arguments", "an entry without a name was left out", "parameters-dropped")
             continue
         schema: dict[str, Json] = {key: value for key, value in item.items() if key in ("enum", "default", "items")}
-        if (kind := item.get("type")) in _TYPES:
+        kind = item.get("type")
+        if isinstance(kind, str) and (
+            kind := kind if kind in JSON_TYPES else json_type(kind, say, f"{base}/arguments/{i}/type")
+        ):
             schema["type"] = kind
         if about := _text(item.get("description")) or _text(item.get("desc")):
             schema["description"] = about
@@ -298,7 +326,8 @@ def _listed(arguments: Json, say: Say) -> dict[str, Json]:
 
 
 def _handler(shape: Shape, data: dict[str, Json], bare: str, say: Say) -> dict[str, Json]:
-    given = data.get("implementation") if shape == "implementation" else None
+    source = "implementation" if shape == "implementation" else "script"
+    given = data.get(source)
     path = ""
     language = ""
     if isinstance(given, str):
@@ -313,12 +342,8 @@ def _handler(shape: Shape, data: dict[str, Json], bare: str, say: Say) -> dict[s
             key for key in given if key not in ("scriptPath", "script", "file", "path", "language", "runtime", "type")
         ]
         if left:
-            say(
-                "implementation",
-                f"of the implementation only the script was taken, not {', '.join(left)}",
-                "field-dropped",
-            )
-    return script_handler(path, language, bare, "implementation" if given is not None else "name", say)
+            say(source, f"of the {source} only the script was taken, not {', '.join(left)}", "field-dropped")
+    return script_handler(path, language, bare, source if given is not None else "name", say)
 
 
 def script_handler(path: str, language: str, bare: str, key: str, say: Say) -> dict[str, Json]:

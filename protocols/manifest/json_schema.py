@@ -9,16 +9,28 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tamis.protocols.manifest.reading import HANDLER_TYPES, LANGUAGE_NAME, LANGUAGE_WORDS, LANGUAGES, LIMITS, REQUIRED
+from tamis.protocols.manifest.reading import (
+    HANDLER_TYPES,
+    LANGUAGE_NAME,
+    LANGUAGE_WORDS,
+    LANGUAGES,
+    LIMITS,
+    REQUIRED,
+    RESULTS,
+)
 from tamis.protocols.manifest.security import CAPABILITIES
 from tamis.protocols.model import Json
 
-SCHEMA_ID = "tamis:tool/v1.json"
+SCHEMAS = "https://tamis.dev/schemas/"
+"""Where the published schemas are, by their ``$id``."""
+SCHEMA_ID = f"{SCHEMAS}tool/v1.json"
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
 DRAFT_2020_12 = "https://json-schema.org/draft/2020-12/schema"
 Dialect = Literal["draft-07", "2020-12"]
 FILES: dict[Dialect, str] = {"draft-07": "tool.schema.json", "2020-12": "tool.2020-12.schema.json"}
 """The published files, in ``schemas/``."""
+VARIABLE = "^[A-Za-z_][A-Za-z0-9_]{0,127}$"
+"""Names of variables; those that the sandbox keeps for itself are ``variable_name_fault``'s to know."""
 _TEXT: dict[str, Json] = {"type": "string", "minLength": 1}
 
 
@@ -80,6 +92,12 @@ def manifest_schema() -> dict[str, Json]:
             "Names of the tool in single protocols.",
             {"vcpCommand": _text("The name by which VCP calls reach the tool.")},
         ),
+        "env": {
+            "type": "object",
+            "description": "Variables of the script that are no secret: name to text.",
+            "additionalProperties": {"type": "string"},
+            "propertyNames": {"pattern": VARIABLE},
+        },
         "execution": _execution(),
         "dependencies": {
             "type": "object",
@@ -99,12 +117,17 @@ def published(dialect: Dialect) -> dict[str, Json]:
     schema = manifest_schema()
     dialect_id = DRAFT_07 if dialect == "draft-07" else DRAFT_2020_12
     schema["$schema"] = dialect_id
+    schema["$id"] = SCHEMA_ID if dialect == "draft-07" else f"{SCHEMAS}tool/v1.2020-12.json"
+    # Catalogues of schemas take the second line for the page that explains the format.
+    schema["description"] = f"{schema['description']}\n{SCHEMAS}tool"
     properties = schema["properties"]
     assert isinstance(properties, dict)
     for name in ("parameters", "output"):
         part = properties[name]
         assert isinstance(part, dict)
         part["allOf"] = [{"$ref": dialect_id}]
+        if name == "output":
+            part.pop("type")  # the schema of schemas has the two types already, which strict validators want said once
         part["description"] = str(part["description"]).replace("(2020-12)", f"({dialect})")
     schema["defaultSnippets"] = _snippets()
     handler = properties["handler"]
@@ -172,7 +195,9 @@ def _handler() -> dict[str, Json]:
 
     def when(kind: str, needed: list[Json]) -> dict[str, Json]:
         chosen: dict[str, Json] = {"type": {"const": kind}}
-        return {"if": {"properties": chosen, "required": ["type"]}, "then": {"required": needed}}
+        # Validators in strict mode ask that what is required is named beside it.
+        named: dict[str, Json] = {str(name): {} for name in needed}
+        return {"if": {"properties": chosen, "required": ["type"]}, "then": {"properties": named, "required": needed}}
 
     kinds: list[Json] = [*HANDLER_TYPES]
     languages: list[Json] = [*LANGUAGES]
@@ -188,6 +213,11 @@ def _handler() -> dict[str, Json]:
             "description": "What runs the script: python, nodejs, bun, or a runtime of the operator's (sandbox.runtimes).",
         },
         "entryPoint": _text("A function or export in the script, where the runtime needs one."),
+        "result": {
+            "enum": [*RESULTS],
+            "default": "json",
+            "description": "json: what the script prints is its result. vcp: as in VCP plug-ins, {status: error, error: …} says that it failed, whatever the exit code.",
+        },
         "serviceName": _text("The service that the host registered, or one of Tamis's own."),
         "methodName": _text("The method of that service."),
         "server": _text("The MCP server, by its name in the settings."),
@@ -224,6 +254,10 @@ def _security() -> dict[str, Json]:
             "fileAccess": files,
             "networkAccess": _object("The network is off unless hosts are named.", {"allowHosts": hosts}),
             "requiredCapabilities": capabilities,
+            "secrets": _texts(
+                "Names of secrets that the script finds in variables of these names; where they come from is the operator's.",
+                pattern=VARIABLE,
+            ),
         },
     )
 
@@ -260,7 +294,13 @@ def _execution() -> dict[str, Json]:
             "integrity": {
                 "type": "string",
                 "pattern": "^sha256-[A-Za-z0-9+/]{43}=$",
-                "description": "sha256-… of the script; another script is not run.",
+                "description": "sha256-… of the script, or with `files` of these files together; others are not run.",
+            },
+            "files": {
+                "type": "array",
+                "items": {"type": "string", "minLength": 1},
+                "maxItems": 64,
+                "description": "Globs of what belongs to the script, such as lib/**; answers of persons and integrity are bound to it. Default: the folder.",
             },
             "limits": _object("Limits lower than the operator's.", {name: dict(whole) for name in LIMITS}),
         },

@@ -12,20 +12,19 @@ from typing import Any
 
 _HEAD = '''"""Calls the operations of {title} over HTTP. Made by `tamis import openapi`; change it as you like.
 
-Credentials are read from {credentials} beside this file, an object of the names below and their values, so that no model
-ever sees them:{schemes}
+Keys come from variables that the operator's settings fill ([secrets] and [policy.secrets] of Tamis), so that no model
+ever sees them; where the proxy adds one, there is no variable, and nothing is sent from here:{schemes}
 """
 
 import base64
 import http.client
 import json
+import os
 import sys
 import urllib.error
 import urllib.parse
 import urllib.request
-from pathlib import Path
 
-CREDENTIALS = Path(__file__).with_name({credentials!r})
 TIMEOUT_SECONDS = 25
 MAX_BYTES = 8 * 1024 * 1024
 SCHEMES = {scheme_table}
@@ -102,24 +101,23 @@ def pairs(wire, value, style, explode):
     return [(wire, joined(value, {"spaceDelimited": " ", "pipeDelimited": "|"}.get(style, ",")))]
 
 
+def secret(name):
+    """The value of a secret; None where the sandbox has none."""
+    if name + "_FILE" in os.environ:
+        with open(os.environ[name + "_FILE"], encoding="utf-8", newline="") as stream:
+            return stream.read()
+    return os.environ.get(name)
+
+
 def authorize(alternatives, headers, query, cookies):
-    if not alternatives:
+    for names in alternatives:
+        values = {name: secret(SCHEMES[name][2]) for name in names}
+        if names and None not in values.values():
+            break
+    else:
         return
-    try:
-        known = json.loads(CREDENTIALS.read_text("utf-8"))
-    except FileNotFoundError:
-        known = {}
-    except ValueError as error:
-        sys.exit(f"{CREDENTIALS.name} is no JSON: {error}")
-    chosen = next((names for names in alternatives if names and all(name in known for name in names)), None)
-    if chosen is None:
-        if [] in alternatives:
-            return
-        wanted = " or ".join(" and ".join(names) for names in alternatives)
-        sys.exit(f"credentials are needed: put {wanted} into {CREDENTIALS.name} beside the script")
-    for name in chosen:
-        kind, wire = SCHEMES[name]
-        value = str(known[name])
+    for name, value in values.items():
+        kind, wire, _ = SCHEMES[name]
         if kind == "header":
             headers[wire] = value
         elif kind == "query":
@@ -168,13 +166,12 @@ def {name}(**arguments):
 
 
 def script_text(
-    title: str, credentials: str, schemes: Mapping[str, tuple[str, str]], operations: Mapping[str, dict[str, Any]]
+    title: str, schemes: Mapping[str, tuple[str, str, str]], operations: Mapping[str, dict[str, Any]]
 ) -> str:
-    """The script; ``operations`` are by the name of their function, ``schemes`` give kind and place of each credential."""
-    told = "".join(f"\n- {name}: {_about(*kind)}" for name, kind in schemes.items()) or " none are needed."
+    """The script; ``operations`` are by the name of their function, ``schemes`` give kind, place and secret of each credential."""
+    told = "".join(f"\n- {name}: {_about(kind, wire)}" for kind, wire, name in schemes.values()) or " none are needed."
     head = _HEAD.format(
         title=_harmless(title),
-        credentials=credentials,
         schemes=_harmless(told),
         scheme_table=_literal({name: list(kind) for name, kind in schemes.items()}),
         operations=_literal(operations),

@@ -25,7 +25,7 @@ from tamis.protocols.suggest import best, hint
 PREFIXES = ("workflow", "system", "kb", "core", "vendor", "custom")
 """Namespaces that the seeds give a meaning to; a registered tool's namespace is as good."""
 HOST_PREFIXES = ("system", "kb")
-"""What a host resolves by itself (W03): nothing here can know whether it is there."""
+"""What a host resolves by itself (W03): it may register what is not there yet."""
 _CONFIG = (
     *("enabled", "mode", "toolToggles", "defaultToolEnabled", "maxIterations"),
     *("timeout", "requireConfirmation", "parallelExecution", "protocol"),
@@ -156,7 +156,9 @@ def _inventory(
             args = {"prefix": prefix, "id": tool_id, "hint": hint(near)}
             found.add("PF605", item.span, args, fix=_replacing(item, renamed))
         elif colon and prefix in HOST_PREFIXES:
-            continue
+            if known is not None:
+                near = best(tool_id, known)
+                found.add("PF613", item.span, {"id": tool_id, "hint": hint(near)}, fix=_replacing(item, near))
         elif tool_id.startswith(PREFIX):
             if workflows is not None and tool_id not in workflows:
                 near = best(tool_id, workflows)

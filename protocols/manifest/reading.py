@@ -19,7 +19,7 @@ from tamis.protocols.manifest.embedded import check_schema_field
 from tamis.protocols.manifest.fields import Findings, value_of
 from tamis.protocols.manifest.foreign import SHAPES, foreign_shape
 from tamis.protocols.manifest.memory import Memory, read_once
-from tamis.protocols.manifest.security import CAPABILITIES, host_pattern_fault, path_pattern_fault
+from tamis.protocols.manifest.security import CAPABILITIES, host_pattern_fault, path_pattern_fault, variable_name_fault
 from tamis.protocols.manifest.worked import Example, check_examples
 from tamis.protocols.model import MAX_NAME_CHARS, Diag, Edit, Fix, Json
 from tamis.protocols.suggest import best, hint
@@ -35,7 +35,7 @@ REQUIRED = ("toolId", "displayName", "description", "version", "handler")
 FIELDS = (
     *REQUIRED,
     *("parameters", "output", "securityContext", "examples", "tags"),
-    *("aliases", "agentCallable", "protocolConfig", "execution", "dependencies"),
+    *("aliases", "agentCallable", "protocolConfig", "execution", "dependencies", "env"),
 )
 _REQUIRED = frozenset(REQUIRED)
 _KNOWN = frozenset((*FIELDS, "$schema"))
@@ -52,6 +52,8 @@ class ExternalScript(msgspec.Struct, frozen=True):
     language: str
     """One of ``LANGUAGES``, or the name of a runtime that the operator's settings have to know."""
     entry_point: str | None = None
+    result: Literal["json", "vcp"] = "json"
+    """Whether its output may say that it failed, as VCP plug-ins do: ``{"status": "error", "error": …}``."""
 
 
 class ServiceMethod(msgspec.Struct, frozen=True):
@@ -104,6 +106,8 @@ class SecurityContext(msgspec.Struct, frozen=True):
     file_access: FileAccess = FileAccess()
     network: NetworkAccess = NetworkAccess()
     required_capabilities: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    """Names of secrets that the operator's settings know."""
 
     @property
     def unknown_capabilities(self) -> tuple[str, ...]:
@@ -120,6 +124,7 @@ class Execution(msgspec.Struct, frozen=True):
     require_confirmation: bool = False
     allow_build: bool = False
     integrity: str | None = None
+    files: tuple[str, ...] = ()
     limits: dict[str, int] = {}
 
 
@@ -144,6 +149,8 @@ class Manifest(msgspec.Struct, frozen=True):
     protocol_config: dict[str, str] = {}
     execution: Execution = Execution()
     dependencies: dict[str, str] = {}
+    env: dict[str, str] = {}
+    """Variables of the script that are no secret."""
     raw: dict[str, Json] = {}
 
     @property
@@ -251,6 +258,7 @@ def _outer(root: JsonNode, found: Findings, memory: Memory) -> Manifest | None:
 
 def _read_outer(root: JsonNode, found: Findings, memory: Memory) -> Manifest | None:
     _check_names(root, found)
+    _check_variables(root, found)
 
     def once(name: str, read: Callable[[JsonNode | None, Findings], T]) -> T:
         return read_once(name, root, found, memory, read)
@@ -268,6 +276,7 @@ def _read_outer(root: JsonNode, found: Findings, memory: Memory) -> Manifest | N
         "protocol_config": once("protocolConfig", _protocol_config),
         "execution": once("execution", _execution),
         "dependencies": once("dependencies", _dependencies),
+        "env": once("env", _variables),
     }
     if tool_id is None or display_name is None or description is None or version is None or handler is None:
         return None
@@ -283,6 +292,21 @@ def _check_names(root: JsonNode, found: Findings) -> None:
     for name in REQUIRED:
         if name not in fields:
             found.missing(root, name)
+
+
+def _check_variables(root: JsonNode, found: Findings) -> None:
+    """A name that is asked for both as a variable and as a secret."""
+    env, context = root.get("env"), root.get("securityContext")
+    if env is None or context is None or env.kind != "object" or context.kind != "object":
+        return
+    listed = context.get("secrets")
+    if listed is None or listed.kind != "array":
+        return
+    secrets = {item.value for item in listed.items}
+    for member in env.members:
+        if member.key in secrets:
+            reason = "securityContext.secrets asks for a secret of this name"
+            found.add("MF537", member.key_span, {"v": member.key, "reason": reason})
 
 
 def _field(root: JsonNode, name: str) -> JsonNode | None:
@@ -367,7 +391,8 @@ def _description(node: JsonNode | None, found: Findings) -> str | None:
 
 # The parts
 
-_SCRIPT_FIELDS = ("scriptPath", "language", "entryPoint")
+_SCRIPT_FIELDS = ("scriptPath", "language", "entryPoint", "result")
+RESULTS = ("json", "vcp")
 _SERVICE_FIELDS = ("serviceName", "methodName")
 _MCP_FIELDS = ("server", "tool")
 _HANDLER_FIELDS: dict[str, tuple[str, ...]] = dict(
@@ -393,7 +418,7 @@ def _handler(node: JsonNode | None, found: Findings) -> Handler | None:
     if isinstance(kind, str) and kind not in _HANDLER_FIELDS and re.fullmatch(HANDLER_NAME, kind):
         return _other_handler(node, kind_node, kind, found)
     wanted = _HANDLER_FIELDS.get(kind, ()) if isinstance(kind, str) else ()
-    needed = ("type", *(name for name in wanted if name != "entryPoint"))
+    needed = ("type", *(name for name in wanted if name not in ("entryPoint", "result")))
     fields = found.object(node, "handler", ("type", *_ALL_HANDLER_FIELDS), needed)
     if node.kind != "object":
         return None
@@ -440,9 +465,10 @@ def _external_script(fields: dict[str, Member], found: Findings) -> ExternalScri
             path = None
     language = _language(value_of(fields, "language"), found)
     entry = found.text(value_of(fields, "entryPoint"), "handler.entryPoint", empty=False)
+    result = found.choice(value_of(fields, "result"), "handler.result", RESULTS)
     if path is None or language is None:
         return None
-    return ExternalScript(path, language, entry)
+    return ExternalScript(path, language, entry, "vcp" if result == "vcp" else "json")
 
 
 def _language(node: JsonNode | None, found: Findings) -> str | None:
@@ -499,7 +525,10 @@ _ELSEWHERE = {
 
 def _security_context(node: JsonNode | None, found: Findings) -> SecurityContext:
     fields = found.object(
-        node, "securityContext", ("fileAccess", "networkAccess", "requiredCapabilities"), elsewhere=_ELSEWHERE
+        node,
+        "securityContext",
+        ("fileAccess", "networkAccess", "requiredCapabilities", "secrets"),
+        elsewhere=_ELSEWHERE,
     )
     access = found.object(value_of(fields, "fileAccess"), "fileAccess", ("allowRead", "allowWrite"))
     network = found.object(value_of(fields, "networkAccess"), "networkAccess", ("allowHosts",))
@@ -518,7 +547,16 @@ def _security_context(node: JsonNode | None, found: Findings) -> SecurityContext
             fix = Fix(f"Replace by '{near}'", (Edit(item.start, item.end, f'"{near}"'),), "unsafe") if near else None
             found.add("MF514", item.span, {"v": value, "hint": hint(near)}, fix=fix)
         needed.append(value)
-    return SecurityContext(FileAccess(read, write), NetworkAccess(tuple(hosts)), tuple(needed))
+    secrets: list[str] = []
+    for value, item in found.texts(value_of(fields, "secrets"), "secrets") or []:
+        if fault := variable_name_fault(value):
+            found.add("MF537", item.span, {"v": value, "reason": fault})
+        elif value in secrets:
+            found.add("MF518", item.span, {"v": value, "p": "secrets"})
+        secrets.append(value)
+    return SecurityContext(
+        FileAccess(read, write), NetworkAccess(tuple(hosts)), tuple(needed), tuple(dict.fromkeys(secrets))
+    )
 
 
 def _patterns(node: JsonNode | None, label: str, found: Findings) -> tuple[str, ...]:
@@ -538,7 +576,8 @@ def _protocol_config(node: JsonNode | None, found: Findings) -> dict[str, str]:
 
 
 _INTEGRITY = re.compile(r"sha256-[A-Za-z0-9+/]{43}=")
-_EXECUTION = ("mode", "timeoutMs", "idempotent", "requireConfirmation", "allowBuild", "integrity", "limits")
+_EXECUTION = ("mode", "timeoutMs", "idempotent", "requireConfirmation", "allowBuild", "integrity", "files", "limits")
+MAX_FILE_GLOBS = 64
 
 
 def _execution(node: JsonNode | None, found: Findings) -> Execution:
@@ -559,8 +598,57 @@ def _execution(node: JsonNode | None, found: Findings) -> Execution:
         require_confirmation=flags["requireConfirmation"],
         allow_build=flags["allowBuild"],
         integrity=integrity,
+        files=_files(value_of(fields, "files"), found),
         limits={name: value for name, value in limits.items() if value is not None},
     )
+
+
+MAX_VARIABLES = 256
+MAX_VARIABLE_BYTES = 32_768
+
+
+def _variables(node: JsonNode | None, found: Findings) -> dict[str, str]:
+    if node is None:
+        return {}
+    if node.kind != "object":
+        found.wrong_type(node, "env", "an object of names and texts")
+        return {}
+    made: dict[str, str] = {}
+    for index, member in enumerate(node.members):
+        value = found.text(member.value, f"env.{member.key}")
+        fault = variable_name_fault(member.key)
+        if fault is None and value is not None:
+            fault = _variable_fault(value)
+        if fault is None and index >= MAX_VARIABLES:
+            fault = f"a tool has at most {MAX_VARIABLES} variables"
+        if fault is not None:
+            found.add("MF537", member.key_span, {"v": member.key, "reason": fault})
+        elif value is not None:
+            made[member.key] = value
+    return made
+
+
+def _variable_fault(value: str) -> str | None:
+    if "\0" in value:
+        return "its value holds a NUL, which no variable can"
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        return "its value holds half of a surrogate pair, which has no bytes"
+    return None if size <= MAX_VARIABLE_BYTES else f"its value is longer than {MAX_VARIABLE_BYTES} bytes"
+
+
+def _files(node: JsonNode | None, found: Findings) -> tuple[str, ...]:
+    """The globs of what belongs to a script, plain and relative to the tool's folder."""
+    globs: list[str] = []
+    for glob, where in found.texts(node, "execution.files") or []:
+        if len(globs) >= MAX_FILE_GLOBS or not glob or "\\" in glob or {"", ".", ".."} & set(glob.split("/")):
+            expected = f"at most {MAX_FILE_GLOBS} globs relative to the tool's folder, such as 'lib/**'"
+            args: dict[str, str | int] = {"p": "execution.files", "expected": expected, "received": f"'{glob}'"}
+            found.add("MF502", where.span, args)
+        else:
+            globs.append(glob)
+    return tuple(globs)
 
 
 def _dependencies(node: JsonNode | None, found: Findings) -> dict[str, str]:

@@ -14,6 +14,58 @@ _GLOB = re.compile(r"[*?\[\]{}]")
 _RESOURCE = re.compile(r"fam://[^/\s]+(/|$)")
 _RANGE = re.compile(r"\[?[0-9A-Fa-f.:]*[.:][0-9A-Fa-f.:]*\]?/[0-9.]+")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
+_OWN_VARIABLES = frozenset(
+    (
+        *(
+            "PATH",
+            "HOME",
+            "TMPDIR",
+            "TMP",
+            "TEMP",
+            "PWD",
+            "OLDPWD",
+            "SHELL",
+            "USER",
+            "LOGNAME",
+            "LANG",
+            "VIRTUAL_ENV",
+            "NO_COLOR",
+        ),
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "FTP_PROXY", "TRACEPARENT", "TRACESTATE", "BAGGAGE"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSLKEYLOGFILE"),
+        *("IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "CDPATH", "GLOBIGNORE"),
+        *(
+            "GCONV_PATH",
+            "LOCPATH",
+            "NLSPATH",
+            "HOSTALIASES",
+            "RES_OPTIONS",
+            "LOCALDOMAIN",
+            "RESOLV_HOST_CONF",
+            "GETCONF_DIR",
+        ),
+        *("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH"),
+    )
+)
+_OWN_BEGINNINGS = (
+    *(
+        "LD_",
+        "DYLD_",
+        "PYTHON",
+        "NODE_",
+        "BUN_",
+        "NPM_CONFIG_",
+        "UV_",
+        "PIP_",
+        "PERL5",
+        "PERLLIB",
+        "RUBYOPT",
+        "RUBYLIB",
+        "LUA_",
+    ),
+    *("OPENSSL_", "GIT_", "GLIBC_", "MALLOC_", "BASH_FUNC_", "TAMIS_"),
+)
 _WHOLE_TOOL_FOLDER = frozenset((".", "self", "*", "**"))
 
 
@@ -59,6 +111,19 @@ def _spelling_fault(path: str, resource: bool) -> str | None:
         denied = next((root for root in _DENIED_ROOTS if path == root or path.startswith(root + "/")), None)
         if denied is not None:
             return f"{denied} is never granted"
+    return None
+
+
+def variable_name_fault(name: str) -> str | None:
+    """Why a name can be neither a secret's nor a variable's of ``env``, or None.
+
+    Whatever changes how a program is found, loaded or connected belongs to the sandbox, in any letter case.
+    """
+    if not _VARIABLE.fullmatch(name):
+        return "it must be a letter or '_', then letters, digits and '_', 128 at most"
+    upper = name.upper()
+    if upper in _OWN_VARIABLES or (upper.startswith(_OWN_BEGINNINGS) and upper != "NODE_ENV"):
+        return "the sandbox keeps this variable for itself, as it changes how programs are found, loaded or connected"
     return None
 
 

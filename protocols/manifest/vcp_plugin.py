@@ -7,8 +7,11 @@ files.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 
+from tamis.protocols.manifest.imported_secrets import is_secret_setting, next_step
 from tamis.protocols.manifest.imports import (
     Imported,
     ImportedTool,
@@ -21,55 +24,15 @@ from tamis.protocols.manifest.imports import (
     teller,
     title_of,
 )
-from tamis.protocols.model import Json, ReadOptions, escape_pointer
-from tamis.protocols.reader import read_text
+from tamis.protocols.manifest.reading import tool_id_fault
+from tamis.protocols.manifest.security import variable_name_fault
+from tamis.protocols.manifest.vcp_prose import COMMAND, Command, kind_of, own_names
+from tamis.protocols.model import Json, escape_pointer
 from tamis.protocols.schema.plan import compile_plan
 from tamis.protocols.schema.words import is_list, is_object
 
 MAX_EXAMPLES = 20
 _BASE = "/capabilities/invocationCommands"
-_NEED = re.compile(
-    r"^\s*[(（【\[]?\s*(必需|必须|必填|required|可选|选填|非必需|optional)(?![A-Za-z])[^)）】\]\n]{0,60}[)）】\]]?\s*[:：,，]?\s*",
-    re.I,
-)
-_OPTIONAL = frozenset({"可选", "选填", "非必需", "optional"})
-# A list of parameters in prose: "- name (type, need): what it is".
-_LISTED = re.compile(
-    r"^[ \t]*(?:[-*•]|\d{1,2}[.)、])[ \t]*[`\"'「*]*([A-Za-z_][A-Za-z0-9_]{0,63})[`\"'」*]*[ \t]*[(（]([^()（）\n]{1,80})[)）][ \t]*[:：]?[ \t]*([^\n]{0,400})",
-    re.M,
-)
-_TYPES = (
-    (re.compile(r"整数|整型|\bint(?:eger)?\b", re.I), "integer"),
-    (re.compile(r"数字|数值|浮点|\bnumber\b|\bfloat\b", re.I), "number"),
-    (re.compile(r"布尔|\bbool(?:ean)?\b", re.I), "boolean"),
-    (re.compile(r"数组|列表|\barray\b|\blist\b", re.I), "array"),
-    (re.compile(r"对象|\bobject\b", re.I), "object"),
-)
-
-
-class _Parameter:
-    """What prose says of one parameter."""
-
-    def __init__(self) -> None:
-        self.kind = ""
-        self.about = ""
-        self.needed: bool | None = None
-        """None: nothing says so."""
-        self.blocks = 0
-        """In how many request blocks it stands."""
-
-
-class _Command:
-    """One command of a plug-in."""
-
-    def __init__(self, name: str, about: str) -> None:
-        self.name = name
-        self.about = about
-        self.schema: dict[str, Json] | None = None
-        self.found: dict[str, _Parameter] = {}
-        self.blocks = 0
-        self.given: list[dict[str, Json]] = []
-        """Arguments of request blocks that show a real call."""
 
 
 def import_plugin(data: dict[str, Json]) -> Imported:
@@ -88,70 +51,40 @@ def import_plugin(data: dict[str, Json]) -> Imported:
     version = data.get("version")
     if isinstance(version, str):
         manifest["version"] = fit_version(version, say)
+    names = own_names(name, commands)
+    for command in commands:
+        command.count(frozenset(names))
+    others = [other for other in (bare, *names[1:]) if other != name and tool_id_fault(other) is None]
+    manifest["aliases"] = list[Json](dict.fromkeys(others))
+    if not others:
+        del manifest["aliases"]
+    for other in names[1:]:
+        what = f"its documented calls name '{other}', which is an alias now: take it away if another tool has that name"
+        say("name", what, "name-changed")
     manifest["protocolConfig"] = {"vcpCommand": name}
     manifest["handler"] = _handler(data, bare, say)
     manifest["parameters"] = _parameters(commands, say)
-    if timeout := _timeout(data.get("communication")):
+    if timeout := _timeout(data.get("communication")) or _timeout(data.get("entryPoint")):
         manifest["execution"] = {"timeoutMs": timeout}
     if examples := _example_calls(commands, manifest["parameters"]):
         manifest["examples"] = examples
+    _configured(data, manifest, say)
     _left_out(data, say)
     return Imported((ImportedTool(bare, manifest, tuple(notes)),))
 
 
-def _commands(data: dict[str, Json]) -> list[_Command]:
+def _commands(data: dict[str, Json]) -> list[Command]:
     capabilities = data.get("capabilities")
     listed = capabilities.get("invocationCommands") if is_object(capabilities) else None
-    made: list[_Command] = []
+    made: list[Command] = []
     for item in listed if is_list(listed) else []:
-        if not is_object(item):
-            continue
-        named = item.get("commandIdentifier") or item.get("command")
-        about = item.get("description")
-        command = _Command(named if isinstance(named, str) else "", about if isinstance(about, str) else "")
-        schema = item.get("parameters")
-        if is_object(schema) and ("properties" in schema or schema.get("type") == "object"):
-            command.schema = schema
-        _read_prose(command, item)
-        made.append(command)
+        if is_object(item):
+            named = item.get("commandIdentifier") or item.get("command")
+            made.append(Command(named if isinstance(named, str) else "", item))
     return made
 
 
-def _read_prose(command: _Command, item: dict[str, Json]) -> None:
-    for place in ("description", "example"):
-        text = item.get(place)
-        if not isinstance(text, str):
-            continue
-        for listed in _LISTED.finditer(text):
-            parameter = command.found.setdefault(listed[1], _Parameter())
-            parameter.kind = parameter.kind or next((kind for sign, kind in _TYPES if sign.search(listed[2])), "")
-            parameter.about = parameter.about or listed[3].strip()
-            need = re.search(r"必需|必须|必填|可选|选填|required|optional", listed[2], re.I)
-            if need is not None and parameter.needed is None:
-                parameter.needed = need[0].lower() not in _OPTIONAL
-        for call in read_text(text, "vcp", ReadOptions(fenced_calls="run", reasoning_calls="run")).calls:
-            command.blocks += 1
-            args = {key: value for key, value in call.args(text).items() if isinstance(value, str)}
-            explained = False
-            for key, value in args.items():
-                if key == "command":
-                    continue
-                parameter = command.found.setdefault(key, _Parameter())
-                parameter.blocks += 1
-                marked = _NEED.match(value)
-                if marked is not None:
-                    explained = True
-                    parameter.needed = (
-                        marked[1].lower() not in _OPTIONAL if parameter.needed is None else parameter.needed
-                    )
-                    parameter.about = parameter.about or value.strip()
-                elif place == "description":
-                    parameter.about = parameter.about or value.strip()
-            if place == "example" and not explained:
-                command.given.append(dict(args))
-
-
-def _parameters(commands: list[_Command], say: Say) -> dict[str, Json]:
+def _parameters(commands: list[Command], say: Say) -> dict[str, Json]:
     """The schema of all commands together: what each of them needs is required."""
     first = commands[0]
     if len(commands) == 1 and first.schema is not None:
@@ -159,7 +92,7 @@ def _parameters(commands: list[_Command], say: Say) -> dict[str, Json]:
     properties: dict[str, Json] = {}
     needs: list[set[str]] = []
     for i, command in enumerate(commands):
-        found, needed = _declared(command) if command.schema is not None else _inferred(command)
+        found, needed = _declared(command) if command.schema is not None else _inferred(command, commands)
         needs.append(needed)
         for key, schema in found.items():
             properties.setdefault(key, schema)
@@ -174,19 +107,62 @@ def _parameters(commands: list[_Command], say: Say) -> dict[str, Json]:
             say(f"{_BASE}/{i}", "its text names no parameters: declare what the tool takes", "parameters-missing")
     always: list[Json] = [key for key in properties if all(key in needed for needed in needs)]
     if len(commands) > 1:
-        names: list[Json] = list(dict.fromkeys(command.name for command in commands if command.name))
-        each = (
-            f"{command.name} needs {', '.join(sorted(needs[i])) or 'nothing'}" for i, command in enumerate(commands)
-        )
-        properties.pop("command", None)
-        which: Json = {"enum": names, "description": "Which command to run: " + "; ".join(each)}
-        properties = {"command": which, **properties}
-        always = ["command", *(key for key in always if key != "command")]
-        say(_BASE, f"its {len(commands)} commands share one tool: 'command' says which", "commands-joined")
+        which, needed = _which(commands, needs, say)
+        properties.pop(COMMAND, None)
+        always = [key for key in always if key != COMMAND]
+        if which is not None:
+            properties = {COMMAND: which, **properties}
+            always = [COMMAND, *always] if needed else always
+    elif COMMAND in properties and first.schema is None:
+        properties[COMMAND] = _one_command(first, properties[COMMAND])
     return {"type": "object", "properties": properties, "required": always}
 
 
-def _declared(command: _Command) -> tuple[dict[str, Json], set[str]]:
+def _which(commands: list[Command], needs: list[set[str]], say: Say) -> tuple[Json, bool]:
+    """The parameter that says which of several commands is meant, and whether it is required; None where no documented call has it."""
+    shown = [command.values for command in commands]
+    blocks, carried = sum(command.blocks for command in commands), sum(command.carried for command in commands)
+    listed = [command.found[COMMAND] for command in commands if COMMAND in command.found]
+    if blocks and not carried and not listed:
+        what = f"its {len(commands)} commands share one tool; no documented call has a 'command', so it has no such parameter"
+        say(_BASE, what, "commands-joined")
+        return None, False
+    say(_BASE, f"its {len(commands)} commands share one tool: 'command' says which", "commands-joined")
+    names = [
+        list(values or ([command.name] if command.name else []))
+        for command, values in zip(commands, shown, strict=True)
+    ]
+    each = "; ".join(
+        f"{' or '.join(named)} needs {', '.join(sorted(needs[i] - {COMMAND})) or 'nothing'}"
+        for i, named in enumerate(names)
+        if named
+    )
+    optional = any(parameter.needed is False for parameter in listed)
+    required = not optional and carried == blocks
+    if any(values is None for values in shown):
+        return {
+            "type": "string",
+            "description": next((one.about for one in listed if one.about), "What to run"),
+        }, required
+    every: list[Json] = list(dict.fromkeys(name for named in names for name in named))
+    return {"enum": every, "description": f"Which command to run: {each}"}, required
+
+
+def _one_command(command: Command, given: Json) -> Json:
+    """The parameter ``command`` of a plug-in of one command: what its calls show, where that is a name and no free text."""
+    values = command.values
+    if not values or not is_object(given):
+        return given
+    own = re.sub(r"[\W_]", "", command.name).casefold()
+    if own and all(re.sub(r"[\W_]", "", value).casefold() in own for value in values):
+        about: dict[str, Json] = {"description": given["description"]} if "description" in given else {}
+        return {"enum": list[Json](values), **about}
+    if "description" in given:
+        return given
+    return {**given, "description": f"Its documented calls write: {', '.join(values[:20])}"}
+
+
+def _declared(command: Command) -> tuple[dict[str, Json], set[str]]:
     """The parameters of a command that has a schema, and those that it requires."""
     schema = command.schema or {}
     properties, required = schema.get("properties"), schema.get("required")
@@ -194,36 +170,24 @@ def _declared(command: _Command) -> tuple[dict[str, Json], set[str]]:
     return (properties if is_object(properties) else {}), needed
 
 
-def _inferred(command: _Command) -> tuple[dict[str, Json], set[str]]:
+def _inferred(command: Command, commands: list[Command]) -> tuple[dict[str, Json], set[str]]:
     """The parameters that a command's prose names, and those that it seems to require."""
     properties: dict[str, Json] = {}
     for key, parameter in command.found.items():
-        schema: dict[str, Json] = {"type": parameter.kind or "string"}
+        schema: dict[str, Json] = {"type": kind_of([one.found[key] for one in commands if key in one.found])}
         if parameter.about:
             schema["description"] = parameter.about
         properties[key] = schema
-    return properties, {key for key, parameter in command.found.items() if _is_needed(parameter, command)}
+    return properties, {key for key in command.found if command.needs(key)}
 
 
-def _is_needed(parameter: _Parameter, command: _Command) -> bool:
-    """What is marked counts; else a parameter is needed that stands in every request block."""
-    if parameter.needed is not None:
-        return parameter.needed
-    return command.blocks > 0 and parameter.blocks == command.blocks
-
-
-def _example_calls(commands: list[_Command], parameters: Json) -> list[Json]:
+def _example_calls(commands: list[Command], parameters: Json) -> list[Json]:
     """The request blocks that show a call, as typed examples; one that does not fit what was inferred is none."""
     plan = compile_plan(parameters)
     made: list[Json] = []
     for command in commands:
         for given in command.given:
-            args: dict[str, Json] = dict(given)
-            if len(commands) > 1:
-                args.setdefault("command", command.name)
-            else:
-                args = {key: value for key, value in args.items() if key != "command" or "command" in plan.names}
-            outcome = plan.check(args, "any")
+            outcome = plan.check(dict(given), "any")
             if not outcome.errors and is_object(outcome.coerced) and len(made) < MAX_EXAMPLES:
                 made.append({"description": f"{command.name}".strip() or "Example", "input": outcome.coerced})
     return made
@@ -257,7 +221,9 @@ def _handler(data: dict[str, Json], bare: str, say: Say) -> dict[str, Json]:
             path = found[1] if found else command.strip()
         elif isinstance(entry.get("script"), str):
             path = str(entry["script"])
-    return script_handler(path, language.lower() if isinstance(language, str) else "", bare, "entryPoint", say)
+    made = script_handler(path, language.lower() if isinstance(language, str) else "", bare, "entryPoint", say)
+    # Tamis's own exports say of scripts that they print results alone.
+    return {**made, "result": "vcp"} if protocol in (None, "stdio") and data.get("x-result") != "json" else made
 
 
 def _timeout(communication: Json) -> int:
@@ -265,20 +231,60 @@ def _timeout(communication: Json) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
+_NO_SECRET = frozenset(("integer", "number", "float", "boolean", "bool", "int"))
+_ENVIRONMENTS = ("env", "environment")
+
+
+def _configured(data: dict[str, Json], manifest: dict[str, Json], say: Say) -> None:
+    """Settings of the plug-in: keys become secrets, others with a default variables; scripts find both in their environment."""
+    variables: dict[str, Json] = {}
+    secrets: list[Json] = []
+    unset: list[str] = []
+    for path, name, kind, default in _settings(data):
+        fault = variable_name_fault(name)
+        if fault is not None:
+            say(path, f"'{name}' is left out: {fault}", "field-dropped")
+        elif is_secret_setting(name) and kind not in _NO_SECRET:
+            secrets += [name] if name not in secrets else []
+            if default not in (None, ""):
+                say(path, f"the default of '{name}' is left out: a manifest holds no keys", "credentials")
+        elif isinstance(default, (str, int, float)):
+            variables[name] = default if isinstance(default, str) else json.dumps(default)
+        else:
+            unset.append(name)
+    if variables:
+        manifest["env"] = variables
+    if secrets:
+        manifest["securityContext"] = {"secrets": secrets}
+        say("configSchema", next_step(str(name) for name in secrets), "credentials")
+    if unset:
+        say("configSchema", f"{', '.join(unset[:8])} have no default: set them in 'env' of the manifest", "env-to-set")
+
+
+def _settings(data: dict[str, Json]) -> Iterator[tuple[str, str, str, Json]]:
+    """Place, name, type and default of every setting: of ``configSchema``, and of variables that are given outright."""
+    schema = data.get("configSchema")
+    declared = schema.get("properties") if is_object(schema) else None
+    base = "/configSchema/properties" if is_object(declared) else "/configSchema"
+    for name, about in (declared if is_object(declared) else schema if is_object(schema) else {}).items():
+        kind = about.get("type") if is_object(about) else about
+        default = about.get("default") if is_object(about) else None
+        yield f"{base}/{escape_pointer(name)}", name, kind.lower() if isinstance(kind, str) else "", default
+    entry = data.get("entryPoint")
+    for where, holder in (("", data), ("/entryPoint", entry)):
+        for key in _ENVIRONMENTS:
+            given = holder.get(key) if is_object(holder) else None
+            for name, value in (given if is_object(given) else {}).items():
+                yield f"{where}/{key}/{escape_pointer(name)}", name, "", value
+
+
 _KEPT = frozenset(
     {"name", "displayName", "version", "description", "pluginType", "entryPoint", "communication", "capabilities"}
 )
-_WITHOUT_LOSS = frozenset({"manifestVersion", "author", "$schema"})
+_WITHOUT_LOSS = frozenset({"manifestVersion", "author", "$schema", "x-result"})
 
 
 def _left_out(data: dict[str, Json], say: Say) -> None:
-    if is_object(settings := data.get("configSchema")) and settings:
-        listed = ", ".join(list(settings)[:8])
-        say(
-            "configSchema",
-            f"its settings ({listed}) are not handed to a sandboxed script: make them parameters or files",
-            "field-dropped",
-        )
     capabilities = data.get("capabilities")
     for key in capabilities if is_object(capabilities) else ():
         value = capabilities[key] if is_object(capabilities) else None
@@ -289,5 +295,5 @@ def _left_out(data: dict[str, Json], say: Say) -> None:
                 "field-dropped",
             )
     for key, value in data.items():
-        if key not in _KEPT and key not in _WITHOUT_LOSS and key != "configSchema" and value:
+        if key not in (*_KEPT, *_WITHOUT_LOSS, *_ENVIRONMENTS, "configSchema") and value:
             say(key, f"'{key}' has no place in a manifest and was left out", "field-dropped")

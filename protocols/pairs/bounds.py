@@ -9,20 +9,62 @@ import re
 from bisect import bisect_left
 
 from tamis.protocols.base import Source
-from tamis.protocols.pairs.walk import BLANK, FENCE_LINE, LEADING, LINE_END, TRAILING, Dialect, Family, Findings, Lexed
+from tamis.protocols.pairs.walk import (
+    BLANK,
+    FENCE_LINE,
+    LEADING,
+    LINE_END,
+    SEPARATORS,
+    TRAILING,
+    Dialect,
+    Family,
+    Findings,
+    Lexed,
+)
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
+from tamis.protocols.tam.keys import visible
 
 _INLINE_BLANK = lazy(r"[ \t]*+")
 _NEWLINE = lazy(r"\r\n|[\r\n]")
 _ENTITY = lazy(r"&#?\w{1,9};\Z")
 _KEY_WINDOW = 400
+_MAX_REST = 400
+_BULLETS = "-*+•·▪●◦‣–—_"
+_HALF_MARKER = lazy(r"[<＜][^>＞\r\n]*+\Z")
+_HALF_PAIR = lazy(r"[^\r\n»>]*+[»>]{0,2}+\Z")
 
 
 def past(pattern: re.Pattern[str], text: str, at: int, bound: int) -> int:
     """The end of a match at ``at``, or ``at`` itself."""
     m = pattern.match(text, at, bound)
     return m.end() if m else at
+
+
+def ends_inside(text: str, at: int, limit: int, dialect: Dialect) -> str | None:
+    """What the text is cut off in behind the last pair of a block: ``a marker``, ``a key``; None where it ends behind that pair
+    or goes on with something else (ruling 51).
+
+    Only one line can be the start of the next pair: more of them are the text behind the block.
+    """
+    if limit != len(text) or limit - at > _MAX_REST:
+        return None
+    while (fence := FENCE_LINE.match(text, past(BLANK, text, at, limit), limit)) is not None:
+        at = fence.end()
+    rest = visible(text[at:limit]).strip(dialect.between + " \t\r\n")
+    if _HALF_MARKER.match(rest) is not None:
+        return "a marker"
+    half = _HALF_PAIR.match(rest)
+    if not rest or half is None:
+        return None
+    written = rest.rstrip("»> \t")
+    key = written.rstrip(SEPARATORS + " \t")
+    first = LEADING.match(key)
+    bare = key[first.end() if first else 0 :].rstrip(TRAILING)
+    gap = text[at : limit - len(text[at:limit].lstrip())]
+    beside = gap.count("\n") + gap.count("\r") - gap.count("\r\n") < 2
+    plausible = dialect.next_key if beside or key != written else dialect.bare_key
+    return "a key" if not bare.strip(_BULLETS) or plausible.fullmatch(bare) is not None else None
 
 
 class Bounds:
@@ -45,10 +87,10 @@ class Bounds:
 
     def token(self, pattern: re.Pattern[str], at: int, limit: int) -> Span | None:
         """The first match that starts at or after ``at`` and ends at or before ``limit``; see ``Source.next_token``."""
-        arrays = self.arrays.get(id(pattern))
-        if arrays is None:
-            arrays = self.arrays[id(pattern)] = self.source.tokens(pattern)
-        starts, ends = arrays
+        try:
+            starts, ends = self.arrays[id(pattern)]
+        except KeyError:
+            starts, ends = self.arrays[id(pattern)] = self.source.tokens(pattern)
         i = bisect_left(starts, at)
         if i < len(starts) and ends[i] <= limit:
             return starts[i], ends[i]
@@ -56,11 +98,14 @@ class Bounds:
 
     def seek(self, at: int) -> int:
         """Looks up the next markers from ``at`` and returns the bound that they set."""
-        if self.close is None or self.close[0] < at:
-            self.close = self.token(self.d.closes, at, self.limit)
-        if self.open is None or self.open[0] < at:
-            self.open = self.token(self.d.opens, at, self.limit)
-        return min(self.limit, self.close[0] if self.close else self.limit, self.open[0] if self.open else self.limit)
+        close, opened, bound = self.close, self.open, self.limit
+        if close is None or close[0] < at:
+            close = self.close = self.token(self.d.closes, at, bound)
+        if opened is None or opened[0] < at:
+            opened = self.open = self.token(self.d.opens, at, bound)
+        if close is not None and close[0] < bound:
+            bound = close[0]
+        return opened[0] if opened is not None and opened[0] < bound else bound
 
     def skip(self, at: int) -> int:
         """Past the rest of a block that is rejected for its size: its last closing marker before the next opening one."""
@@ -88,6 +133,9 @@ class Bounds:
             return None
         self.seek(at)
         if self.close is None or self.close[0] >= tail[0]:
+            return tail
+        if self.d.drops and self.token(self.d.any_head, at, tail[0]) is None:
+            # Any marker inside a closed value is text (ruling 28).
             return tail
         # A closing marker stands before the delimiter: it is part of the value only if the block closes again later.
         later = self.token(self.d.closes, tail[1], self.limit)

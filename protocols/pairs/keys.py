@@ -15,6 +15,17 @@ from tamis.protocols.tam.keys import visible
 _CLOSING_DECORATION = lazy(r"[*`\"'”’]{1,3}(?=\s)")
 
 
+def undecorated(written: str, protocol: str) -> tuple[int, str]:
+    """A key without its decoration, and how many characters of that stand before it; an empty one when nothing else is there."""
+    written = written.rstrip()
+    first = LEADING.match(written)
+    skip = first.end() if first else 0
+    bare = written[skip:].rstrip(TRAILING)
+    if protocol == "tam" and len(bare) > 4 and bare.startswith("__") and bare.endswith("__"):
+        return skip + 2, bare[2:-2]
+    return skip, bare
+
+
 class Keys(Bounds):
     """The part of the walk that opens pairs."""
 
@@ -28,13 +39,9 @@ class Keys(Bounds):
     def key(self, start: int, end: int) -> tuple[Span, list[Edit]]:
         """The undecorated span of a key and the edits that remove its decoration."""
         written = self.text[start:end].rstrip()
-        first = LEADING.match(written)
-        skip = first.end() if first else 0
-        bare = written[skip:].rstrip(TRAILING)
+        skip, bare = undecorated(written, self.d.protocol)
         if not bare:
             return (start, start + len(written)), []
-        if self.d.protocol == "tam" and len(bare) > 4 and bare.startswith("__") and bare.endswith("__"):
-            skip, bare = skip + 2, bare[2:-2]
         edits = [delete(start, start + skip)] if skip else []
         inner = start + skip + len(bare)
         if skip + len(bare) < len(written):

@@ -11,7 +11,8 @@ import re
 
 from tamis.protocols.base import Source
 from tamis.protocols.model import MAX_PARAMS, Comment, Edit, Severity
-from tamis.protocols.pairs.bounds import past
+from tamis.protocols.pairs.bounds import ends_inside, past
+from tamis.protocols.pairs.runs import settle_runs
 from tamis.protocols.pairs.values import Values
 from tamis.protocols.pairs.walk import (
     BLANK,
@@ -85,6 +86,9 @@ class _Lexer(Values):
                 out.end = at
                 return
             out.end = out.pairs[-1].end if out.pairs else self.start
+            if out.stop == "end" and out.cut is None and out.pairs:
+                behind = max(out.end, out.comments[-1].span[1] if out.comments else 0)
+                out.cut = ends_inside(self.text, behind, self.limit, self.d)
             # What follows the last pair of an unclosed block is the text after it.
             self.found.items = [item for item in self.found.items if item.diag.span[0] < max(out.end, 1)]
 
@@ -235,4 +239,7 @@ class _Lexer(Values):
 
 def lex(source: Source, start: int, limit: int, dialect: Dialect, *, complete: bool) -> Lexed:
     """Walks one block from behind its opening marker; tolerant, total, linear."""
-    return _Lexer(source, start, limit, dialect, complete=complete).run()
+    lexed = _Lexer(source, start, limit, dialect, complete=complete).run()
+    if dialect.protocol == "tam":
+        settle_runs(source.text, lexed, dialect)
+    return lexed

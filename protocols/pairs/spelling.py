@@ -11,6 +11,12 @@ from tamis.protocols.pairs.walk import Family, delete, fix
 from tamis.protocols.positions import Span
 
 
+def is_run(raw: str) -> bool:
+    """Whether a delimiter is a run of more than three of TAM's own characters: what of it belongs to the value, the whole block
+    says (ruling 56)."""
+    return len(raw) > 3 and (not raw.strip("»") or not raw.strip("«"))
+
+
 def _is_backup(raw: str) -> bool:
     return len(raw) == 3 and not raw.strip("<>»«") and any(char in "<>" for char in raw)
 
@@ -26,6 +32,8 @@ class Spelling(Keys):
         marks: list[tuple[str, Span, str]] = []
         for span, wanted in ((head, target.head), (tail, target.tail)):
             if span is not None and text[span[0] : span[1]] != wanted:
+                if family.name == "plain" and d.protocol == "tam" and is_run(text[slice(*span)]):
+                    continue
                 marks.append((text[span[0] : span[1]], span, wanted))
         if family.name in ("escape", "exp"):
             self.found.add("VC316", head, index, minor=True)

@@ -51,9 +51,9 @@ def _pair(tiles: Tiles, pair: Pair, dialect: Dialect) -> None:
         if separator is not None:
             tiles.put("separator", *separator.span())
             at = separator.end()
-        elif head is not None and head.end() == pair.value[0]:
-            tiles.put("delimiter", *head.span())
-            at = head.end()
+        elif head is not None and head.end() >= pair.value[0]:
+            tiles.put("delimiter", at, pair.value[0])
+            at = pair.value[0]
         elif at < pair.value[0]:
             tiles.put("decoration", at, at + 1)
             at += 1

@@ -22,6 +22,7 @@ from tamis.protocols.pairs.doubt import (
 from tamis.protocols.pairs.spelling import Spelling
 from tamis.protocols.pairs.walk import BLANK, LINE_END, Family, Pair, fix
 from tamis.protocols.positions import Span
+from tamis.protocols.tam.keys import visible
 
 _FOREIGN = {"tam": ("「始」", "「末」"), "vcp": ("»»»", "«««")}
 """The delimiters of the other protocol of pairs."""
@@ -55,6 +56,7 @@ class Values(Spelling):
             pair.value, pair.end = (at, tail[0]), tail[1]
             self.doubt(index, at, tail, family)
             self.spelling(index, head.span(), tail, family)
+            self.half_tail(tail, min(head.end() - head.start(), len(d.families["plain"].tail)))
             return self.own_tail(index, tail[1], family)
         bound = self.seek(at)
         follower = self.next_key(d.any_head, at, bound)
@@ -65,6 +67,7 @@ class Values(Spelling):
         if tail is not None:
             self.doubt(index, at, tail, family, loose=True)
             self.spelling(index, head.span(), tail, family)
+            self.half_tail(tail, len(d.families["plain"].head) + 1)
             return tail[1]
         pair.delimited = False
         self.spelling(index, head.span(), None, family)
@@ -74,11 +77,26 @@ class Values(Spelling):
             if self.nested is not None:
                 self.found.add(d.codes.own_tail, self.nested, index, args={"key": pair.raw})
                 return self.nested[1]
+            if self.in_call(pair):
+                # Everything behind it is in the open value, and nothing of it runs (ruling 50).
+                stop = pair.end = self.limit
         if stop == self.limit or (out_of and not self.complete):
             self.out.cut_pair = index
             pair.end = pair.end if self.complete else self.limit
             return pair.end
         return stop
+
+    def in_call(self, pair: Pair) -> bool:
+        """Whether an open value belongs to a call, not to a sentence that only names the markup: the block begins its line, or has
+        a value already."""
+        return self.out.pairs[0] is not pair or LINE_END.search(self.text, self.start, pair.start) is not None
+
+    def half_tail(self, tail: Span, head: int) -> None:
+        """Notes a text that ends in a closing delimiter shorter than ``head`` characters: the rest of it, or of the value, is missing."""
+        if past(BLANK, self.text, tail[1], self.limit) < len(self.text):
+            return
+        if len(visible(self.text[slice(*tail)]).replace(" ", "")) < head:
+            self.out.cut = "a delimiter"
 
     def only_tail(self, head: re.Match[str]) -> bool:
         """Whether what looks like swapped delimiters is a closing one alone: the next opening one has a key of its own."""
@@ -132,6 +150,7 @@ class Values(Spelling):
             )
             if text[tail_span[0] : tail_span[1]] != plain.tail:
                 self.tail_only(index, tail_span)
+                self.half_tail(tail_span, len(plain.head))
             return tail_span[1]
         end = line if text[line : line + 1].strip() else self.bare_end(line, bound)
         if d.protocol == "vcp":

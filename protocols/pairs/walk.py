@@ -51,7 +51,7 @@ _ODD = {
 _DELIMITERS = frozenset(
     ["TM210", "TM211", "TM212", "TM213", "TM214", "TM215", "VC310", "VC311", "VC312", "VC313", "VC314"]
 )
-_SEPARATORS = ":：=→︰﹕∶"
+SEPARATORS = ":：=→︰﹕∶"
 CONTROL = lazy(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -203,6 +203,8 @@ class Lexed(msgspec.Struct):
     """The pair whose value ran into the end of the block's text without a closing delimiter."""
     nested: Span | None = None
     """Where a whole block stands inside an unclosed value: two readings, so none is taken."""
+    cut: str | None = None
+    """What else the text ends in the middle of: a key, a delimiter or a marker (ruling 51)."""
 
 
 def fix(title: str, *edits: Edit, unsafe: bool = False) -> Fix:
@@ -319,8 +321,8 @@ def note_unterminated(lexed: Lexed, opener: Span, dialect: Dialect, options: Rea
         )
         return False
     last = lexed.pairs[-1]
-    if not options.complete or not last.delimited:
-        construct = f"the value of {last.raw}" if not last.delimited else "the block"
+    if not options.complete or not last.delimited or lexed.cut is not None:
+        construct = f"the value of {last.raw}" if not last.delimited else lexed.cut or "the block"
         findings.add(
             "TC001", opener, args={"protocol": dialect.protocol.upper(), "construct": construct}, severity="error"
         )
@@ -460,7 +462,7 @@ def _only_by_a_person(text: str, items: list[Finding], lexed: Lexed, protocol: s
         if not errors:
             pair = lexed.pairs[item.pair] if 0 <= item.pair < len(lexed.pairs) else None
             if pair is None or (
-                pair.raw.strip(" \t->")[-1:].strip(_SEPARATORS)
+                pair.raw.strip(" \t->")[-1:].strip(SEPARATORS)
                 and (change.edits[-1].end < pair.value[0] or not _odd_value(text[slice(*pair.value)], protocol))
             ):
                 continue

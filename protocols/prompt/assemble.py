@@ -1,11 +1,12 @@
 """A whole prompt text: instructions, definitions and examples, within a token budget.
 
 Over the budget, worked examples go first (from the last), then the definitions become compact, beside as many examples as fit again;
-when that is still too much, the prompt is refused, never cut. Must not know where the tools come from.
+when that is still too much, tools are left out from the end of their order, and named. No text is ever cut. Must not know where the tools come from.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -18,6 +19,12 @@ from tamis.protocols.prompt.unsaid import without_secret_values
 from tamis.protocols.tokens import estimate_tokens
 
 CountTokens = Callable[[str], int]
+Pieces = dict[bytes, int]
+"""Tokens of single definitions, by all that they are made of: spares counting again what did not change. Bounded here."""
+MAX_PIECES = 65_536
+_TRIES = 4
+MAX_NAMED = 20
+"""How many of the tools that were left out are named."""
 
 
 class PromptWish(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +54,7 @@ def counted(number: int, noun: str) -> str:
 
 
 class PromptTooLargeError(Exception):
-    """Even the smallest form has more tokens than allowed."""
+    """Even the smallest form of a single tool has more tokens than allowed."""
 
     def __init__(self, tools: int, needed: int, allowed: int) -> None:
         super().__init__(
@@ -64,10 +71,11 @@ def build_prompt(
     *,
     wrap: Callable[[str], str] = lambda text: text,
     count: CountTokens = estimate_tokens,
+    pieces: Pieces | None = None,
 ) -> Prompt:
     """The prompt for ``tools`` (V34: the same text for the same tools in any order); empty without tools.
 
-    ``wrap`` puts the text where it belongs (a template). Raises ``PromptTooLargeError``.
+    Where not all of them fit into ``max_tokens``, the first ones that do are chosen, and the others are named in ``notes``. ``wrap`` puts the text where it belongs (a template). Raises ``PromptTooLargeError``.
     """
     if not tools:
         text = wrap("")
@@ -99,10 +107,59 @@ def build_prompt(
                     0,
                     f"{left} of {counted(len(examples.calls), 'example')} {'is' if left == 1 else 'are'} left out: more would be above maxTokens {limit}",
                 )
-            return Prompt(
-                text, tokens, style, shown, _per_tool(protocol, tools, style, wish.shape, count), tuple(notes)
-            )
-    raise PromptTooLargeError(len(tools), tokens, limit or 0)
+            each = _per_tool(protocol, tools, style, wish.shape, count, pieces)
+            return Prompt(text, tokens, style, shown, each, tuple(notes))
+    each = _per_tool(protocol, tools, "compact", wish.shape, count, pieces)
+    chosen = _chosen(protocol, tools, wish, each, lambda text: count(wrap(_joined(head, text))))
+    if not chosen:
+        raise PromptTooLargeError(len(tools), tokens, limit or 0)
+    text = wrap(_joined(head, define(protocol, chosen, "compact", wish.shape)))
+    own = {_id(tool): each[_id(tool)] for tool in chosen}
+    left_out = [_id(tool) for tool in tools if _id(tool) not in own]
+    notes = [note for note in notes if note not in examples.left_out]
+    return Prompt(text, count(text), "compact", 0, own, (_left_out(left_out, len(tools), limit or 0), *notes))
+
+
+def _chosen(
+    protocol: CallProtocol, tools: Sequence[PromptTool], wish: PromptWish, each: dict[str, int], count: CountTokens
+) -> list[PromptTool]:
+    """The first tools whose compact definitions fit together; ``count`` is of definitions with all that stands around them."""
+    limit = wish.max_tokens or 0
+    chosen: list[PromptTool] = []
+    left = limit - count("")
+    for _ in range(_TRIES):
+        # what they take together is not what each takes alone: headings are shared, and words are cut otherwise
+        there = {id(tool) for tool in chosen}
+        more = _first_fitting([tool for tool in tools if id(tool) not in there], each, left)
+        if not more:
+            break
+        added = there.union(map(id, more))
+        chosen = [tool for tool in tools if id(tool) in added]
+        left = limit - count(define(protocol, chosen, "compact", wish.shape))
+    while chosen and left < 0:
+        while chosen and left < 0:
+            left += max(1, each[_id(chosen.pop())])
+        left = limit - count(define(protocol, chosen, "compact", wish.shape))
+    return chosen
+
+
+def _first_fitting(tools: Sequence[PromptTool], each: dict[str, int], left: int) -> list[PromptTool]:
+    found: list[PromptTool] = []
+    for tool in tools:
+        if each[_id(tool)] <= left:
+            found.append(tool)
+            left -= each[_id(tool)]
+    return found
+
+
+def _left_out(names: Sequence[str], count: int, limit: int) -> str:
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    are = "is" if len(names) == 1 else "are"
+    return f"{len(names)} of {counted(count, 'tool')} {are} left out, with which the text would be above maxTokens {limit}: {', '.join(names[:MAX_NAMED])}{more}"
+
+
+def _id(tool: PromptTool) -> str:
+    return tool.tool_id or tool.name
 
 
 def define(protocol: CallProtocol, tools: Sequence[PromptTool], style: Style, shape: Shape) -> str:
@@ -129,12 +186,33 @@ def _fewer(examples: FewShot, shown: int, over: int, count: CountTokens) -> int:
 
 
 def _per_tool(
-    protocol: CallProtocol, tools: Sequence[PromptTool], style: Style, shape: Shape, count: CountTokens
+    protocol: CallProtocol,
+    tools: Sequence[PromptTool],
+    style: Style,
+    shape: Shape,
+    count: CountTokens,
+    pieces: Pieces | None,
 ) -> dict[str, int]:
     found: dict[str, int] = {}
     for tool in tools:
-        found[tool.tool_id or tool.name] = count(_alone(define(protocol, (tool,), style, shape)))
+        key = b"" if pieces is None else _digest(protocol.id, style, shape, tool)
+        known = pieces.get(key) if pieces is not None and key else None
+        if known is None:
+            known = count(_alone(define(protocol, (tool,), style, shape)))
+            if pieces is not None and key:
+                if len(pieces) >= MAX_PIECES:
+                    pieces.clear()
+                pieces[key] = known
+        found[_id(tool)] = known
     return found
+
+
+def _digest(*parts: object) -> bytes:
+    """Names all that a definition is made of; empty where that cannot be written (lone surrogates, numbers beyond 64 bits)."""
+    try:
+        return hashlib.blake2b(msgspec.msgpack.encode(parts), digest_size=16).digest()
+    except (UnicodeError, OverflowError, ValueError, TypeError):
+        return b""
 
 
 def tool_text(protocol: CallProtocol, tool: PromptTool, style: Style = "full", shape: Shape = "tag") -> str:

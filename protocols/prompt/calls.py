@@ -6,6 +6,7 @@ Must not know how a prompt is put together.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -32,9 +33,17 @@ class ReadBack(msgspec.Struct, frozen=True):
     same: bool = False
 
 
-def write(protocol: CallProtocol, tool: PromptTool, args: Mapping[str, Json], shape: Shape = "tag") -> str:
-    """One call in canonical form; empty when the protocol cannot carry it exactly."""
-    written = protocol.write_calls((PlainCall(tool.name, dict(args)),), _options(tool, shape))
+def write(
+    protocol: CallProtocol,
+    tool: PromptTool,
+    args: Mapping[str, Json],
+    shape: Shape = "tag",
+    *,
+    elements: bool = False,
+) -> str:
+    """One call in canonical form; empty when the protocol cannot carry it exactly. ``elements`` as in ``WriteOptions``."""
+    options = msgspec.structs.replace(_options(tool, shape), elements=elements)
+    written = protocol.write_calls((PlainCall(tool.name, dict(args)),), options)
     return "" if written.refusals else written.text.strip("\n")
 
 
@@ -59,8 +68,19 @@ def written_example(protocol: CallProtocol, tool: PromptTool, args: Mapping[str,
     """A call that reads back equal; empty when there is none, or when it would show a secret."""
     if not json_equal(mask(dict(args), tool.parameters), dict(args)):
         return ""
-    text = write(protocol, tool, args, shape)
-    return text if text and read_back(protocol, tool, text, args).same else ""
+    elements = reads_back_with(protocol, tool, args, shape)
+    return "" if elements is None else write(protocol, tool, args, shape, elements=elements)
+
+
+def reads_back_with(
+    protocol: CallProtocol, tool: PromptTool, args: Mapping[str, Json], shape: Shape = "tag"
+) -> bool | None:
+    """Whether a call reads back equal with lists and objects as elements, the form that the instructions name first; None where it does in no form."""
+    for elements in (True, False) if protocol.id == "action" else (False,):
+        text = write(protocol, tool, args, shape, elements=elements)
+        if text and read_back(protocol, tool, text, args).same:
+            return elements
+    return None
 
 
 def example_call(name: str, tool: PromptTool, shape: Shape = "tag") -> str:
@@ -120,15 +140,21 @@ def _sample(schema: Json, root: dict[str, Json], depth: int) -> Json:
     return _SAMPLES.get(kind, "…") if isinstance(kind, str) else "…"
 
 
-def unwritable(name: str, tool: PromptTool, shape: Shape = "tag") -> dict[str, str]:
+def unwritable(name: str, tool: PromptTool, shape: Shape = "tag") -> Mapping[str, str]:
     """The parameters whose names a protocol cannot carry, with the reason in the catalogue's words."""
-    protocol = find_protocol(name)
     declared = tool.parameters.get("properties")
-    if protocol is None or not is_object(declared):
+    return _unwritable(name, tool.name, tuple(declared), shape) if is_object(declared) else {}
+
+
+@lru_cache(maxsize=16_384)
+def _unwritable(name: str, tool: str, declared: tuple[str, ...], shape: Shape) -> Mapping[str, str]:
+    """By the names alone, since a prompt of many tools is made again whenever one of them changes. ``name`` is a built-in protocol's."""
+    protocol = find_protocol(name)
+    if protocol is None:
         return {}
     probe: dict[str, Json] = dict.fromkeys(declared, "x")
-    plain = msgspec.structs.replace(tool, parameters={"type": "object", "properties": {key: {} for key in declared}})
-    written = protocol.write_calls((PlainCall(tool.name, probe),), _options(plain, shape))
+    plain = PromptTool(tool, "", {"type": "object", "properties": {key: {} for key in declared}})
+    written = protocol.write_calls((PlainCall(tool, probe),), _options(plain, shape))
     found: dict[str, str] = {}
     for refusal in written.refusals:
         path = from_pointer(refusal.path)

@@ -23,10 +23,11 @@ from tamis.protocols.contract import (
 )
 from tamis.protocols.model import Json
 from tamis.protocols.observation import observation, style_of
-from tamis.protocols.prompt.calls import read_back, write, written_example
+from tamis.protocols.prompt.calls import read_back, reads_back_with, write, written_example
 from tamis.protocols.prompt.guard import code, guard, one_line
 from tamis.protocols.prompt.instructions import WHOLE_TEXT
 from tamis.protocols.prompt.parameters import parameters_of
+from tamis.protocols.writing.values import json_text
 
 HEAD = "**Examples of answers:**"
 MAX_TITLE = 200
@@ -138,18 +139,22 @@ def correction(
 ) -> str:
     """One of the calls with a mistake, the observation that it gets, and the call put right; empty where no mistake is refused.
 
-    ``calls`` are ones that can be shown. The likeliest mistake of any of them is taken: a name in other letter case, another form of a
+    ``calls`` are ones that can be shown. The likeliest mistake of any of them is taken, with the smallest call that allows it: a name in other letter case, another form of a
     name, a required parameter left out.
     """
+    # Both calls of the pair cost tokens and show nothing new of how values are written.
+    smallest = sorted(calls, key=lambda call: len(json_text(dict(call[1]))))[:_MAX_TRIED]
+    # the corrected call looks as it does among the worked ones
+    forms = [reads_back_with(protocol, tool, args, shape) or False for tool, args in smallest]
     for mistakes in (_other_case, _other_form, _missing):
-        for tool, args in calls[:_MAX_TRIED]:
+        for (tool, args), elements in zip(smallest, forms, strict=True):
             for wrong in mistakes(tool, args):
-                text = write(protocol, _knowing(tool, args, wrong), wrong, shape)
+                text = write(protocol, _knowing(tool, args, wrong), wrong, shape, elements=elements)
                 check = read_back(protocol, tool, text, wrong).check if text else None
                 if check is None or check.valid:
                     continue
                 told = guard_unless_block(_observation(protocol, tool, check, shape), protocol.id)
-                right = write(protocol, tool, args, shape)
+                right = write(protocol, tool, args, shape, elements=elements)
                 excuse = "" if protocol.id in WHOLE_TEXT else f"{_EXCUSES[mistakes is _missing]}\n"
                 return f"{CORRECTED}\n{_reason(protocol, tool)}{text}\n\n{told}\n\n{excuse}{right}"
     return ""
@@ -205,7 +210,7 @@ def _observation(protocol: CallProtocol, tool: PromptTool, check: CallCheck, sha
     errors = [to_problem(finding) for finding in check.errors]
     result = ExecutionResult(
         call_id="call-1",
-        tool_id=tool.tool_id or tool.name,
+        tool_id=tool.name,
         version="",
         status="error",
         error=ExecutionError(

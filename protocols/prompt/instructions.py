@@ -19,12 +19,12 @@ _AFTER = (
     "- Never write an observation yourself. When one says that a call was wrong, correct what it names and call again.",
 )
 _ACTION_TAG = (
-    "- Put the call between `<ACTION>` and `</ACTION>`, once in an answer. Inside is XML: the first tag is the name of the tool or skill, and the tags in it are its parameters: `<ACTION><tool><parameter>value</parameter></tool></ACTION>`.",
+    "- Put your calls between `<ACTION>` and `</ACTION>`: one block in an answer, which may hold several tools one below the other. Inside is XML: a tag with the name of the tool or skill, and in it a tag for each parameter: `<ACTION><tool><parameter>value</parameter></tool></ACTION>`.",
     "- Put a value that holds `<`, `>` or `&`, or several lines of code, JSON or a diff, between `<![CDATA[` and `]]>`; nothing is escaped there.",
     "- Write a list as one `<item>` for each entry, and an object as tags for its properties; either may be JSON instead.",
 )
 _ACTION_INPUTS = (
-    '- Put the call between `<ACTION>` and `</ACTION>`, once in an answer. Inside stand the tool\'s id and its inputs: `<ACTION><tool_id>id</tool_id><inputs><input name="parameter">value</input></inputs></ACTION>`.',
+    '- Put your calls between `<ACTION>` and `</ACTION>`: one block in an answer, which may hold several tools one below the other. Inside stand the tool\'s id and its inputs: `<ACTION><tool_id>id</tool_id><inputs><input name="parameter">value</input></inputs></ACTION>`.',
     "- Put a value that holds `<`, `>` or `&`, or several lines, between `<![CDATA[` and `]]>`; nothing is escaped there.",
     "- Write a list or an object as JSON.",
 )

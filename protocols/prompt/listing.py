@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tamis.protocols.base import PromptTool, Style
 from tamis.protocols.patterns import lazy
-from tamis.protocols.prompt.guard import guard, indented, one_line
+from tamis.protocols.prompt.guard import guard, one_line
 from tamis.protocols.prompt.parameters import Parameter, parameters_of, signature
 
 HEAD = "You have access to the following tools and skills:"
@@ -73,8 +73,14 @@ def _brief(tool: PromptTool, named: Named) -> str:
     return f"*   {named(tool.name)}({one_line(words)}): {brief_of(tool)}"
 
 
+def _headed(name: str, tool: PromptTool) -> str:
+    """The name to write, and for a skill the name that people know it by (A57, seed 000 §7.2)."""
+    title = one_line(tool.display_name, MAX_BRIEF)
+    return f"{name} ({title})" if tool.kind == "workflow" and title and title not in name else name
+
+
 def _full(tool: PromptTool, named: Named, parameter: Named, item: str, unwritable: Unwritable) -> str:
-    lines = [f"*   {named(tool.name)}: {indented(description_of(tool), _INDENT)}"]
+    lines = [f"*   {_headed(named(tool.name), tool)}: {one_line(description_of(tool))}"]
     declared = parameters_of(tool.parameters)
     if declared:
         lines.append(f"{_INDENT}*   Parameters:")
@@ -89,7 +95,7 @@ def _lines(
 ) -> Iterable[str]:
     for one in parameters:
         words = sentence(one, item, unwritable.get(one.name, ""))
-        text = indented(words, indent + _INDENT)
+        text = one_line(words)
         yield f"{indent}*   {named(one.name)} ({need(one)}){': ' if text else ''}{text}"
         yield from _lines(one.parts, named, item, indent + _INDENT, {})
 

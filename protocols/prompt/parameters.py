@@ -11,7 +11,9 @@ from typing import Literal
 import msgspec
 
 from tamis.protocols.model import Json
+from tamis.protocols.patterns import lazy
 from tamis.protocols.schema.check import resolve
+from tamis.protocols.schema.regex import PatternError, compile_pattern
 from tamis.protocols.schema.words import as_json, is_list, is_object, type_of
 
 MAX_DEPTH = 6
@@ -73,7 +75,10 @@ class _Words:
 
     def parameter(self, name: str, given: Json, required: bool, depth: int) -> Parameter:
         schema = self.followed(given)
-        facts, brief_facts = _facts(schema)
+        description = schema.get("description")
+        title = schema.get("title")
+        text = description if isinstance(description, str) else title if isinstance(title, str) else ""
+        facts, brief_facts = _facts(schema, text)
         kind = self.kind(schema)
         below, listed = self.below(schema)
         parts: tuple[Parameter, ...] = ()
@@ -83,12 +88,9 @@ class _Words:
             else:
                 facts = [*facts, "What it holds is nested too deep to be shown here."]
         if listed:
-            item, brief_item = _facts(below or {})
+            item, brief_item = _facts(below or {}, text)
             facts += [f"Each item: {fact[0].lower()}{fact[1:]}" for fact in item]
             brief_facts += brief_item
-        description = schema.get("description")
-        title = schema.get("title")
-        text = description if isinstance(description, str) else title if isinstance(title, str) else ""
         choice = brief_facts[0] if brief_facts and '"' in brief_facts[0][:1] else ""
         short = " ".join(brief_facts if choice and not listed else [kind, *brief_facts])
         return Parameter(name, kind, required, text, tuple(facts), parts, listed, short)
@@ -149,8 +151,11 @@ def _types(schema: dict[str, Json]) -> list[str]:
 _Bounds = tuple[tuple[str, str, Literal["{low} to {high}", "at least {low}", "at most {high}"]], ...]
 
 
-def _facts(schema: dict[str, Json]) -> tuple[list[str], list[str]]:
-    """What is known of the values, as sentences and as the words of a signature. A secret's own values are never shown."""
+def _facts(schema: dict[str, Json], description: str) -> tuple[list[str], list[str]]:
+    """What is known of the values, as sentences and as the words of a signature. A secret's own values are never shown.
+
+    What the description says of lengths, counts and patterns is not said again.
+    """
     if schema.get("x-secret") is True:
         return ["Secret: never repeat its value."], ["(secret)"]
     long: list[str] = []
@@ -159,7 +164,8 @@ def _facts(schema: dict[str, Json]) -> tuple[list[str], list[str]]:
     if is_list(values) and values:
         shown = [_value(value) for value in values[:MAX_VALUES]]
         more = len(values) - len(shown)
-        long.append(f"One of: {', '.join(shown)}{f' and {more} more' if more else ''}.")
+        if more or not _lists(description, shown):
+            long.append(f"One of: {', '.join(shown)}{f' and {more} more' if more else ''}.")
         short.append("|".join(as_json(value) for value in values[:MAX_VALUES]) + ("|…" if more else ""))
     if "const" in schema:
         long.append(f"Always {_value(schema['const'])}.")
@@ -168,16 +174,17 @@ def _facts(schema: dict[str, Json]) -> tuple[list[str], list[str]]:
     if low or high:
         long.append(f"Range: {_range(low, high)}.")
         short.append(f"{low.removeprefix('more than ')}..{high.removeprefix('less than ')}")
-    for word, least, most in _SIZES:
-        size = _size(_number(schema, least), _number(schema, most))
-        if size:
-            long.append(f"{word}: {size}.")
+    pattern = schema.get("pattern")
+    shown_pattern = isinstance(pattern, str) and _shows_form(description, pattern)
+    for unit, least, most in _SIZES:
+        size = _size(_number(schema, least), _number(schema, most), unit)
+        if size and not (_says(description, size) or (unit == "character" and shown_pattern)):
+            long.append(f"{size[0].upper()}{size[1:]}.")
     step = schema.get("multipleOf")
     if isinstance(step, int | float) and not isinstance(step, bool):
         long.append(f"A multiple of {as_json(step)}.")
-    pattern = schema.get("pattern")
-    if isinstance(pattern, str):
-        long.append(f"Must match the regular expression {_cut(pattern)}.")
+    if isinstance(pattern, str) and not shown_pattern:
+        long.append(f"Pattern: {_cut(pattern)}.")
     form = schema.get("format")
     if isinstance(form, str):
         long.append(f"Format: {_cut(form)}.")
@@ -194,10 +201,43 @@ def _facts(schema: dict[str, Json]) -> tuple[list[str], list[str]]:
 
 
 _SIZES = (
-    ("Length in characters", "minLength", "maxLength"),
-    ("Number of items", "minItems", "maxItems"),
-    ("Number of properties", "minProperties", "maxProperties"),
+    ("character", "minLength", "maxLength"),
+    ("item", "minItems", "maxItems"),
+    ("property", "minProperties", "maxProperties"),
 )
+_NUMBER = lazy(r"\d+")
+_WORD = lazy(r"[^\s,;()\"'`]{1,64}")
+_MASK_LETTERS = lazy(r"[YMDHSymdhsNnXx#]")
+_MAX_WORDS = 200
+
+
+def _says(description: str, size: str) -> bool:
+    """Whether a description names every number of a size."""
+    named = set(_NUMBER.findall(description))
+    return all(number in named for number in _NUMBER.findall(size))
+
+
+def _lists(description: str, values: list[str]) -> bool:
+    """Whether a description explains every value: each stands before a colon, as in ``add: adds days``."""
+    return all(f"{value}:" in description for value in values)
+
+
+def _shows_form(description: str, pattern: str) -> bool:
+    """Whether a description holds a sample that a pattern takes, or a form such as YYYY-MM-DD of one. Words alone are no sample."""
+    if not any(char.isdigit() or not char.isalnum() for char in description.strip(" .")):
+        return False
+    try:
+        compiled = compile_pattern(pattern)
+    except PatternError:
+        return False
+    for word in _WORD.findall(description)[:_MAX_WORDS]:
+        sample = word.strip(".:")
+        if sample.isalpha() or compiled.test(""):
+            continue
+        form = _MASK_LETTERS.sub("0", sample)
+        if any(compiled.test(one) and not compiled.test(f"{one}~") for one in (sample, form)):
+            return True
+    return False
 
 
 def _number(schema: dict[str, Json], key: str) -> str:
@@ -220,8 +260,14 @@ def _range(low: str, high: str) -> str:
     return high if high.startswith("less") else f"at most {high}"
 
 
-def _size(low: str, high: str) -> str:
-    return f"exactly {low}" if low and low == high else _range(low, high) if low not in ("", "0") or high else ""
+def _size(low: str, high: str, unit: str) -> str:
+    """``1 to 40 characters``; empty where nothing is bounded. One that is at least there needs no word."""
+    if low in ("", "0", "1") and not high:
+        return ""
+    amount = f"exactly {low}" if low and low == high else _range("" if low in ("0", "1") else low, high)
+    last = high or low
+    plural = {"property": "properties"}.get(unit, f"{unit}s")
+    return f"{amount} {unit if last == '1' else plural}"
 
 
 def _value(value: Json) -> str:

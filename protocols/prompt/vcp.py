@@ -1,28 +1,36 @@
 """Tool definitions for VCP: one ``<<<[TOOL_DEFINITION]>>>`` block per tool (seed 001 §6.4, V23, V33, V34).
 
-Every block has ``tool_name``, ``description``, ``parameters`` and ``example``; blocks stand by name with a blank line between.
+Every block has ``tool_name``, ``description``, ``parameters`` and ``example``; blocks stand by name with a blank line between. The
+example is the arguments alone, as JSON: whole calls are what worked examples show (``fewShot``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tamis.protocols.base import PromptTool, Style
-from tamis.protocols.patterns import lazy
-from tamis.protocols.prompt.calls import example_call, unwritable
-from tamis.protocols.prompt.guard import guard, marked, one_line
-from tamis.protocols.prompt.listing import Unwritable, brief_of, description_of, need, sentence
+from tamis.protocols.model import Json
+from tamis.protocols.observation import plain
+from tamis.protocols.prompt.calls import sample_arguments, unwritable
+from tamis.protocols.prompt.guard import guard, guard_json, marked, one_line
+from tamis.protocols.prompt.listing import Unwritable, brief_of, description_of, sentence
 from tamis.protocols.prompt.parameters import Parameter, parameters_of, signature
+from tamis.protocols.schema.secrets import mask
+from tamis.protocols.schema.words import json_equal
+from tamis.protocols.writing.values import json_text
 
 OPEN = "<<<[TOOL_DEFINITION]>>>"
 CLOSE = "<<<[END_TOOL_DEFINITION]>>>"
-_OTHER_MARKERS = lazy(r"(?i:<<{1,3}\[(?:END_)?TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
+MAX_EXAMPLE = 44
+"""Characters of an example: it shows what a value looks like, not how a call is written."""
 
 
 def vcp_definitions(tools: Sequence[PromptTool], style: Style = "full") -> str:
-    """The definitions for VCP. The compact style has the signature as ``parameters``, the first sentence and no example."""
+    """The definitions for VCP. The compact style is one block with a line for each tool: a signature and the first sentence."""
     ordered = sorted(tools, key=lambda tool: tool.name)
-    return "\n\n".join(_brief(tool) if style == "compact" else _full(tool) for tool in ordered)
+    if style == "compact" and ordered:
+        return "\n".join([OPEN, *(_brief(tool) for tool in ordered), CLOSE])
+    return "\n\n".join(_full(tool) for tool in ordered)
 
 
 def _block(fields: dict[str, str]) -> str:
@@ -37,7 +45,7 @@ def _full(tool: PromptTool) -> str:
     return _block(
         {
             "tool_name": guard(tool.name),
-            "description": guard(description_of(tool)),
+            "description": one_line(description_of(tool)),
             "parameters": f"\n{shown}\n" if shown else "none",
             "example": _example(tool),
         }
@@ -45,25 +53,33 @@ def _full(tool: PromptTool) -> str:
 
 
 def _brief(tool: PromptTool) -> str:
-    words = one_line(signature(parameters_of(tool.parameters))) or "none"
-    return _block({"tool_name": guard(tool.name), "description": brief_of(tool), "parameters": words})
+    return f"- {one_line(tool.name)}({one_line(signature(parameters_of(tool.parameters)))}): {brief_of(tool)}"
 
 
 def _lines(parameters: Sequence[Parameter], indent: str, unwritable: Unwritable) -> list[str]:
     lines: list[str] = []
     for one in parameters:
-        words = guard(sentence(one, "", unwritable.get(one.name, ""))).strip()
-        text = "\n".join(line if at == 0 else f"{indent}  {line.strip()}" for at, line in enumerate(words.splitlines()))
-        lines.append(f"{indent}- {one_line(one.name)} ({need(one)}){': ' if text else ''}{text}")
+        text = one_line(sentence(one, "", unwritable.get(one.name, "")))
+        lines.append(
+            f"{indent}- {one_line(one.name)} ({one.type}{', required' if one.required else ''}){': ' if text else ''}{text}"
+        )
         lines += _lines(one.parts, indent + "  ", {})
     return lines
 
 
 def _example(tool: PromptTool) -> str:
-    written = example_call("vcp", tool)
-    if not written:
-        return "(no example can be written in this protocol)"
-    # A value that holds the marker of a definition would end the block that the example stands in.
-    if _OTHER_MARKERS.search(written) is not None:
-        return "(not shown: it holds the markers of a definition itself)"
-    return f"\n{written}\n"
+    """Short required arguments of the first example that may be shown, else made-up ones, as JSON."""
+    given = next((example.input for example in tool.examples if _may_be_shown(example.input, tool)), None)
+    values = sample_arguments(tool.parameters) if given is None else given
+    shown: dict[str, Json] = {}
+    for parameter in parameters_of(tool.parameters):
+        if not parameter.required or parameter.name not in values:
+            continue
+        longer = {**shown, parameter.name: values[parameter.name]}
+        if len(json_text(longer)) <= MAX_EXAMPLE:
+            shown = longer
+    return guard_json(plain(json_text(shown)))
+
+
+def _may_be_shown(args: Mapping[str, Json], tool: PromptTool) -> bool:
+    return json_equal(mask(dict(args), tool.parameters), dict(args))

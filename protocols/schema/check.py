@@ -76,6 +76,32 @@ _KNOWN_EXTRAS = frozenset(
 )
 
 
+SchemaFault = Literal[
+    "bad-pattern",
+    "empty-enum",
+    "list-for-schema",
+    "named-twice",
+    "not-boolean",
+    "not-count",
+    "not-examples",
+    "not-list",
+    "not-name",
+    "not-names",
+    "not-number",
+    "not-object",
+    "not-positive",
+    "not-schema",
+    "not-schemas",
+    "not-text",
+    "not-type",
+    "not-types",
+    "ref-endless",
+    "ref-nowhere",
+    "too-large",
+]
+"""What is wrong with a keyword's value, as the argument ``fault`` of ``VA450``: fixes go by it, and never by the sentence."""
+
+
 class SchemaIssue(msgspec.Struct, frozen=True):
     """One fault of a schema: code, JSON Pointer into the schema, and whether it lies in the key itself."""
 
@@ -120,7 +146,7 @@ class Walk:
         if self.nodes > MAX_SCHEMA_NODES:
             return
         if is_endless(self.root):
-            yield _bad(None, "a $ref leads back to itself without going into a part of the value")
+            yield _bad(None, "ref-endless", "a $ref leads back to itself without going into a part of the value")
         if has_ids(self.root):
             for where, ref in _outside_references(self.root):
                 yield SchemaIssue("VA451", pointer(where), {"ref": ref}, "error")
@@ -130,7 +156,7 @@ class Walk:
         self.nodes += 1
         if depth > MAX_SCHEMA_DEPTH or self.nodes > MAX_SCHEMA_NODES:
             if self.nodes <= MAX_SCHEMA_NODES + 1:
-                yield _bad(where, f"more than {MAX_SCHEMA_DEPTH} levels or {MAX_SCHEMA_NODES} subschemas")
+                yield _bad(where, "too-large", f"more than {MAX_SCHEMA_DEPTH} levels or {MAX_SCHEMA_NODES} subschemas")
             return
         yield from self.node(schema, where, depth)
 
@@ -139,7 +165,8 @@ class Walk:
         if isinstance(schema, bool):
             return
         if not is_object(schema):
-            yield _bad(where, f"a schema is an object, true or false, not {excerpt(schema)}")
+            fault: SchemaFault = "list-for-schema" if is_list(schema) else "not-schema"
+            yield _bad(where, fault, f"a schema is an object, true or false, not {excerpt(schema)}")
             return
         for key, value in schema.items():
             yield from self.keyword(schema, key, value, (where, key), depth)
@@ -162,14 +189,14 @@ class Walk:
             yield from self.schema(value, here, depth + 1)
         elif shape == "schemas":
             if not is_list(value) or not value:
-                yield _bad(here, f"{key} is a list of schemas that is not empty, not {excerpt(value)}")
+                yield _bad(here, "not-schemas", f"{key} is a list of schemas that is not empty, not {excerpt(value)}")
                 return
             for i, part in enumerate(value):
                 yield from self.schema(part, (here, i), depth + 1)
         elif shape == "items":
             if is_list(value) and self.draft != "2020-12":
                 if not value:
-                    yield _bad(here, "items is a schema or a list of schemas that is not empty")
+                    yield _bad(here, "not-schemas", "items is a schema or a list of schemas that is not empty")
                 for i, part in enumerate(value):
                     yield from self.schema(part, (here, i), depth + 1)
             else:
@@ -189,7 +216,7 @@ class Walk:
     def named(self, key: str, value: Json, here: Where, depth: int) -> Iterator[SchemaIssue]:
         """Faults of an object of schemas."""
         if not is_object(value):
-            yield _bad(here, f"{key} is an object of schemas, not {excerpt(value)}")
+            yield _bad(here, "not-object", f"{key} is an object of schemas, not {excerpt(value)}")
             return
         for name, part in value.items():
             if key == "patternProperties":
@@ -201,31 +228,31 @@ class Walk:
         number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
         if shape == "count":
             if number is None or number < 0 or not has_type(number, "integer"):
-                yield _bad(here, f"{key} is a whole number from 0, not {excerpt(value)}")
+                yield _bad(here, "not-count", f"{key} is a whole number from 0, not {excerpt(value)}")
         elif shape == "number":
             if number is None and not (self.draft == "draft-04" and isinstance(value, bool)):
-                yield _bad(here, f"{key} is a number, not {excerpt(value)}")
+                yield _bad(here, "not-number", f"{key} is a number, not {excerpt(value)}")
         elif shape == "positive":
             if number is None or number <= 0:
-                yield _bad(here, f"{key} is a number above 0, not {excerpt(value)}")
+                yield _bad(here, "not-positive", f"{key} is a number above 0, not {excerpt(value)}")
         elif shape == "flag":
             if not isinstance(value, bool):
-                yield _bad(here, f"{key} is true or false, not {excerpt(value)}")
+                yield _bad(here, "not-boolean", f"{key} is true or false, not {excerpt(value)}")
         elif shape == "names":
             # Older generators write "required": true on the property itself.
             if not is_list(value):
-                yield _bad(here, f"{key} is a list of names, not {excerpt(value)}")
+                yield _bad(here, "not-list", f"{key} is a list of names, not {excerpt(value)}")
                 return
             seen: set[str] = set()
             for i, name in enumerate(value):
                 if not isinstance(name, str):
-                    yield _bad((here, i), f"{key} is a list of names, {excerpt(name)} is none")
+                    yield _bad((here, i), "not-name", f"{key} is a list of names, {excerpt(name)} is none")
                 elif name in seen:
-                    yield _bad((here, i), f"{key} names {excerpt(name)} twice")
+                    yield _bad((here, i), "named-twice", f"{key} names {excerpt(name)} twice")
                 else:
                     seen.add(name)
         elif not isinstance(value, str):
-            yield _bad(here, f"{key} is a text, not {excerpt(value)}")
+            yield _bad(here, "not-text", f"{key} is a text, not {excerpt(value)}")
         elif key == "pattern":
             yield from _pattern(value, here, on_key=False)
         elif key in ("$ref", "$dynamicRef"):
@@ -238,14 +265,14 @@ class Walk:
             if not is_known_metaschema(ref) and not has_ids(self.root):
                 yield SchemaIssue("VA451", pointer(here), {"ref": ref}, "error")
         elif (ref == "#" or ref.startswith("#/")) and not has_ids(self.root) and not resolves(self.root, ref):
-            yield _bad(here, f"$ref {ref} leads nowhere")
+            yield _bad(here, "ref-nowhere", f"$ref {ref} leads nowhere")
 
     def free(self, key: str, value: Json, here: Where, depth: int) -> Iterator[SchemaIssue]:
         """Faults of a value of many shapes."""
         if key == "type":
             names = value if is_list(value) else [value]
             if not names or len({str(name) for name in names}) != len(names):
-                yield _bad(here, "type is a type name or a list of different ones")
+                yield _bad(here, "not-types", "type is a type name or a list of different ones")
                 return
             for i, name in enumerate(names):
                 if name not in JSON_TYPES:
@@ -254,32 +281,33 @@ class Walk:
                         str(name), {"list": "array", "dict": "object"}.get(str(name))
                     )
                     at = (here, i) if is_list(value) else here
-                    yield _bad(at, f"{excerpt(name)} is not a type{hint(found)}", suggestion=found)
+                    yield _bad(at, "not-type", f"{excerpt(name)} is not a type{hint(found)}", suggestion=found)
         elif key == "enum":
             if not is_list(value):
-                yield _bad(here, f"enum is a list of values, not {excerpt(value)}")
+                yield _bad(here, "not-list", f"enum is a list of values, not {excerpt(value)}")
             elif not value:
-                args: dict[str, str | int] = {"reason": "an empty enum allows nothing"}
+                args: dict[str, str | int] = {"reason": "an empty enum allows nothing", "fault": "empty-enum"}
                 yield SchemaIssue("VA450", pointer(here), args, "warning")
         elif key == "examples":
             if not is_list(value):
-                yield _bad(here, f"examples is a list, not {excerpt(value)}")
+                yield _bad(here, "not-examples", f"examples is a list, not {excerpt(value)}")
         elif key in ("dependencies", "dependentRequired"):
             if not is_object(value):
-                yield _bad(here, f"{key} is an object, not {excerpt(value)}")
+                yield _bad(here, "not-object", f"{key} is an object, not {excerpt(value)}")
                 return
             for name, part in value.items():
                 if is_list(part):
                     if not all(isinstance(one, str) for one in part) or len({str(one) for one in part}) != len(part):
-                        yield _bad((here, name), "a dependency is a list of different names")
+                        yield _bad((here, name), "not-names", "a dependency is a list of different names")
                 elif key == "dependentRequired":
-                    yield _bad((here, name), f"a dependency is a list of names, not {excerpt(part)}")
+                    yield _bad((here, name), "not-list", f"a dependency is a list of names, not {excerpt(part)}")
                 else:
                     yield from self.schema(part, (here, name), depth + 1)
 
 
-def _bad(where: Where, reason: str, suggestion: str | None = None) -> SchemaIssue:
-    return SchemaIssue("VA450", pointer(where), {"reason": reason}, "error", suggestion=suggestion)
+def _bad(where: Where, fault: SchemaFault, reason: str, suggestion: str | None = None) -> SchemaIssue:
+    args: dict[str, str | int] = {"reason": reason, "fault": fault}
+    return SchemaIssue("VA450", pointer(where), args, "error", suggestion=suggestion)
 
 
 def _pattern(pattern: str, here: Where, *, on_key: bool) -> Iterator[SchemaIssue]:
@@ -288,7 +316,8 @@ def _pattern(pattern: str, here: Where, *, on_key: bool) -> Iterator[SchemaIssue
     except PatternError as error:
         place = "" if error.at is None else f" at character {error.at}"
         args: dict[str, str | int] = {
-            "reason": f"the pattern {excerpt(pattern)} is no regular expression: {error}{place}"
+            "reason": f"the pattern {excerpt(pattern)} is no regular expression: {error}{place}",
+            "fault": "bad-pattern",
         }
         yield SchemaIssue("VA450", pointer(here), args, "error", on_key)
         return

@@ -211,7 +211,7 @@ def _refusal(tree: JsonTree, errors: list[Diag], written: _Written) -> JsonNote:
     # Where a text also ends too early, the unclosed bracket says less than the fault inside it.
     diag = next(one for one in errors if one.code not in ("MF521", "MF526"))
     at = written.at(diag.span)
-    if diag.code in ("MF529", "MF530") or "digits" in str(diag.args.get("reason", "")):
+    if diag.code in ("MF529", "MF530") or diag.args.get("fault") == "too-many-digits":
         return JsonNote("VA424", True, at, {"what": message(diag)})
     before = tree.text[: diag.span[0]]
     line, column = before.count("\n") + 1, diag.span[0] - (before.rfind("\n") + 1) + 1

@@ -6,6 +6,8 @@ rounded, cut or guessed. Must not know schemas beyond the names of types.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from typing import Literal
 
@@ -104,3 +106,12 @@ def _boolean(text: str) -> Read | Refused:
     if folded in ("true", "false"):
         return Read(folded == "true", loose=True)
     return Refused("other", _YES_NO.get(folded))
+
+
+def base64_bytes(text: str) -> bytes | None:
+    """The bytes of base64 text in either alphabet, with blanks in it and without padding too; None where it is none."""
+    compact = "".join(text.split()).replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        return base64.b64decode(compact + "=" * (-len(compact) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return None

@@ -468,7 +468,7 @@ def check_shared(schema: Json, before: Checked | None, leaves: dict[object, Fact
             if not ref.startswith("#"):
                 wrong = None if is_known_metaschema(ref) else ("VA451", {"ref": ref})
             elif (ref == "#" or ref.startswith("#/")) and not resolves(schema, ref):
-                wrong = ("VA450", {"reason": f"$ref {ref} leads nowhere"})
+                wrong = ("VA450", {"reason": f"$ref {ref} leads nowhere", "fault": "ref-nowhere"})
             else:
                 wrong = None
             if wrong is not None:
@@ -480,7 +480,7 @@ def check_shared(schema: Json, before: Checked | None, leaves: dict[object, Fact
             endless = is_endless(schema)
         if endless:
             reason = "a $ref leads back to itself without going into a part of the value"
-            issues.append(SchemaIssue("VA450", "", {"reason": reason}, "error"))
+            issues.append(SchemaIssue("VA450", "", {"reason": reason, "fault": "ref-endless"}, "error"))
     usable = not any(issue.severity == "error" for issue in issues)
     defaults = list(_defaults(root, schema, "", schema, draft)) if usable and root.loud else []
     return Checked(schema, draft, root, issues, usable, defaults, root, endless)

@@ -9,6 +9,8 @@ Defaults of a schema are described to models and never filled in: an argument th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tamis.protocols.model import Json
 from tamis.protocols.schema.check import SchemaIssue, check_schema
 from tamis.protocols.schema.coerce import Reading, Run
@@ -168,6 +170,12 @@ class Plan:
             kind: dict[str, str | int] = {"p": "arguments", "list": "the schema", "excerpt": excerpt(coerced)}
             errors = [Finding("VA440", "", "error", kind, "arguments that fit the schema", type_of(coerced))]
         return Outcome(False, None, errors, run.warnings)
+
+    def unknown_names(self, names: Iterable[str]) -> list[str]:
+        """Those of the names of arguments that are errors because no parameter has them."""
+        if not self.usable or not self._strict_names:
+            return []
+        return [n for n in names if n not in self.names and not any(_matches(p, n) for p in self._known_patterns)]
 
     def _unknown_name(self, name: str, names: list[Finding], run: Run) -> None:
         if any(_matches(pattern, name) for pattern in self._known_patterns):

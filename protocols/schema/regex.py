@@ -199,6 +199,27 @@ class _Judge:
             seen = _union(seen, here)
 
 
+def forks(items: list[tuple[Any, Any]], *, ends: bool) -> int:
+    """How many long repeats of a parsed pattern could also go on where they end: about the power of a text's length that a
+    backtracking engine needs. ``ends``: nothing follows the pattern."""
+    return _forks(items, _NONE if ends else _ALL)
+
+
+def _forks(items: list[tuple[Any, Any]], follow: Chars) -> int:
+    count = 0
+    for i, (op, av) in enumerate(items):
+        name, rest = str(op), _after(items[i + 1 :], follow)
+        if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+            chars = _first(list(av[2]))[0]
+            count += int(av[1]) >= _UNBOUNDED and _overlap(chars, rest)
+            count += _forks(list(av[2]), _union(chars, rest))
+        elif name == "BRANCH":
+            count += sum(_forks(list(branch), rest) for branch in av[1])
+        elif name == "SUBPATTERN":
+            count += _forks(list(av[3]), rest)
+    return count
+
+
 def _after(rest: list[tuple[Any, Any]], loop: Chars) -> Chars:
     chars, nullable = _first(rest)
     return _union(chars, loop) if nullable else chars

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from tamis.protocols.marks import marks_of
 from tamis.protocols.patterns import lazy
 from tamis.protocols.plugins import BUILT_IN, find_protocol
 from tamis.protocols.tam.keys import INVISIBLE
@@ -62,7 +63,6 @@ _VCP = _begun(
     "[>》＞]{1,4}+",
 )
 _OTHER = _begun("<{1,4}+", r"\[", *(f"(?i:{letter})" for letter in "tool_"), "[A-Za-z]{0,12}+", r"\]", ">{1,4}+")
-_THINK = _begun("<", "/?+", *(f"(?i:{letter})" for letter in "think"), "(?i:i(?:ng?)?)?+", r"(?:\s[^<>]*+)?")
 _RUN = r"`++\Z|~++\Z"
 _HEAD = lazy(r"\W*+\w++")
 MAX_OPENER = 512
@@ -91,7 +91,7 @@ def begun_opener(ids: tuple[str, ...]) -> re.Pattern[str]:
 def begun_marker(ids: tuple[str, ...]) -> re.Pattern[str]:
     """Where, at the end of a text, anything may have begun that the pass over it has to take note of."""
     parts = [_OPENERS.get(i) or _plugged(i) for i in ids]
-    return re.compile("|".join([*parts, *([_OTHER] if "vcp" in ids else []), _THINK, _RUN]))
+    return re.compile("|".join([*parts, *([_OTHER] if "vcp" in ids else []), _RUN]))
 
 
 @cache
@@ -105,7 +105,13 @@ def opener(ids: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(parts) or r"(?!)")
 
 
+def knows_signs(ids: tuple[str, ...]) -> bool:
+    """Whether characters tell where markers may begin; else only a search for whole markers can (plug-ins)."""
+    return all(i in BUILT_IN for i in ids)
+
+
 @cache
-def quiet(ids: tuple[str, ...]) -> re.Pattern[str] | None:
-    """A character that a marker may begin with; None when only a search for whole markers can tell (plug-ins)."""
-    return re.compile("[<＜《`~]") if all(i in BUILT_IN for i in ids) else None
+def loud(tags: tuple[str, ...]) -> re.Pattern[str]:
+    """A character with which a mark or a marker of the built-in protocols can begin."""
+    signs = dict.fromkeys("<＜《`~" + "".join(sign for sign, _ in marks_of(tags).others))
+    return re.compile(f"[{re.escape(''.join(signs))}]")

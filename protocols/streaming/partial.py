@@ -14,7 +14,8 @@ import msgspec
 from tamis.protocols.action.names import INPUT_ALIASES, INPUTS_ALIASES, TOOL_ID_ALIASES
 from tamis.protocols.patterns import lazy
 
-_MAX_NAME = 256
+MAX_NAME = 256
+"""Characters of a name that are shown."""
 _MAX_DONE = 100
 _WINDOW = 400
 
@@ -52,6 +53,7 @@ class Progress:
         self._length = 0
         self._new: list[NewText] = []
         self._buffer = ""
+        self._chunk = ""
         self._ended = False
 
     def feed(self, chunk: str) -> Partial | None:
@@ -59,6 +61,7 @@ class Progress:
         if self._ended:
             return None
         self._new = []
+        self._chunk = chunk
         self._buffer += chunk
         self._follow()
         if self._ended:
@@ -99,7 +102,7 @@ _TAG = lazy(r"<\s*+(?P<slash>/?+)\s*+(?P<name>[^\s<>/=]{1,256}+)(?P<rest>[^<>]*+
 _NAME_ATTRIBUTE = lazy(r"""\b(?:name|key|id)\s*+=\s*+["']?([^"'<>]*)""")
 
 
-class _ActionProgress(Progress):
+class ActionProgress(Progress):
     """Both shapes of ACTION, by their tags."""
 
     def __init__(self, protocol: str) -> None:
@@ -110,6 +113,10 @@ class _ActionProgress(Progress):
         self._id = ""
         self._in_id = False
         self._opened = False
+        self._said = False
+        """Whether the value has any text but blanks."""
+        self._comments: list[str] = []
+        """A comment that is still open, and those of a value before any text of it: they belong to it when text follows (ruling 17)."""
 
     def _follow(self) -> None:
         text, at = self._buffer, 0
@@ -127,11 +134,16 @@ class _ActionProgress(Progress):
         if end >= 0:
             if self._section == "]]>":
                 self._text(text[at:end])
+            else:
+                self._comment(text[at : end + 3])
             self._section = ""
             return end + 3, True
-        keep = next((n for n in (2, 1) if text.endswith(("]]>"[:n], "-->"[:n])) and len(text) - at >= n), 0)
+        half, sign = self._section[:2], self._section[0]
+        keep = min(len(text) - at, 2 if text.endswith(half) else 1 if text.endswith(sign) else 0)
         if self._section == "]]>":
             self._text(text[at : len(text) - keep])
+        else:
+            self._comments.append(text[at : len(text) - keep])
         return len(text) - keep, False
 
     def _markup(self, text: str, at: int) -> tuple[int, bool]:
@@ -145,6 +157,7 @@ class _ActionProgress(Progress):
             return start + 9, True
         if text.startswith("<!--", start):
             self._section = "-->"
+            self._comments.append("<!--")
             return start + 4, True
         match = _TAG.match(text, start)
         if match is not None:
@@ -152,16 +165,35 @@ class _ActionProgress(Progress):
                 self._text(match.group())
             return match.end(), True
         open_end = text.find("<", start + 1) < 0 and text.find(">", start + 1) < 0
-        if open_end and len(text) - start <= _MAX_NAME + _WINDOW:
+        if open_end and len(text) - start <= MAX_NAME + _WINDOW:
             return start, False
         self._text("<")
         return start + 1, True
 
     def _text(self, text: str) -> None:
         if self._in_id:
-            self._id = (self._id + text)[:_MAX_NAME]
+            self._id = (self._id + text)[:MAX_NAME]
+            return
+        if not self._said and text and not text.isspace():
+            self._said = True
+            self._add("".join(self._comments))
+            self._comments.clear()
+        if self._comments:
+            self._comments.append(text)
         else:
             self._add(text)
+
+    def _comment(self, end: str) -> None:
+        """Takes the end of a comment."""
+        self._comments.append(end)
+        if self._said or self._argument is None or self._in_id:
+            self._add("".join(self._comments))
+            self._comments.clear()
+
+    def _begin(self, name: str) -> None:
+        super()._begin(name)
+        self._said = False
+        self._comments.clear()
 
     def _take(self, match: re.Match[str]) -> bool:
         """Takes a tag; False when it is part of a value."""
@@ -180,7 +212,7 @@ class _ActionProgress(Progress):
         elif key in INPUTS_ALIASES:
             self._tool = self._tool or "\0inputs"
         elif key in INPUT_ALIASES and (given := _NAME_ATTRIBUTE.search(rest)) is not None:
-            self._argument_tag(name, given.group(1)[:_MAX_NAME], alone=alone)
+            self._argument_tag(name, given.group(1)[:MAX_NAME], alone=alone)
         elif not self._tool and self.tool_id is None:
             self._next_call(name)
             self._tool = "" if alone else name
@@ -212,77 +244,3 @@ class _ActionProgress(Progress):
             self._tool = ""
         self._ended = key == "action"
         return True
-
-
-_CLOSED = lazy(r"(?i:\[[ \t]*+end[ _\-]?tool(?:[ _\-]?request)?(?:[ _\-]?(?:exp|escape))?[ \t]*+\])")
-_HEADS = {"tam": lazy("»»»|>>>"), "vcp": lazy("「始(?:ESCAPE|exp)?」")}
-_KEY = lazy(r"([^\s:：=»«<>「」,，\"'`*]{1,256}+)[\"'`*]{0,3}+[ \t]*+[:：=]?[ \t]*+\Z")
-_COMMAND = lazy(r"command(?:_?\d+)?|tool_?name", re.IGNORECASE)
-_TAILS = {">>>": "<<<", "»»»": "«««"}
-
-
-class _PairProgress(Progress):
-    """TAM and VCP, by their delimiters."""
-
-    def __init__(self, protocol: str) -> None:
-        super().__init__(protocol)
-        self._head = _HEADS[protocol]
-        self._tail = ""
-        self._id: str | None = None
-
-    def _follow(self) -> None:
-        text, at = self._buffer, 0
-        while True:
-            if self._tail:
-                end = text.find(self._tail, at)
-                if end < 0:
-                    keep = next((n for n in range(len(self._tail) - 1, 0, -1) if text.endswith(self._tail[:n])), 0)
-                    keep = min(keep, len(text) - at)
-                    self._value(text[at : len(text) - keep])
-                    at = len(text) - keep
-                    break
-                self._value(text[at:end])
-                at = end + len(self._tail)
-                self._tail = ""
-                if self._id is not None:
-                    self.tool_id, self._id = self._id.strip() or None, None
-                else:
-                    self._end()
-                continue
-            match = self._head.search(text, at)
-            closed = _CLOSED.search(text, at)
-            if closed is not None and (match is None or closed.start() < match.start()):
-                self._ended = True
-                break
-            if match is None:
-                at = max(at, len(text) - _MAX_NAME - 16)
-                break
-            head = match.group()
-            self._tail = _TAILS.get(head) or head.replace("始", "末")
-            key = _KEY.search(text, max(at, match.start() - _MAX_NAME - 16), match.start())
-            at = match.end()
-            name = key.group(1) if key is not None else ""
-            if self._names_tool(name):
-                self._next_call(None)
-                self._id = ""
-            else:
-                self._begin(name)
-        self._buffer = text[at:]
-
-    def _names_tool(self, key: str) -> bool:
-        if _COMMAND.fullmatch(key) is None:
-            return False
-        return key.lower().startswith("command") if self.protocol == "tam" else key.lower().startswith("tool")
-
-    def _value(self, text: str) -> None:
-        if self._id is not None:
-            self._id = (self._id + text)[:_MAX_NAME]
-        else:
-            self._add(text)
-
-
-def progress_of(protocol: str) -> Progress:
-    """A new follower for a block of that protocol."""
-    if protocol == "action":
-        return _ActionProgress(protocol)
-    return _PairProgress(protocol) if protocol in _HEADS else Progress(protocol)

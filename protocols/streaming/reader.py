@@ -10,15 +10,15 @@ from bisect import bisect_right
 
 import msgspec
 
-from tamis.protocols.context import Fence
 from tamis.protocols.model import Call, Document, Json, ReadOptions
 from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols
 from tamis.protocols.reader import read_text, show_only
 from tamis.protocols.streaming.document import Gate
-from tamis.protocols.streaming.partial import Partial, Progress, progress_of
+from tamis.protocols.streaming.partial import ActionProgress, Partial, Progress
+from tamis.protocols.streaming.partial_pairs import TamProgress, VcpProgress
 from tamis.protocols.streaming.places import moved_call
 from tamis.protocols.streaming.settled import ACTION_MARK
-from tamis.protocols.streaming.walk import BEHIND, Found, Walk, source_of
+from tamis.protocols.streaming.walk import BEHIND, Found, TakenBack, Walk, source_of
 
 _MARK_TAIL = 32
 
@@ -42,8 +42,13 @@ class Fed(msgspec.Struct, frozen=True):
 
     text: str
     calls: tuple[ReadCall, ...] = ()
+    retracted: tuple[int, ...] = ()
+    """Indexes of calls that earlier pieces gave and that a closer of reasoning has shown to be no calls (ruling 45)."""
     partial: Partial | None = None
     """The call that is being written, for display only: it may still turn out to be none."""
+
+
+_NOTHING = Fed("")
 
 
 class StreamReader:
@@ -91,7 +96,9 @@ class StreamReader:
         self._open: list[Found] = []
         self._behind = ""
         self._given = 0
-        self._given_text = 0
+        self._given_to = 0
+        """Up to where the text, blocks and all, is settled."""
+        self._live: list[int] = []
         self._progress: Progress | None = None
         self._progress_at = -1
 
@@ -108,18 +115,25 @@ class StreamReader:
                 return Fed("")
         if self._open:
             self._look_behind(chunk)
-        pieces = self._walk.feed(chunk)
-        if not self._queue and not self._calls and len(pieces) == 1 and isinstance(pieces[0], str):
-            text, calls = pieces[0], ()
-        elif pieces or self._queue or self._calls:
-            self._queue.extend(pieces)
-            calls: tuple[ReadCall, ...] = ()
-            text = self._settle()
-            calls = self._certain()
-        else:
-            text, calls = "", ()
-        self._given_text += len(text)
-        return Fed(text, calls, self._partial(chunk) if self._walk.waiting == "block" else None)
+        walk = self._walk
+        if walk.calm and not self._queue and not self._calls and walk.passes(chunk):
+            self._given_to += len(chunk)
+            return Fed(chunk)
+        pieces = walk.feed(chunk)
+        partial = self._partial(chunk) if walk.waiting == "block" else None
+        if not self._queue and not self._calls:
+            if not pieces:
+                return _NOTHING if partial is None else Fed("", (), (), partial)
+            if len(pieces) == 1 and isinstance(pieces[0], str):
+                self._given_to += len(pieces[0])
+                return Fed(pieces[0], (), (), partial)
+        retracted: tuple[int, ...] = ()
+        for piece in pieces:
+            if isinstance(piece, TakenBack):
+                retracted += self._take_back()
+            else:
+                self._queue.append(piece)
+        return Fed(self._settle(), self._certain(), retracted, partial)
 
     def close(self, complete: bool = True) -> Document:
         """The result of the whole text, exactly ``read_text``'s; ``complete`` false says that the text was cut off.
@@ -128,7 +142,7 @@ class StreamReader:
         """
         whole = "".join(self._chunks)
         document = read_text(whole, self._protocol, msgspec.structs.replace(self._options, complete=complete))
-        outside = outside_blocks(document)
+        outside = outside_blocks(document, self._given_to)
         calls: list[ReadCall] = []
         index = 0
         for block in document.blocks:
@@ -137,7 +151,7 @@ class StreamReader:
                     start, end = block.span
                     calls.append(ReadCall(index, call, call.args(whole), whole[start:end], start))
                 index += 1
-        self.rest = Fed(outside[self._given_text :], tuple(calls))
+        self.rest = Fed(outside, tuple(calls))
         return document
 
     # --- what is text ----------------------------------------------------------------------------------------------
@@ -149,12 +163,14 @@ class StreamReader:
         for piece in self._queue:
             if isinstance(piece, str):
                 out.append(piece)
+                self._given_to += len(piece)
             else:
                 aside = self._aside(piece)
                 if aside is None:
                     break
                 if aside:
                     out.append(piece.raw)
+                self._given_to = max(self._given_to, piece.span[1])
                 self._decide(piece, aside=aside)
             done += 1
         if done:
@@ -163,7 +179,7 @@ class StreamReader:
 
     def _aside(self, found: Found) -> bool | None:
         """Whether a block is set aside, as the reader does; None while its fence is open and could be either."""
-        if found.thought:
+        if found.context or found.block.aside:
             return True
         fence = found.fence
         if fence is None:
@@ -173,12 +189,23 @@ class StreamReader:
             return False
         protocol = find_protocol(found.block.protocol)
         wraps = protocol is not None and protocol.markers.fence == "wrapper"
-        if mode == "ignore" or not wraps or fence.other:
-            return True
-        return None if self._within(fence) else False
+        # Only the end of the text makes a wrapper of a fence.
+        return True if mode == "ignore" or not wraps or not fence.wrapper else None
 
-    def _within(self, fence: Fence) -> bool:
-        return self._walk.context.fence is fence
+    def _take_back(self) -> tuple[int, ...]:
+        """Takes every block so far for reasoning; the indexes of the calls that were given."""
+        if self._options.reasoning_calls == "run":
+            return ()
+        for piece in self._queue:
+            if isinstance(piece, Found):
+                piece.context = "reasoning"
+        for found in self._calls:
+            found.aside, found.open = True, False
+            show_only(found.block)
+        self._open.clear()
+        self._spoken.clear()
+        given, self._live = tuple(self._live), []
+        return given
 
     def _decide(self, found: Found, *, aside: bool) -> None:
         block = found.block
@@ -262,6 +289,8 @@ class StreamReader:
             for call, args in zip(found.block.calls, found.args, strict=True):
                 moved = moved_call(call, found.base) if found.base else call
                 out.append(ReadCall(self._given, moved, args, found.raw, found.span[0]))
+                if call.executable:
+                    self._live.append(self._given)
                 self._given += 1
             done += 1
         if done:
@@ -274,7 +303,7 @@ class StreamReader:
         """What can be seen of the open block; its first piece begins with its opening marker."""
         progress = self._progress
         if progress is None or self._progress_at != self._walk.open_at:
-            progress = self._progress = progress_of(self._walk.open_in)
+            progress = self._progress = progress_of(self._walk.open_in, self._options)
             self._progress_at = self._walk.open_at
             chunk = self.slice(self._progress_at, self.length)
         return progress.feed(chunk)
@@ -291,14 +320,23 @@ class StreamReader:
         return "".join(self._chunks[first : last + 1])[start - self._starts[first] : end - self._starts[first]]
 
 
-def outside_blocks(document: Document) -> str:
-    """The text of a result without the blocks that are taken for calls; see ``StreamReader``."""
+def progress_of(protocol: str, options: ReadOptions) -> Progress:
+    """A new follower for a block of that protocol."""
+    if protocol == "action":
+        return ActionProgress(protocol)
+    if protocol == "tam":
+        return TamProgress(options.tools)
+    return VcpProgress(options.tools) if protocol == "vcp" else Progress(protocol)
+
+
+def outside_blocks(document: Document, start: int = 0) -> str:
+    """The text of a result from ``start`` on without the blocks that are taken for calls; see ``StreamReader``."""
     text = document.text
     out: list[str] = []
-    at = 0
+    at = start
     for block in document.blocks:
         shown = block.span[1] <= document.response_span[1] or block.span[0] >= document.trailing_span[0]
-        if not block.aside and not shown:
+        if not block.aside and not shown and block.span[1] > at:
             out.append(text[at : block.span[0]])
             at = block.span[1]
     out.append(text[at:])

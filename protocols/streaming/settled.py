@@ -45,7 +45,6 @@ ENDS: dict[str, re.Pattern[str]] = {
     "vcp": lazy(r"(?i:request|exp|escape|definition|result)[^\w<]{0,8}[>》＞]"),
 }
 """What stands in the text where a block of the protocol may have ended; elsewhere nothing is worth a second look."""
-THOUGHT_END = lazy(r"(?i:think(?:ing)?)[^<>]{0,64}?>")
 
 
 def settled(

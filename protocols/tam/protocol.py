@@ -31,7 +31,7 @@ from tamis.protocols.pairs.walk import (
     note_unterminated,
     too_many,
 )
-from tamis.protocols.patterns import lazy
+from tamis.protocols.patterns import lazy, signed
 from tamis.protocols.positions import Span
 from tamis.protocols.tam.keys import INVISIBLE
 from tamis.protocols.tam.steps import make_calls
@@ -51,7 +51,9 @@ def _letters(word: str) -> str:
 
 _GAP = rf"[ \t_\-{INVISIBLE}]*+"
 # Patterns that are looked for in whole texts begin with one set of characters, which the regex engine skips to.
-_LEFT = rf"[<＜][<＜]?+[ \t{INVISIBLE}]*+(?=[|｜\[［【])[|｜\[［【 \t{INVISIBLE}]*+"
+_SIGNS = "<＜"
+_FOLLOW = rf"{_SIGNS} \t{INVISIBLE}|｜\[［【"
+_LEFT = rf"[{_SIGNS}]?+[ \t{INVISIBLE}]*+(?=[|｜\[［【])[|｜\[［【 \t{INVISIBLE}]*+"
 _RIGHT = rf"[\]］】|｜ \t{INVISIBLE}]*+(?:>{{1,2}}|＞{{1,2}})"
 _REQUEST_TOOL = f"{_letters('REQUEST')}{_GAP}{_letters('TOOL')}"
 _END_TOOL = (
@@ -83,8 +85,8 @@ def _family_of(head: str) -> str:
 
 DIALECT: Final = Dialect(
     protocol="tam",
-    opens=lazy(f"(?i:{_LEFT}{_REQUEST_TOOL}{_RIGHT})"),
-    closes=lazy(f"(?i:{_LEFT}{_END_TOOL}{_RIGHT})"),
+    opens=signed(_SIGNS, _FOLLOW, f"{_LEFT}{_REQUEST_TOOL}{_RIGHT}"),
+    closes=signed(_SIGNS, _FOLLOW, f"{_LEFT}{_END_TOOL}{_RIGHT}"),
     foreign_closes=lazy(r"(?i:<{2,4}\[?END_TOOL_REQUEST\]?>{2,4}|</ACTION>)(?=[ \t]*+(?:[\r\n]|\Z))"),
     foreign_opens=lazy(r"<{1,4}(?i:\[?TOOL_REQUEST\]?>{2,4}|ACTION>)"),
     open_text=OPEN,

@@ -527,10 +527,18 @@ class _Steps:
         """Adds what the whole block gives to a call, and checks the parts against each other."""
         names = {param.name for param in call.params}
         for field, param in shared:
+            if step in self.declared and self.declared_name(step, param.name) is None:
+                args: dict[str, str | int] = {"p": param.name, "n": step, "tool": call.tool_id[:MAX_NAME_CHARS]}
+                # What another step's tool declares is no slip of the pen.
+                shared_name = self.declared_name(None, param.name) is not None
+                near = None if shared_name else best(param.name, self.declared[step].values())
+                args["hint"] = hint(near and f"common_{near}")
+                self.found.add("TM248", param.name_span, field.index, args=args, minor=True)
+                continue
             own.add(field.index)
             name = self.declared_name(step, param.name) or param.name
             if name in names:
-                args: dict[str, str | int] = {"p": param.name, "step": step, "n": step}
+                args = {"p": param.name, "step": step, "n": step}
                 self.found.add("TM246", param.name_span, field.index, args=args, minor=True)
             else:
                 call.params.append(param if name == param.name else msgspec.structs.replace(param, name=name))

@@ -10,6 +10,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from tamis.protocols.base import Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
 from tamis.protocols.model import MAX_NAME_CHARS, MAX_PARAMS, Block, Call, Diag, ReadOptions
 from tamis.protocols.pairs.doubt import runs_on
@@ -32,7 +34,7 @@ from tamis.protocols.pairs.walk import (
     note_unterminated,
     too_many,
 )
-from tamis.protocols.patterns import lazy
+from tamis.protocols.patterns import lazy, signed
 from tamis.protocols.positions import Span
 from tamis.protocols.tam.keys import INVISIBLE, visible
 from tamis.protocols.vcp.calls import make_calls
@@ -49,7 +51,8 @@ _Z = rf"[{INVISIBLE}]*+"
 _S = rf"[ \t{INVISIBLE}]*+"
 _GAP = rf"[ \t_\-{INVISIBLE}]*+"
 # Patterns that are looked for in whole texts begin with one set of characters, which the regex engine skips to.
-_LEFT = rf"[<《＜](?<![<《＜][<《＜])[<《＜]{{1,3}}+(?![<《＜]){_S}[\[［【]?{_S}"
+_SIGNS = "<《＜"
+_LEFT = rf"(?<![{_SIGNS}][{_SIGNS}])[{_SIGNS}]{{1,3}}+(?![{_SIGNS}]){_S}[\[［【]?{_S}"
 _RIGHT = rf"{_S}[\]］】]?{_S}[>》＞]{{2,4}}+(?![>》＞])"
 
 
@@ -60,7 +63,7 @@ def _letters(word: str) -> str:
 _TOOL_REQUEST = f"{_letters('TOOL')}{_GAP}{_letters('REQUEST')}"
 # The variants with a suffix are an extension of upstream; a block is closed by the marker with the same suffix.
 _SUFFIXES = {"": "", "EXP": f"{_GAP}EXP", "ESCAPE": f"{_GAP}ESCAPE"}
-_OPENS = lazy(f"(?i:{_LEFT}{_TOOL_REQUEST}(?:{_GAP}(?:EXP|ESCAPE))?{_RIGHT})")
+_OPENS = signed(_SIGNS, _SIGNS, f"{_LEFT}{_TOOL_REQUEST}(?:{_GAP}(?:EXP|ESCAPE))?{_RIGHT}")
 
 _L = r"[「｢『{｛【［\[〔《〈]"
 _R = r"[」｣』}｝】］\]〕》〉]"
@@ -100,7 +103,7 @@ def _dialect(suffix: str) -> Dialect:
     return Dialect(
         protocol="vcp",
         opens=_OPENS,
-        closes=lazy(f"(?i:{_LEFT}{_letters('END')}{_GAP}{_TOOL_REQUEST}{ending}{_RIGHT})"),
+        closes=signed(_SIGNS, _SIGNS, f"{_LEFT}{_letters('END')}{_GAP}{_TOOL_REQUEST}{ending}{_RIGHT}"),
         foreign_closes=None,
         foreign_opens=None,
         open_text=f"<<<[TOOL_REQUEST{tag}]>>>",
@@ -253,9 +256,9 @@ class VcpProtocol:
                 return twice
             lexed = lex(source, opener[1], limit, dialect, complete=options.complete)
             note_controls(lexed.findings, text, opener[1], lexed.end, lexed.pairs)
-            if not options.complete and lexed.close is not None and _cut_marker(text, lexed.close, limit, dialect):
-                lexed.close, lexed.stop, lexed.end = None, "end", limit
-        if suffix:
+            if lexed.close is not None and _cut_marker(text, opener, lexed.close, options):
+                lexed.close, lexed.stop, lexed.end, lexed.cut = None, "end", limit, "its closing marker"
+        if suffix == "ESCAPE":
             lexed.findings.add("VC316", opener, minor=True)
         if not lexed.pairs:
             return empty_block(source, opener, limit, lexed, dialect, options)
@@ -267,7 +270,10 @@ class VcpProtocol:
         truncated = note_unterminated(lexed, opener, dialect, options)
         dropped = lexed.close is None and not truncated
         calls = make_calls(text, lexed, opener, options)
-        return block_of(text, dialect, opener, lexed, calls, truncated=truncated, dropped=dropped)
+        block = block_of(text, dialect, opener, lexed, calls, truncated=truncated, dropped=dropped)
+        if suffix == "EXP":
+            _make_inert(block, marker)
+        return block
 
     def parse_tool_requests(self, text: str, options: ReadOptions | None = None) -> list[Call]:
         """The calls of a text; see ``CallProtocol``."""
@@ -294,15 +300,35 @@ class VcpProtocol:
         return vcp_definitions(tools, style)
 
 
-def _cut_marker(text: str, close: Span, limit: int, dialect: Dialect) -> bool:
-    """Whether a closing marker at the end of a text that was cut off may still lack brackets (ruling 1)."""
+def _make_inert(block: Block, marker: str) -> None:
+    """A block in upstream's spelling for examples is set aside (rulings 28, 44): shown with a hint, never run, its faults nobody's concern."""
+    block.aside, block.context = True, "spelling"
+    block.diagnostics = [
+        Diag("VC328", block.open, {"marker": marker}),
+        *(replace(diag, severity="hint", fix=None, repair=False) for diag in block.diagnostics),
+    ]
+    for call in block.calls:
+        call.executable, call.repairs = False, []
+
+
+def _cut_marker(text: str, opener: Span, close: Span, options: ReadOptions) -> bool:
+    """Whether a closing marker at the end of the text still lacks brackets (rulings 1 and 51): it has fewer behind than before it,
+    or, in a text that is known to be cut off, fewer than the opening marker."""
     raw = text[close[0] : close[1]]
-    return close[1] == limit and raw != dialect.close_text and dialect.close_text.startswith(raw)
+    if close[1] != len(text):
+        return False
+    behind = len(raw) - len(raw.rstrip(">》＞"))
+    before = len(raw) - len(raw.lstrip("<《＜"))
+    if options.complete:
+        return behind < before
+    opened = text[opener[0] : opener[1]]
+    return behind < max(before, len(opened) - len(opened.rstrip(">》＞")))
 
 
 def _quoted(source: Source, opener: Span, limit: int, options: ReadOptions) -> bool:
     """Whether a request stands inside a definition or result block, as an example or as what a tool said."""
     text = source.text
+    source = source.everywhere()
     starts, ends = source.tokens(_OTHER_BLOCK)
     i = bisect_left(starts, opener[0]) - 1
     if i < 0 or source.next_token(_OTHER_CLOSE, ends[i], opener[0]) is not None:

@@ -11,12 +11,78 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from tamis.protocols.schema.words import is_object
 from tamis.protocols.suggest import best, hint, short_for
-from tamis.protocols.workflow.circles import circles
 from tamis.protocols.workflow.kinds import KINDS, config_fault, inner_node, item_slot, kind_of_node, kind_slots
-from tamis.protocols.workflow.model import Node, Place, Slot, Workflow
+from tamis.protocols.workflow.model import ERROR, Node, Place, Slot, Workflow
 from tamis.protocols.workflow.payload import output_mappings
 from tamis.protocols.workflow.slots import Slots, connects, fits
+
+
+def circles(after: list[list[int]]) -> list[list[int]]:
+    """The circles of a graph: for each set of nodes that all reach each other, one way around, from the first of them. Linear."""
+    # Tarjan's algorithm with a stack of its own: a chain of ten thousand nodes is no depth to recurse to.
+    order = [-1] * len(after)
+    low = [0] * len(after)
+    part_of = [-1] * len(after)
+    stack: list[int] = []
+    parts: list[list[int]] = []
+    count = 0
+    for root in range(len(after)):
+        if order[root] >= 0:
+            continue
+        work: list[tuple[int, int]] = [(root, 0)]
+        while work:
+            node, at = work.pop()
+            if at == 0:
+                order[node] = low[node] = count
+                count += 1
+                stack.append(node)
+            for position in range(at, len(after[node])):
+                below = after[node][position]
+                if order[below] < 0:
+                    work += [(node, position + 1), (below, 0)]
+                    break
+                if part_of[below] < 0:
+                    low[node] = min(low[node], order[below])
+            else:
+                if low[node] == order[node]:
+                    cut = stack.index(node) if len(stack) < 64 else _last_index(stack, node)
+                    parts.append(stack[cut:])
+                    del stack[cut:]
+                    for member in parts[-1]:
+                        part_of[member] = len(parts) - 1
+                if work:
+                    above = work[-1][0]
+                    low[above] = min(low[above], low[node])
+    found = [part for part in parts if len(part) > 1 or part[0] in after[part[0]]]
+    return sorted((_around(part, after, part_of) for part in found), key=lambda circle: circle[0])
+
+
+def _last_index(stack: list[int], node: int) -> int:
+    at = len(stack) - 1
+    while stack[at] != node:
+        at -= 1
+    return at
+
+
+def _around(part: list[int], after: list[list[int]], part_of: list[int]) -> list[int]:
+    """One way around within nodes that all reach each other, from the first of them."""
+    start = min(part)
+    came: dict[int, int] = {}
+    pending = [start]
+    for node in pending:
+        for below in after[node]:
+            if below == start:
+                path = [node]
+                while path[-1] != start:
+                    path.append(came[path[-1]])
+                return path[::-1]
+            if part_of[below] == part_of[start] and below not in came:
+                came[below] = node
+                pending.append(below)
+    return sorted(part)
+
 
 MAX_FINDINGS = 200
 MAX_SHOWN = 10
@@ -44,7 +110,11 @@ class Types(Protocol):
         ...
 
     def judges(self, node_type: str) -> bool:
-        """Whether it is a fault that a type is not known: it is none where another engine or the host may know it."""
+        """Whether it is a fault that a type is not known: it is none where another engine may know it."""
+        ...
+
+    def comes_later(self, node_type: str) -> bool:
+        """Whether a type that is not known may be registered by a host before the graph is run."""
         ...
 
 
@@ -68,6 +138,10 @@ class Unknown:
         return ()
 
     def judges(self, node_type: str) -> bool:
+        """No."""
+        return False
+
+    def comes_later(self, node_type: str) -> bool:
         """No."""
         return False
 
@@ -138,7 +212,8 @@ class _Check:
         slots = self.type_slots(name) if name else None
         if slots is None and name and self.types.judges(name):
             near = best(name, [*KINDS, *self.types.names()])
-            self.add("WF905", About("node", number, part=part), near, v=name, hint=hint(near))
+            code = "WF926" if self.types.comes_later(name) else "WF905"
+            self.add(code, About("node", number, part=part), near, v=name, hint=hint(near))
         return slots
 
     def _map_slots(self, number: int, node: Node) -> Slots | None:
@@ -218,6 +293,26 @@ class _Check:
             named = {"a": f"{a.node}.{a.slot}", "b": f"{b.node}.{b.slot}"}
             self.add("WF909", about, source=source.type, target=target.type, **named)
 
+    def look_at_handlers(self) -> None:
+        """Where failures lead: to a node that is there, which then has the error."""
+        for number, node in enumerate(self.nodes):
+            kind = kind_of_node(node.type)
+            if kind == "condition" and is_object(node.on_error) and "value" in node.on_error:
+                reason = "onError.value does not say which branch it takes; lead to a node with goto"
+                self.add("WF919", About("node", number, part="onError"), id=node.id, type=node.type, reason=reason)
+            if not node.handler:
+                continue
+            about = About("node", number, part="onError")
+            target = self.index.get(node.handler)
+            if target is None:
+                self.slot(Place(node.handler, ERROR), "input", lambda _part, of=about: of)
+            elif kind_of_node(self.nodes[target].type) == "input":
+                reason = f"'{node.handler}' stands for the workflow's inputs, and cannot be led to"
+                self.add("WF919", about, id=node.id, type=node.type, reason=reason)
+            else:
+                # several nodes may share one handler
+                self.taken[target].add(ERROR)
+
     def look_at_inputs(self) -> None:
         for number, node in enumerate(self.nodes):
             slots = self.slots[number]
@@ -260,6 +355,9 @@ class _Check:
             source, target = self.index.get(edge.source.node), self.index.get(edge.target.node)
             if source is not None and target is not None:
                 before.setdefault(target, []).append(source)
+        for number, node in enumerate(self.nodes):
+            if (handler := self.index.get(node.handler)) is not None:
+                before.setdefault(handler, []).append(number)
         ends = [place.node for place in mapped.values()]
         ends += [node.id for node in self.nodes if kind_of_node(node.type) == "output"]
         pending = [self.index[name] for name in dict.fromkeys(ends) if name in self.index]
@@ -281,6 +379,9 @@ class _Check:
             source, target = self.index.get(edge.source.node), self.index.get(edge.target.node)
             if source is not None and target is not None:
                 after[source].append(target)
+        for number, node in enumerate(self.nodes):
+            if (handler := self.index.get(node.handler)) is not None:
+                after[number].append(handler)
         for circle in circles(after):
             names = [self.nodes[number].id for number in circle]
             self.add("WF910", About("node", circle[0], part="id"), list=_chain(names))
@@ -303,6 +404,7 @@ def check_graph(workflow: Workflow, types: Types | None = None) -> list[GraphFin
     check = _Check(workflow, types or Unknown())
     check.look_at_nodes()
     check.look_at_edges()
+    check.look_at_handlers()
     check.look_at_inputs()
     check.look_at_interface()
     check.look_for_circles()

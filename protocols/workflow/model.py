@@ -18,6 +18,11 @@ TYPES = (
 ANY = ("WILDCARD", "CONVERTIBLE_ANY")
 MAX_NODES = 20_000
 MAX_EDGES = 100_000
+MAX_RETRIES = 100
+"""The most that ``retry`` of a node may be."""
+STOP, SKIP = "stop", "skip"
+ERROR = "error"
+"""The slot of a node that another's failure leads to in which it finds what went wrong: ``{type, message, nodeId}``."""
 MAX_WAIT_MS = 60_000
 """How long a reading of a streamed output waits at most."""
 
@@ -48,6 +53,17 @@ class Node(msgspec.Struct, frozen=True):
     inputs: dict[str, Json] = {}
     config: dict[str, Json] = {}
     title: str = ""
+    on_error: Json = STOP
+    """What its failure means: ``stop`` ends the run, ``skip`` leaves out what depends on it, ``{"value": …}`` stands for its result, ``{"goto": node}``
+    leads to another node, which runs only then."""
+    retry: int = 0
+    """How many more attempts it has."""
+
+    @property
+    def handler(self) -> str:
+        """The node that its failure leads to; empty without one."""
+        goto = self.on_error.get("goto") if isinstance(self.on_error, dict) else None
+        return goto if isinstance(goto, str) else ""
 
 
 class Edge(msgspec.Struct, frozen=True):

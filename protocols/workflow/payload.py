@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from tamis.protocols.model import Json
 from tamis.protocols.workflow.kinds import kind_of_node
-from tamis.protocols.workflow.model import Node, Place, Workflow
+from tamis.protocols.workflow.model import STOP, Node, Place, Workflow
 from tamis.protocols.workflow.reading import INPUTS, OUTPUTS
 
 Payload = dict[str, Any]
@@ -87,7 +87,9 @@ def output_mappings(workflow: Workflow) -> dict[str, Place]:
 def _node(node: Node, mapped: Mapping[str, Json], values: Mapping[str, Json]) -> Payload:
     given = dict(values) if kind_of_node(node.type) == "input" else {}
     made: Payload = {"id": node.id, "fullType": node.type, "inputs": {**given, **node.inputs, **mapped}}
-    return made | ({"configValues": dict(node.config)} if node.config else {})
+    made |= {"configValues": dict(node.config)} if node.config else {}
+    made |= {} if node.on_error == STOP else {"onError": node.on_error}
+    return made | ({"retry": node.retry} if node.retry else {})
 
 
 def _interface(workflow: Workflow, names: tuple[str, ...]) -> Json:

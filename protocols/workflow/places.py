@@ -38,7 +38,8 @@ def _span(about: About, tree: JsonTree) -> tuple[Span, bool]:
         base = node_pointer(tree, about.index, "config")
         node = tree.node_at(base + "/type") or tree.node_at(base)
     elif about.what == "node":
-        node = tree.node_at(node_pointer(tree, about.index, about.part))
+        base = node_pointer(tree, about.index, about.part)
+        node = (tree.node_at(base + "/goto") if about.part == "onError" else None) or tree.node_at(base)
     elif about.what == "edge":
         side_of: Literal["source", "target"] = "source" if about.name == "source" else "target"
         part: Literal["node", "slot"] = "slot" if about.part == "slot" else "node"

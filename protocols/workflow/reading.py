@@ -21,7 +21,20 @@ from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import Diag, Json, escape_pointer
 from tamis.protocols.schema.words import is_object
 from tamis.protocols.suggest import best, hint
-from tamis.protocols.workflow.model import MAX_EDGES, MAX_NODES, TYPES, Edge, Node, Place, Slot, Workflow
+from tamis.protocols.workflow.foreign import KINDS, MARKS, foreign_kind
+from tamis.protocols.workflow.model import (
+    MAX_EDGES,
+    MAX_NODES,
+    MAX_RETRIES,
+    SKIP,
+    STOP,
+    TYPES,
+    Edge,
+    Node,
+    Place,
+    Slot,
+    Workflow,
+)
 from tamis.protocols.workflow.slots import fits
 
 INPUTS = ("interfaceInputs", "inputInterface")
@@ -31,6 +44,8 @@ NODE_FIELDS = {
     "type": ("type", "fullType"),
     "inputs": ("inputs", "inputValues"),
     "config": ("config", "configValues"),
+    "onError": ("onError",),
+    "retry": ("retry",),
 }
 """The fields of a node, each with the names that graph editors give it; the first that is there counts."""
 _FIELDS = (
@@ -42,7 +57,7 @@ _SIDES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "target": (("target", "targetNodeId"), ("targetHandle", "targetSlotKey")),
 }
 _PLACE = (("nodeId", "sourceNodeId", "targetNodeId", "node"), ("slotKey", "sourceSlotKey", "targetSlotKey", "slot"))
-_MEANT = re.compile(r'"(?:nodes"|interface|(?:in|out)putInterface)')
+_MEANT = re.compile(r'"(?:nodes"|interface|(?:in|out)putInterface|' + "|".join(f'{mark}"' for mark in MARKS) + ")")
 _OTHER_TYPES = {
     **dict.fromkeys(("STR", "TEXT"), "STRING"),
     **dict.fromkeys(("INT", "LONG"), "INTEGER"),
@@ -54,6 +69,7 @@ _OTHER_TYPES = {
     **dict.fromkeys(("BYTES", "BLOB", "FILE", "IMAGE", "AUDIO"), "BINARY"),
 }
 """What other languages and graph editors call the data types."""
+ON_ERROR = "'stop', 'skip', {\"goto\": a node's id} or {\"value\": …}"
 MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000
 Side = Literal["source", "target"]
 
@@ -87,7 +103,7 @@ def is_meant(text: str, root: JsonNode | None) -> bool:
     """
     if not may_be_workflow(text):
         return False
-    if is_workflow(root) or any(f'"{word}"' in text for word in (*INPUTS, *OUTPUTS)):
+    if is_workflow(root) or foreign_kind(root) is not None or any(f'"{word}"' in text for word in (*INPUTS, *OUTPUTS)):
         return True
     found = Findings("WF")
     if root is not None and root.kind == "object":
@@ -106,6 +122,10 @@ def read_workflow(
     found = Findings("WF")
     draft = None
     root = tree.root
+    if (foreign := foreign_kind(root)) is not None:
+        kind, shown = foreign
+        span = (shown.start, min(shown.end, shown.start + 1))
+        return WorkflowReading(None, tree, [Diag("WF924", span, {"shape": KINDS[kind]}, data={"shape": kind})])
     if root is not None and root.kind != "object":
         found.wrong_type(root, "the workflow", "an object")
     elif root is not None:
@@ -262,9 +282,31 @@ def _nodes(node: JsonNode | None, found: Findings) -> tuple[Node, ...]:
                 _table(_first(fields, NODE_FIELDS["inputs"]), "inputs", found),
                 _table(_first(fields, NODE_FIELDS["config"]), "config", found),
                 title.value if title is not None and isinstance(title.value, str) else "",
+                _on_error(value_of(fields, "onError"), found),
+                found.whole(value_of(fields, "retry"), "retry", 0, MAX_RETRIES) or 0,
             )
         )
     return tuple(nodes)
+
+
+def _on_error(node: JsonNode | None, found: Findings) -> Json:
+    """What a node's failure means, as it is written."""
+    if node is None or node.kind == "error":
+        return STOP
+    value = node.to_python()
+    if value in (STOP, SKIP):
+        return value
+    if is_object(value) and (
+        [*value] == ["value"] or ([*value] == ["goto"] and isinstance(value["goto"], str) and value["goto"])
+    ):
+        return value
+    received = f"'{value[:40]}'" if isinstance(value, str) else "something else"
+    found.add(
+        "WF901",
+        node.span if node.kind != "object" else (node.start, node.start + 1),
+        {"p": "onError", "expected": ON_ERROR, "received": received},
+    )
+    return STOP
 
 
 def _mistyped(item: JsonNode, known: dict[str, tuple[str, ...]], found: Findings) -> None:

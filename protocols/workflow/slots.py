@@ -64,6 +64,20 @@ def converted(value: Json, kind: str) -> Json:
     return value
 
 
+def held(value: Json, kind: str) -> tuple[Json, bool]:
+    """A value as an output of the interface gives it, and whether it is another than was given. Null is no value, of any type.
+
+    Raises ``ValueError`` for a value of another type: a text is never taken for a number.
+    """
+    if value is None or (kind != "INTEGER" and fits(value, kind)):
+        return value, False
+    if kind == "INTEGER" and fits(value, kind):
+        return (int(value), True) if isinstance(value, float) else (value, False)
+    if kind == "STRING" and isinstance(value, bool | int | float):
+        return converted(value, kind), True
+    raise ValueError(f"no {kind}")
+
+
 def slots_of(parameters: Json, output: Json) -> Slots:
     """The slots of a tool: its parameters go in; ``output`` gives its whole result, and the result's declared properties stand beside it."""
     properties = parameters.get("properties") if is_object(parameters) else None

@@ -15,7 +15,7 @@ import posixpath
 from collections.abc import Iterable
 
 from tamis.sandbox import job as jobs
-from tamis.sandbox.job import SHM_BYTES, UID_INSIDE, ArgFile, Fd, Grant, Job, Layout, Plan
+from tamis.sandbox.job import SHM_BYTES, UID_INSIDE, ArgFile, Fd, Hidden, Job, Layout, Plan
 
 # bubblewrap sets its death signals without looking whether its parent is already dead, and takes the end of
 # `--block-fd` for the word to go. So the last word is given here: the gate says that it stands, reads one line of
@@ -33,8 +33,11 @@ def build(job: Job) -> Plan:
     outer = (job.binary.path, "--args", ArgFile("stage-args", stage), "--", *_drop(job)) if root else ()
     dropped = root and "uid-drop" not in job.without
     return Plan(
-        argv=(*outer, *inner),
-        data={file.name: file.content for file in jobs.inside_files(job)},
+        argv=(*job.view, *outer, *inner),
+        data={
+            **{file.name: file.content for file in jobs.inside_files(job)},
+            **{f"mask{index}": b"" for index, one in enumerate(job.hidden) if not one.is_folder},
+        },
         reports=("stage-status", "status") if root else ("status",),
         holds=("stage-block", "block") if root else ("block",),
         # pid 1, and as root its monitor too
@@ -133,6 +136,10 @@ def _options(job: Job, staged: dict[str, str]) -> tuple[SimpleArg, ...]:
     args = [*_namespaces(job), *_system(job.layout), "--proc", "/proc"]
     if "proc-sys" not in off:
         args.extend(("--ro-bind", "/proc/sys", "/proc/sys"))
+    if "pids" not in off:
+        # bubblewrap's own init has the script's user, so its memory would be open to it
+        args.extend(("--ro-bind", "/dev/null", "/proc/1/mem", "--size", "4096", "--perms", "0555"))
+        args.extend(("--tmpfs", "/proc/1/task", "--remount-ro", "/proc/1/task"))
     args.extend(("--dev", "/dev"))
     # bubblewrap's own tmpfs mounts are bounded only by half of the machine's memory
     sized = "sized-tmpfs" not in off
@@ -151,7 +158,7 @@ def _options(job: Job, staged: dict[str, str]) -> tuple[SimpleArg, ...]:
     for file in files:
         if not file.path.startswith("/etc/"):
             args.extend(("--perms", "0444", "--file" if file.copied else "--ro-bind-data", Fd(file.name), file.path))
-    args.extend(_grants(job.grants, staged))
+    args.extend(_grants(job, staged))
     if job.environment == "javascript":
         # Node and bun look for packages in every folder above the script's
         args.extend(("--symlink", "env/node_modules", "/node_modules"))
@@ -168,12 +175,26 @@ def _options(job: Job, staged: dict[str, str]) -> tuple[SimpleArg, ...]:
     return tuple(args)
 
 
-def _grants(grants: Iterable[Grant], staged: dict[str, str]) -> list[SimpleArg]:
+def _grants(job: Job, staged: dict[str, str]) -> list[SimpleArg]:
     args: list[SimpleArg] = []
-    for grant in grants:
+    for grant in job.grants:
         flag = "--bind" if grant.writable else "--ro-bind"
         if grant.fd in staged:
             args.extend((flag, staged[grant.fd], grant.dest))
         else:
             args.extend((f"{flag}-fd", Fd(grant.fd), grant.dest))
+        if grant.dest == "/tool":
+            args.extend(_masks(job.hidden))
+    return args
+
+
+def _masks(hidden: Iterable[Hidden]) -> list[SimpleArg]:
+    """Empty files and folders over what is hidden: the names are there and were walked to, so nothing is made for them."""
+    args: list[SimpleArg] = []
+    for index, one in enumerate(hidden):
+        place = f"/tool/{one.name}"
+        if one.is_folder:
+            args.extend(("--size", "4096", "--perms", "0555", "--tmpfs", place, "--remount-ro", place))
+        else:
+            args.extend(("--perms", "0444", "--ro-bind-data", Fd(f"mask{index}"), place))
     return args

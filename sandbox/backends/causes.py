@@ -132,6 +132,30 @@ NSJAIL: tuple[Cause, ...] = (
     ),
 )
 
+LACKS: tuple[Cause, ...] = (
+    (
+        r"Resource temporarily unavailable|EAGAIN",
+        "no further process could be started",
+        "run fewer things at once, or raise the limit of processes (`ulimit -u`, the container's, kernel.pid_max)",
+    ),
+    (
+        r"Cannot allocate memory|ENOMEM",
+        "there was no memory for a further sandbox",
+        "run fewer things at once, or give the machine or the container more memory",
+    ),
+    (
+        r"Too many open files in system|ENFILE",
+        "the machine has no descriptors left",
+        "raise fs.file-max, or see what holds so many files open",
+    ),
+    (
+        r"Too many open files|EMFILE",
+        "this process has no descriptors left",
+        "raise its limit of open files (`ulimit -n`)",
+    ),
+)
+"""What may be there again the next moment: it says nothing about the machine."""
+
 COMMON: tuple[Cause, ...] = (
     (
         r"setpriv: |prlimit: ",

@@ -14,6 +14,7 @@ import msgspec
 from tamis.sandbox import host
 from tamis.sandbox.backends import bubblewrap, causes, flaws, nsjail
 from tamis.sandbox.job import LAYERS, Binary, Job, Plan
+from tamis.sandbox.model import Unavailable, lacks
 
 DROPS_ROOT = ("uid-drop",)
 """Layers that stand only where the daemon is root."""
@@ -45,7 +46,7 @@ class Backend(msgspec.Struct, frozen=True, kw_only=True):
         """Cause and remedy of what the program said; its own words stay in the cause. A remedy that is known stays."""
         if remedy:
             return said, remedy
-        for pattern, cause, helps in (*causes.COMMON, *self.causes):
+        for pattern, cause, helps in (*causes.LACKS, *causes.COMMON, *self.causes):
             found = re.search(pattern, said)
             if found is not None:
                 line = said[said.rfind("\n", 0, found.start()) + 1 :].splitlines()[0]
@@ -71,6 +72,22 @@ NSJAIL = Backend(
     elsewhere=nsjail.CANNOT_HOLD,
 )
 BACKENDS: dict[str, Backend] = {backend.name: backend for backend in (BUBBLEWRAP, NSJAIL)}
+
+
+def is_lack(error: BaseException | None) -> bool:
+    """Whether a failure, or what it came of, is a want of something that may be there again the next moment.
+
+    A program that sandboxes tells its own only in words.
+    """
+    while error is not None:
+        if isinstance(error, OSError) and lacks(error):
+            return True
+        if isinstance(error, Unavailable) and (
+            error.passing or any(re.search(pattern, error.reason) for pattern, _, _ in causes.LACKS)
+        ):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def explain(name: str, said: str, remedy: str = "") -> tuple[str, str]:

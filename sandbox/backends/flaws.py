@@ -75,7 +75,10 @@ def follows_links(binary: Binary) -> tuple[str, ...]:
     That is guarded against here either way: no mount point below a tool's folder is used unless it was walked
     without following links, and none is created.
     """
-    folder = os.path.realpath(tempfile.mkdtemp(prefix="tamis-probe-"))
+    try:
+        folder = os.path.realpath(tempfile.mkdtemp(prefix="tamis-probe-"))
+    except OSError:  # no place for it, which keeps nothing from running
+        return ()
     try:
         (Path(folder) / "tool").mkdir()
         (Path(folder) / "outside").mkdir()

@@ -39,17 +39,29 @@ def policy(machine: str) -> str:
     for name, (flags, mode) in seccomp.OPEN_ARGUMENTS.items():
         creates = f"{_low(flags, seccomp.CREATES)} != 0"
         refused += rows((name,), _when(mode, f"{creates} && {_low(mode, seccomp.SET_ID)} != 0"))
+    larger_pipe = f"{_low(1)} == {seccomp.F_SETPIPE_SZ} && {_low(2)} > {seccomp.PIPE_BYTES}"
+    refused += rows(("fcntl",), _when(2, larger_pipe))
+    internet = _any_of(_low(0), seccomp.INTERNET)
+    kind = _low(1, seccomp.SOCKET_TYPE)
+    refused += rows(("socket",), _when(1, f"{internet} && {kind} == {seccomp.SOCK_RAW}"))
+    other_protocols = [
+        f"{internet} && {kind} == {value} && {_none_of(_low(2), protocols)}"
+        for value, protocols in seccomp.PROTOCOLS.items()
+    ]
+    other_kinds = f"{internet} && {_none_of(kind, (*seccomp.PROTOCOLS, seccomp.SOCK_RAW))}"
     other_netlink = f"{_low(0)} == {seccomp.NETLINK} && {_low(2)} != {seccomp.NETLINK_ROUTE}"
-    sizes = " || ".join(f"{_low(2)} == {option}" for option in seccomp.BUFFER_SIZES)
+    sizes = _any_of(_low(2), seccomp.BUFFER_SIZES)
     families = rows(("socket",), _unless(0, seccomp.FAMILIES))
     families += rows(("socketpair",), _unless(0, (seccomp.AF_UNIX,)))
     blocks = (
         (f"ERRNO({errno.EPERM})", refused),
         (f"ERRNO({errno.ENOSYS})", rows(seccomp.ABSENT)),
-        (f"ERRNO({errno.EPROTONOSUPPORT})", rows(("socket",), _when(2, other_netlink))),
+        (f"ERRNO({errno.EPROTONOSUPPORT})", rows(("socket",), _when(2, other_netlink, *other_protocols))),
+        (f"ERRNO({errno.ESOCKTNOSUPPORT})", rows(("socket",), _when(1, other_kinds))),
         (f"ERRNO({errno.EAFNOSUPPORT})", families),
+        (f"ERRNO({errno.EINVAL})", rows(("prctl",), _when(0, f"{_low(0)} == {seccomp.PR_FUTEX_HASH}"))),
         # says that it worked
-        ("ERRNO(0)", rows(("setsockopt",), _when(2, f"{_low(1)} == {seccomp.SOL_SOCKET} && ({sizes})"))),
+        ("ERRNO(0)", rows(("setsockopt",), _when(2, f"{_low(1)} == {seccomp.SOL_SOCKET} && {sizes}"))),
         ("ALLOW", [f"SYSCALL[{number}]" for number in range(CALLS)]),
         ("KILL_PROCESS", [f"SYSCALL[{seccomp.X32_BIT + number}]" for number in range(CALLS)]),
     )
@@ -74,4 +86,12 @@ def _bits(index: int, bits: int) -> str:
 
 
 def _unless(index: int, values: tuple[int, ...]) -> str:
-    return _when(index, " && ".join(f"{_low(index)} != {value}" for value in values))
+    return _when(index, _none_of(_low(index), values))
+
+
+def _any_of(term: str, values: tuple[int, ...]) -> str:
+    return "(" + " || ".join(f"{term} == {value}" for value in values) + ")"
+
+
+def _none_of(term: str, values: tuple[int, ...]) -> str:
+    return " && ".join(f"{term} != {value}" for value in values)

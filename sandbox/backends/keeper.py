@@ -63,6 +63,9 @@ def _start(environment: int, folder: str, command: list[str], others: tuple[int,
             os.close(fd)
         os.setsid()
         os.chdir(folder)
+        for number in signal.valid_signals():
+            if signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
         os.execve(command[0], command, variables)
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode())
@@ -99,7 +102,8 @@ def main(words: list[str]) -> None:
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     _end_all()
     if code is not None:
-        os.write(status, b'{"exit-code": %d}\n' % (code if code >= 0 else 128 - code))
+        told = (code if code >= 0 else 128 - code, max(0, -code))
+        os.write(status, b'{"exit-code": %d, "signal": %d}\n' % told)
 
 
 if __name__ == "__main__":

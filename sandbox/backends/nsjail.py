@@ -18,7 +18,7 @@ import posixpath
 
 from tamis.sandbox import job as jobs
 from tamis.sandbox.backends import kafel
-from tamis.sandbox.job import SHM_BYTES, UID_INSIDE, Arg, Fd, FdPath, Job, Plan
+from tamis.sandbox.job import SHM_BYTES, UID_INSIDE, Arg, Fd, FdPath, Hidden, Job, Plan
 
 CANNOT_HOLD: dict[str, str] = {
     "disable-userns": "nsjail cannot set the number of further user namespaces to 0: only the system call filter refuses them",
@@ -75,7 +75,7 @@ def build(job: Job) -> Plan:
         )
     dropped = root and "uid-drop" not in job.without
     return Plan(
-        argv=(*outer, *inner),
+        argv=(*job.view, *outer, *inner),
         data=data,
         reports=("stage-status", "status") if root else ("status",),
         gates=2 if root else 1,
@@ -252,10 +252,19 @@ def _inside(job: Job) -> str:
     for grant in job.grants:
         source = f"/stage/{grant.fd}" if root else grant.path
         lines.append(_bind(source, grant.dest, writable=grant.writable))
+        if grant.dest == "/tool":
+            lines.extend(map(_mask, job.hidden))
     if job.environment == "javascript":
         # Node and bun look for packages in every folder above the script's
         lines.append(_link("env/node_modules", "/node_modules"))
     return "\n".join(lines) + "\n"
+
+
+def _mask(hidden: Hidden) -> str:
+    place = f"/tool/{hidden.name}"
+    if hidden.is_folder:
+        return _tmpfs(place, size=4096, mode="0555", writable=False)
+    return _message("mount", src="/dev/null", dst=place, is_bind=True, nosuid=True, nodev=True)
 
 
 def _file(file: jobs.InsideFile) -> str:

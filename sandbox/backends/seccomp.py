@@ -24,7 +24,7 @@ X32_BIT = 0x40000000
 # struct seccomp_data: nr, arch, instruction_pointer, args[6] of 64 bits; both machines are little endian.
 _NR, _ARCH, _ARGS = 0, 4, 16
 
-_LD, _JEQ, _JGE, _JSET, _JA, _RET = 0x20, 0x15, 0x35, 0x45, 0x05, 0x06
+_LD, _AND, _JEQ, _JGE, _JSET, _JA, _RET = 0x20, 0x54, 0x15, 0x35, 0x45, 0x05, 0x06
 
 NAMESPACES = 0x7E020000  # every CLONE_NEW* bit that clone() takes
 NEW_TIME = 0x80  # only unshare() takes it
@@ -50,7 +50,11 @@ DENIED = (
     *("memfd_create", "memfd_secret", "shmget", "mq_open"),
 )
 
+# ENOSYS is what a kernel without System V IPC, Landlock or AIO answers, so that programs fall back or say it plainly.
+# Semaphores, messages and Landlock's rules are memory that no process's own numbers show; the number of AIO's events is
+# one for the whole machine. POSIX semaphores (Python's multiprocessing) are files in /dev/shm and go on working.
 ABSENT = (
+    *("semget", "msgget", "io_setup", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"),
     *("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3", "openat2", "fchmodat2", "file_setattr"),
     *("open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
     *("statmount", "listmount", "listns"),
@@ -70,8 +74,18 @@ OPEN_ARGUMENTS = {"open": (1, 2), "openat": (2, 3)}
 
 # AF_INET, AF_INET6 (the namespace's own loopback) and AF_NETLINK (getifaddrs); AF_VSOCK would reach the hypervisor
 # from any namespace, and AF_UNIX a host socket in a granted folder.
-FAMILIES = (2, 10, 16)
+INTERNET = (2, 10)
 NETLINK, NETLINK_ROUTE = 16, 0
+FAMILIES = (*INTERNET, NETLINK)
+# TCP and UDP alone: the rest (MPTCP, UDP-Lite, SCTP, DCCP, ping, raw) is more of the kernel, and not in the tables that
+# say what waits in a run's sockets. EPROTONOSUPPORT is what clients of MPTCP fall back from.
+SOCKET_TYPE = 0xF  # the rest of the argument is SOCK_NONBLOCK and SOCK_CLOEXEC
+SOCK_STREAM, SOCK_DGRAM, SOCK_RAW = 1, 2, 3
+PROTOCOLS = {SOCK_STREAM: (0, 6), SOCK_DGRAM: (0, 17)}
+# a pipe that was made larger is memory that no process's numbers show; EPERM is how the kernel refuses it too
+F_SETPIPE_SZ, PIPE_BYTES = 1031, 65_536
+# the table of a process's futexes, at any size that it asks for; EINVAL is what kernels before 6.16 answer
+PR_FUTEX_HASH = 78
 # SO_SNDBUF, SO_RCVBUF and their forced forms: what waits in a socket is in no process's numbers, so the size stays the
 # host's default. The call says that it worked, as it does where a wish is cut to the host's maximum.
 SOL_SOCKET, BUFFER_SIZES = 1, (7, 8, 32, 33)
@@ -142,15 +156,23 @@ def _only(argument: int, values: tuple[int, ...], code: int) -> list[tuple[int, 
     return [_argument(argument), *jumps, _refuse(code)]
 
 
-# getifaddrs needs the routing protocol of netlink; the others are only a way into more of the kernel
-_SOCKET = [
-    _argument(0),
-    (_JEQ, 0, 3, NETLINK),
-    _argument(2),
-    (_JEQ, 1 + len(FAMILIES) + 1, 0, NETLINK_ROUTE),
-    _refuse(errno.EPROTONOSUPPORT),
-    *_only(0, FAMILIES, errno.EAFNOSUPPORT)[1:],
-]
+def _if_is(value: int, block: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+    """Run `block`, and allow what it does not return from, when the accumulator has this value; else go on with it."""
+    return [(_JEQ, 0, len(block) + 1, value), *block, (_RET, 0, 0, ALLOW)]
+
+
+def _socket() -> list[tuple[int, int, int, int]]:
+    # getifaddrs needs the routing protocol of netlink; the others are only a way into more of the kernel
+    netlink = _only(2, (NETLINK_ROUTE,), errno.EPROTONOSUPPORT)
+    internet = [_argument(1), (_AND, 0, 0, SOCKET_TYPE)]
+    for kind, protocols in PROTOCOLS.items():
+        internet += _if_is(kind, _only(2, protocols, errno.EPROTONOSUPPORT))
+    internet += _if_is(SOCK_RAW, [_refuse(errno.EPERM)])
+    internet += [_refuse(errno.ESOCKTNOSUPPORT)]
+    families = _if_is(NETLINK, netlink)
+    for family in INTERNET:
+        families += _if_is(family, internet)
+    return [_argument(0), *families, _refuse(errno.EAFNOSUPPORT)]
 
 
 def assemble(machine: str) -> list[tuple[int, int, int, int]]:
@@ -174,7 +196,10 @@ def assemble(machine: str) -> list[tuple[int, int, int, int]]:
     for name, (flags, mode) in OPEN_ARGUMENTS.items():
         check = _any_bit(mode, SET_ID)
         asm.when(name, [_argument(flags), (_JSET, 0, len(check), CREATES), *check])
-    asm.when("socket", _SOCKET)
+    asm.when("socket", _socket())
+    asm.when("prctl", _one_of(0, (PR_FUTEX_HASH,), errno.EINVAL))
+    larger = [_argument(2), (_JGE, 0, 1, PIPE_BYTES + 1), _refuse(errno.EPERM)]
+    asm.when("fcntl", [_argument(1), (_JEQ, 0, len(larger), F_SETPIPE_SZ), *larger])
     asm.when("setsockopt", [_argument(1), (_JEQ, 0, len(BUFFER_SIZES) + 3, SOL_SOCKET), *_one_of(2, BUFFER_SIZES, 0)])
     asm.when("socketpair", _only(0, (AF_UNIX,), errno.EAFNOSUPPORT))
     asm.emit(_RET, ALLOW)

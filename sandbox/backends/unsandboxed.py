@@ -66,6 +66,11 @@ async def execute(
             f"dependencies are only installed inside a sandbox, and {VARIABLE}=1 does without one",
             f"unset {VARIABLE}, or install them once where a sandbox is, with `tamis deps install`",
         )
+    if request.headers:
+        raise Unavailable(
+            f"headers with a key are added by the sandbox's proxy, and {VARIABLE}=1 does without one",
+            f"unset {VARIABLE}, or take the host out of policy.hosts",
+        )
     async with AsyncExitStack() as cleaning:
         folder = os.path.realpath(tempfile.mkdtemp(prefix="tamis-run-"))
         cleaning.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -82,6 +87,10 @@ async def execute(
         if request.boot:
             boot = f"{folder}/boot.{'py' if interpreter.language == 'python' else 'mjs'}"
             Path(boot).write_text(request.boot, "utf-8")
+        for secret in request.secrets:
+            if secret.as_file:
+                # the folder is this user's alone
+                Path(folder, f"secret-{secret.name}").write_text(secret.value, "utf-8")
         command = _command(request, interpreter, boot, script)
         return await engine.execute(
             build(command, _environment(request, folder), request.folder, request.limits, interpreter.language),
@@ -177,4 +186,8 @@ def _environment(request: RunRequest, folder: str) -> dict[str, str]:
         else:
             base["PATH"] = f"{root}/node_modules/.bin:{base['PATH']}"
             base["NODE_PATH"] = f"{root}/node_modules"
-    return {**base, **request.env}
+    given = {
+        f"{one.name}_FILE" if one.as_file else one.name: f"{folder}/secret-{one.name}" if one.as_file else one.value
+        for one in request.secrets
+    }
+    return {**base, **request.env, **given}

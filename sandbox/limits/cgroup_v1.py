@@ -199,6 +199,10 @@ class Group:
         sockets = _number(self._read(self._memory, "memory.kmem.tcp.usage_in_bytes"))
         return held.get("rss", 0) + held.get("shmem", 0) + sockets
 
+    def kernel_bytes(self) -> int:
+        """What the kernel keeps for the run, without what waits in network sockets."""
+        return _number(self._read(self._memory, "memory.kmem.usage_in_bytes"))
+
     def used(self) -> Used:
         """What it has used; processor time is another hierarchy, which it is not in."""
         return Used(peak_bytes=_number(self._read(self._memory, "memory.max_usage_in_bytes")))

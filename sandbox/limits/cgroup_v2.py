@@ -244,6 +244,12 @@ class Group:
         held = fields(self._read("memory.stat"))
         return held.get("anon", 0) + held.get("shmem", 0) + held.get("sock", 0)
 
+    def kernel_bytes(self) -> int:
+        """What the kernel keeps for the run; told as one number from Linux 5.18 on, and by its largest parts before."""
+        held = fields(self._read("memory.stat"))
+        parts = ("slab", "pagetables", "kernel_stack", "percpu")
+        return held.get("kernel", sum(held.get(name, 0) for name in parts))
+
     def used(self) -> Used:
         """What it has used; the peak is told from Linux 5.19 on."""
         peak = self._read("memory.peak").strip()

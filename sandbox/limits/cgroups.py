@@ -16,7 +16,6 @@ import os
 import threading
 from collections.abc import Generator
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -24,6 +23,7 @@ import msgspec
 from tamis.sandbox import lifeline
 from tamis.sandbox.classify import Pressure
 from tamis.sandbox.job import MIB, SHM_BYTES
+from tamis.sandbox.limits import procfs
 from tamis.sandbox.limits.cgroup_files import Bounds, Places, Unusable, Used, own_places
 from tamis.sandbox.model import Limits, Unavailable
 
@@ -54,6 +54,11 @@ class Group(Protocol):
     def held_bytes(self) -> int:
         """Anonymous and shared memory of the run, files of a tmpfs among it, and what waits in network sockets; no
         caches. 0 when it cannot be read."""
+        ...
+
+    def kernel_bytes(self) -> int:
+        """What the kernel keeps for the run: its pipes, mappings, page tables, and names and files that it can forget. 0
+        when it cannot be read."""
         ...
 
     def used(self) -> Used:
@@ -193,7 +198,7 @@ def _current() -> Tree | None:
 def _own_place() -> bytes | None:
     """Where this thread is; None when that cannot be read, which says nothing about the place."""
     try:
-        return Path("/proc/thread-self/cgroup").read_bytes()
+        return procfs.read("/proc/thread-self/cgroup")
     except OSError:
         return None
 

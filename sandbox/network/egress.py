@@ -11,13 +11,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Final, Literal
 
 import msgspec
 
+from tamis.sandbox.model import AddedHeader
 from tamis.sandbox.network.egress_addresses import Addresses, Refused, Resolver
+from tamis.sandbox.network.egress_headers import Added, upstream_port, with_headers
 from tamis.sandbox.network.egress_peer import READ, Peer
 from tamis.sandbox.network.egress_wire import (
     MAX_CHUNK_LINE,
@@ -80,12 +84,18 @@ class _Gone(Exception):  # noqa: N818 - the client left within its request
     pass
 
 
+@cache
+def _tls() -> ssl.SSLContext:
+    """TLS as a client that trusts this machine's authorities and checks the server's name."""
+    return ssl.create_default_context()
+
+
 class Egress:
     """The proxy of one run.
 
     `hosts` are rules as `hosts.parse_rule` reads them, `allow_cidrs` ranges beside the public ones that the operator
     opened, `pins` (name, address) of names that are not looked up: the operator says where they are, and the address is
-    judged like any other. Raises ValueError naming a bad rule, range or pin.
+    judged like any other. `headers` are added to the plain requests to their hosts. Raises ValueError naming a bad rule, range or pin.
     """
 
     def __init__(
@@ -96,6 +106,7 @@ class Egress:
         resolver: Resolver | None = None,
         budgets: Budgets = Budgets(),  # noqa: B008 - frozen
         pins: Sequence[tuple[str, str]] = (),
+        headers: Sequence[AddedHeader] = (),
     ) -> None:
         self.rules = Rules.parse(hosts)
         self.budgets = budgets
@@ -108,6 +119,7 @@ class Egress:
         self.events_dropped = 0
         self.bytes_used = 0
         self._addresses = Addresses(allow_cidrs, pins, resolver)
+        self._added = Added.parse(headers)
         self._accepting: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -189,30 +201,58 @@ class Egress:
         decision = self.rules.decide(request.host, request.port)
         if not decision.allowed:
             raise Refused(403, decision.reason)
-        try:
-            async with asyncio.timeout(self.budgets.connect_seconds):
-                addresses = await self._addresses.vetted(request.host, request.port)
-                server, address = await self._dial(addresses, request)
-        except TimeoutError:
-            raise Refused(504, f"the server was not reached in {self.budgets.connect_seconds:g} seconds") from None
+        server, address = await self._reach(request, secure=not request.tunnel and self._is_secure(request))
         try:
             if not request.tunnel:
                 self._note("allow", request, decision.reason, address)
-                await self._exchange(client, server, request)
+                await self._exchange(client, server, self._with_headers(request))
             elif await self._opens_honestly(client, server, request, decision.reason, address):
                 await self._relay(client, server)
         finally:
             server.writer.transport.abort()
 
-    async def _dial(self, addresses: Sequence[str], request: Request) -> tuple[Peer, str]:
+    def _is_secure(self, request: Request) -> bool:
+        """Whether a plain request goes on by TLS, as the operator wants it of what is added to it."""
+        return any(header.https for header in self._added.of(request.host, request.port))
+
+    def _with_headers(self, request: Request) -> Request:
+        """A plain request with what the operator has the proxy add to it."""
+        headers = self._added.of(request.host, request.port)
+        if not headers:
+            return request
+        if request.head.startswith(b"TRACE "):
+            raise RequestError(
+                "TRACE has a server send back what it got, and the operator adds headers that are not to be seen"
+            )
+        return msgspec.structs.replace(request, head=with_headers(request.head, headers))
+
+    async def _reach(self, request: Request, *, secure: bool) -> tuple[Peer, str]:
+        """A connection to a request's host and its address; ``secure``: by TLS, on the port that is usual for it."""
+        port = upstream_port(request.port) if secure else request.port
+        if secure and not (decision := self.rules.decide(request.host, port)).allowed:
+            raise Refused(403, decision.reason)
+        try:
+            async with asyncio.timeout(self.budgets.connect_seconds):
+                addresses = await self._addresses.vetted(request.host, port)
+                return await self._dial(addresses, request.host, port, secure=secure)
+        except TimeoutError:
+            raise Refused(504, f"the server was not reached in {self.budgets.connect_seconds:g} seconds") from None
+
+    async def _dial(self, addresses: Sequence[str], host: str, port: int, *, secure: bool) -> tuple[Peer, str]:
+        tls = _tls() if secure else None
+        named = host.strip("[]") if secure else None
         loop = asyncio.get_running_loop()
         end = loop.time() + self.budgets.connect_seconds
         for number, address in enumerate(addresses):
             # An address that does not answer must leave time for the ones after it.
             share = max(end - loop.time(), 0.0) / (len(addresses) - number)
-            with contextlib.suppress(OSError):
+            try:
                 async with asyncio.timeout(share):
-                    return Peer(*await asyncio.open_connection(address, request.port)), address
+                    return Peer(*await asyncio.open_connection(address, port, ssl=tls, server_hostname=named)), address
+            except ssl.SSLError as error:
+                raise Refused(502, f"the server cannot be trusted: {error.reason or 'no TLS'}", address) from None
+            except OSError:
+                continue
         raise Refused(502, "the server does not accept a connection", addresses[0])
 
     async def _exchange(self, client: Peer, server: Peer, request: Request) -> None:
@@ -281,8 +321,15 @@ class Egress:
                 await self._refuse(client, 403, request, str(error))
             return False
         self._note("allow", request, reason, address)
-        if inner is not None:
-            await self._exchange(client, server, inner)
+        if inner is not None and self._is_secure(inner):
+            # what is added is only for a connection by TLS
+            other, _ = await self._reach(inner, secure=True)
+            try:
+                await self._exchange(client, other, self._with_headers(inner))
+            finally:
+                other.writer.transport.abort()
+        elif inner is not None:
+            await self._exchange(client, server, self._with_headers(inner))
         return inner is None
 
     async def _check_hello(self, client: Peer, host: str) -> None:

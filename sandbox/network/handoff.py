@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tamis.sandbox.job import PROXY_PORT
-from tamis.sandbox.model import Denial, Refusal, RunOutcome, Unavailable
+from tamis.sandbox.model import AddedHeader, Denial, Refusal, RunOutcome, Unavailable
 from tamis.sandbox.network.egress import Budgets, Egress
 
 SECONDS = 10.0
@@ -50,9 +50,10 @@ class Handoff:
         pins: Sequence[tuple[str, str]] = (),
         *,
         budgets: Budgets = Budgets(),  # noqa: B008 - frozen
+        headers: Sequence[AddedHeader] = (),
     ) -> None:
         try:
-            self.egress = Egress(hosts, allow_cidrs, pins=pins, budgets=budgets)
+            self.egress = Egress(hosts, allow_cidrs, pins=pins, budgets=budgets, headers=headers)
         except ValueError as error:
             raise Refusal(f"the network's rules: {error}", "correct it in allowHosts, allowCidrs or pin") from error
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

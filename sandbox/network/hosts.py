@@ -323,7 +323,7 @@ def refusal_of(policy: Sequence[Rule], requested: Rule, allow_cidrs: Sequence[st
             else f", which means ports {WEB_PORTS[0]} and {WEB_PORTS[1]}"
         )
         return (
-            f"policy.allowHosts in tamis.toml opens this host, but not this port: it has {shown}{ports};"
+            f"policy.allowHosts in force here opens this host, but not this port: it has {shown}{ports};"
             f" '{requested.text}' there would open it"
         )
     address = host_address(requested.host) if requested.kind == "address" else None
@@ -331,10 +331,10 @@ def refusal_of(policy: Sequence[Rule], requested: Rule, allow_cidrs: Sequence[st
         rule.kind == "public" and narrow(rule, requested, [ip_network(address)]) for rule in policy
     ):
         return (
-            f"'*' in policy.allowHosts in tamis.toml means public hosts, and {address} is not public;"
+            f"'*' in policy.allowHosts means public hosts, and {address} is not public;"
             f' policy.allowCidrs = ["{ip_network(address)}"] would open it'
         )
-    return f"policy.allowHosts in tamis.toml does not open this host; '{requested.text}' there would"
+    return f"policy.allowHosts in force here does not open this host; '{requested.text}' there would"
 
 
 def loopback_fault(requested: Rule) -> str:

@@ -1,4 +1,4 @@
-"""Granted host paths: opened by walk, refused where they must never be shown, made writable for the throw-away uid.
+"""Granted host paths: opened by walk, refused where they must never be shown (`never`), made writable for the throw-away uid.
 
 The caller's policy decides what is granted; what stands here is refused whatever the policy says.
 """
@@ -6,34 +6,16 @@ The caller's policy decides what is granted; what stands here is refused whateve
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import posixpath
-import pwd
 import stat
 from pathlib import PurePosixPath
 
 from tamis.sandbox.job import Grant
-from tamis.sandbox.model import Mount, PathRefused, RunRequest
+from tamis.sandbox.model import Mount, PathRefused, RunRequest, lacks
+from tamis.sandbox.paths.never import ITSELF, inside, never_by_name, never_shown
 from tamis.sandbox.paths.walk import Opened, open_absolute, open_beneath, relative_parts
 
-_NEVER = ("/proc", "/sys", "/dev", "/run", "/boot", "/var/run")
-_NEVER_ITSELF = (
-    "/",
-    "/home",
-    "/root",
-    "/etc",
-    "/usr",
-    "/var",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib64",
-    "/opt",
-    "/mnt",
-    "/srv",
-    "/tmp",
-)
 _NEVER_WRITTEN = (
     "/etc",
     "/usr",
@@ -62,87 +44,38 @@ _OCCUPIED = (
     "/run",
     "/stage",
 )
-_SECRET_NAMES = frozenset(
-    (
-        *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".pgpass", ".git-credentials", ".npmrc"),
-        *(".pypirc", ".password-store", ".mozilla", ".bash_history", ".python_history", ".terraform.d", ".vault-token"),
-    )
-)
-_HOME_MARKS = (".ssh", ".gnupg", ".aws", ".kube", ".password-store")
-
-
-def _inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def never_shown(path: str) -> str:
-    """Why a host path is closed to every grant, as a sentence without its end, or an empty text.
-
-    The places of the system, secrets by name, the user's home and what is above it, and any folder that holds an account's secrets.
-    """
-    home = os.path.expanduser("~")
-    if _inside(home, path):
-        return f"{path} is never shown to a tool"
-    named = _never_by_name(path)
-    if named:
-        return named
-    # a home that no account names: a backup, another machine's disk
-    marked = next((name for name in _HOME_MARKS if os.path.lexists(f"{path}/{name}")), None)
-    if marked is not None:
-        return f"{path} holds secrets ({marked}) and is never shown to a tool"
-    held = next((kept for kept in _secret_places(home) if _inside(kept, path) and os.path.lexists(kept)), None)
-    if held is not None:
-        return f"{path} holds secrets ({held}) and is never shown to a tool"
-    return ""
-
-
-def _never_by_name(path: str) -> str:
-    if any(_inside(path, place) for place in _NEVER) or path in _NEVER_ITSELF:
-        return f"{path} is never shown to a tool"
-    secret = next((name for name in path.split("/") if name in _SECRET_NAMES), None)
-    return f"{path} holds secrets ({secret}) and is never shown to a tool" if secret is not None else ""
-
-
-@functools.lru_cache(maxsize=8)
-def _secret_places(home: str) -> tuple[str, ...]:
-    # asked once: a directory service may be slow, and lists no accounts of its own
-    homes = {home, os.path.realpath(home)}
-    with contextlib.suppress(OSError):
-        homes.update(os.path.realpath(account.pw_dir) for account in pwd.getpwall())
-    homes -= {"/", "/nonexistent", "/dev/null"}
-    return tuple(f"{place}/{name}" for place in sorted(homes) for name in sorted(_SECRET_NAMES))
 
 
 def _is_systems(path: str) -> bool:
-    return any(_inside(path, place) for place in _NEVER_WRITTEN)
+    return any(inside(path, place) for place in _NEVER_WRITTEN)
 
 
 def closed(path: str, folder: str, *, writable: bool) -> str:
     """Why a plain absolute path cannot be granted to the tool in `folder`, or an empty text: what a run would be refused
     for, said before it."""
     reason = never_shown(path)
-    if reason or (folder and _inside(path, folder)):
+    if reason or (folder and inside(path, folder)):
         return reason
     return _place_fault(path, writable=writable)
 
 
 def closed_by_name(path: str, *, writable: bool) -> str:
     """The part of `closed` that holds for every tool and machine: nothing is looked up."""
-    return _never_by_name(path) or _place_fault(path, writable=writable)
+    return never_by_name(path) or _place_fault(path, writable=writable)
 
 
 def _place_fault(path: str, *, writable: bool) -> str:
     if writable and _is_systems(path):
         return f"{path} belongs to the system and is never written by a tool"
-    held = next((place for place in (*_OCCUPIED, "/tool", "/env") if _inside(path, place)), None)
+    held = next((place for place in (*_OCCUPIED, "/tool", "/env") if inside(path, place)), None)
     return f"nothing can be shown at {path}: the sandbox has a {held} of its own" if held else ""
 
 
-def _check_source(path: str, *, writable: bool) -> None:
+def _check_source(path: str, *, writable: bool, own: bool) -> None:
     # a second spelling of a closed place, such as `//etc` or `/etc/`, would pass by its name
     if posixpath.normpath(path) != path or path.startswith("//"):
         raise PathRefused(f"the path {path!r} is not written in its plain form", "write it without '..', '.' and '//'")
-    reason = never_shown(path)
+    reason = never_shown(path, own=own)
     if reason:
         raise PathRefused(reason, "grant another folder, or one below it")
     if writable and _is_systems(path):
@@ -171,12 +104,13 @@ def open_grants(request: RunRequest, folder: Opened, opening: Opening) -> None:
     """Open the request's read and write grants into `opening`. Raises `PathRefused`."""
     # what is granted for both is granted for writing
     wanted = [(mount, True) for mount in request.write] + [(mount, False) for mount in request.read]
-    kept = _never_written(request)
+    kept = _never_written(request) if request.write else set[tuple[int, int]]()
     seen: dict[str, bool] = {}
     sources: dict[str, str] = {}
     entries: list[tuple[str, Opened, bool]] = []
     for index, (mount, writable) in enumerate(wanted):
-        _check_source(mount.path, writable=writable and not (mount.own or _inside(mount.path, request.folder)))
+        ours = mount.own or inside(mount.path, request.folder)
+        _check_source(mount.path, writable=writable and not ours, own=mount.own)
         dest = _dest(request.folder, mount)
         if sources.setdefault(dest, mount.path) != mount.path:
             raise PathRefused(f"two different places were to be shown at {dest}", "give each a place of its own")
@@ -197,7 +131,7 @@ def open_grants(request: RunRequest, folder: Opened, opening: Opening) -> None:
     writable_dests = [dest for dest, writable in seen.items() if writable]
     for dest, opened, _ in sorted(entries, key=lambda entry: entry[0].count("/")):
         # a mount point below a writable folder could be swapped by the tool that writes there
-        if any(dest != other and _inside(dest, other) for other in writable_dests):
+        if any(dest != other and inside(dest, other) for other in writable_dests):
             raise PathRefused(f"{dest} lies below a folder granted for writing", "grant only the outer folder")
         name = next(key for key, value in opening.opened.items() if value is opened)
         opening.grants.append(Grant(name, dest, seen[dest], opened.path))
@@ -216,7 +150,7 @@ def _never_written(request: RunRequest) -> set[tuple[int, int]]:
 def _dest(folder: str, mount: Mount) -> str:
     if mount.dest:
         return mount.dest
-    if _inside(mount.path, folder) and mount.path != folder:
+    if inside(mount.path, folder) and mount.path != folder:
         return "/tool/" + mount.path[len(folder.rstrip("/")) + 1 :]
     return mount.path
 
@@ -237,36 +171,43 @@ def _check_dest(dest: str, folder: str, mount: Mount, opened_folder: Opened, ope
             if place.is_folder != opened.is_folder:
                 raise PathRefused(f"{dest} is not of the same kind as {mount.path}")
         return
-    if any(_inside(dest, place) for place in _OCCUPIED) or dest in _NEVER_ITSELF:
+    if any(inside(dest, place) for place in _OCCUPIED) or dest in ITSELF:
         raise PathRefused(f"nothing can be shown at {dest}", "give another place in the sandbox")
 
 
-def require_readable(folder: Opened, script: str) -> None:
-    """As root, the script runs under a uid of its own: its folder and file must be readable by all.
-
-    Raises `PathRefused` with the command that helps.
-    """
+def closed_to(folder: Opened, script: str, owner: tuple[int, int] | None = None) -> PathRefused | None:
+    """As root, the script runs under a uid of its own, for which nobody's rights hold but everybody's, or with `owner` those
+    of that uid and group: why it cannot read its folder and file, with the command that helps."""
     current = os.dup(folder.fd)
     try:
-        _require(current, folder.path, 0o5, folder.path)
         shown = folder.path
+        fault = _closed(current, shown, 0o5 if folder.is_folder else 0o4, folder.path, owner)
         for name in script.split("/") if script else ():
             following = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=current)
             os.close(current)
             current = following
             shown = f"{shown}/{name}"
             is_folder = stat.S_ISDIR(os.fstat(current).st_mode)
-            _require(current, shown, 0o1 if is_folder else 0o4, folder.path)
+            fault = fault or _closed(current, shown, 0o1 if is_folder else 0o4, folder.path, owner)
     except OSError as error:
+        if lacks(error):
+            raise
         raise PathRefused(f"{script}: {error.strerror}") from error
     finally:
         os.close(current)
+    return fault
 
 
-def _require(fd: int, path: str, bits: int, folder: str) -> None:
-    mode = os.fstat(fd).st_mode
-    if mode & bits != bits:
-        raise PathRefused(
-            f"{path} has mode {stat.S_IMODE(mode):04o}: as root, tools run under a uid of their own and cannot read it",
-            f"chmod -R go+rX {folder}, or run as an ordinary user",
-        )
+def _closed(fd: int, path: str, bits: int, folder: str, owner: tuple[int, int] | None) -> PathRefused | None:
+    info = os.fstat(fd)
+    mode = info.st_mode
+    if owner is not None and info.st_uid == owner[0]:
+        mode >>= 6
+    elif owner is not None and info.st_gid == owner[1]:
+        mode >>= 3
+    if mode & bits == bits:
+        return None
+    return PathRefused(
+        f"{path} has mode {stat.S_IMODE(info.st_mode):04o}: as root, tools run under a uid of their own and cannot read it",
+        f"chmod -R go+rX {folder}, or run as an ordinary user",
+    )

@@ -10,19 +10,61 @@ import contextlib
 import os
 import posixpath
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
-from tamis.sandbox.model import PathRefused
+from tamis.sandbox.model import PathRefused, lacks
 from tamis.sandbox.paths.walk import Opened
 
 MAX_ENTRIES = 20_000
 MAX_DEPTH = 64
+_CLOCK_OF_FILES = 5  # CLOCK_REALTIME_COARSE, which Python has no name for
 _MAX_SAID = 100
 # `O_NONBLOCK` because what was a folder a moment ago may be a FIFO now: another run can have the same grant
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+# What other programs obey without being told to: written by a tool, it would act as whoever works in the folder next.
+_OBEYED_NAMES = frozenset(
+    (
+        *(
+            "tamis.toml",
+            "agent_profile.json",
+            ".envrc",
+            ".env",
+            ".pre-commit-config.yaml",
+            "sitecustomize.py",
+            ".npmrc",
+        ),
+        *("usercustomize.py", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml", ".mise.toml", "mise.toml"),
+        *(".tool-versions", ".python-version", ".node-version", ".nvmrc", ".ruby-version", "conftest.py", "pip.conf"),
+        *("Makefile", "makefile", "GNUmakefile", "justfile", "Justfile", ".gitattributes", ".gitmodules", ".gitconfig"),
+        *(".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".exrc", ".vimrc", ".nvim.lua", ".gdbinit"),
+        # a plain file `.git` leads git to settings elsewhere
+        *(".git", ".eslintrc.js", ".eslintrc.cjs", "eslint.config.js", "eslint.config.mjs"),
+        *(".mcp.json", "AGENTS.md", "CLAUDE.md", ".cursorrules", "setup.py", ".inputrc", ".netrc", ".pypirc"),
+    )
+)
+_OBEYED_ENDS = (".tool.json", ".workflow.json", ".pth", ".desktop", ".code-workspace")
+_OBEYED_FOLDERS = frozenset(
+    (
+        ".vscode",
+        ".idea",
+        ".github",
+        ".husky",
+        ".devcontainer",
+        ".cargo",
+        ".claude",
+        ".cursor",
+        ".ssh",
+        ".direnv",
+        ".zed",
+    )
+)
+_GIT_FILES = frozenset(("config", "config.worktree"))
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -34,6 +76,8 @@ class _Entry(msgspec.Struct, frozen=True):
     info: os.stat_result | None = None
     left_out: str = ""
     """Why what is below or behind was not looked at."""
+    failed: int = 0
+    """The number of the error, where it was one."""
 
 
 def _walk(top: int) -> Iterator[_Entry]:
@@ -41,7 +85,7 @@ def _walk(top: int) -> Iterator[_Entry]:
     left = MAX_ENTRIES
     open_folders: list[tuple[int, str, Iterator[os.DirEntry[str]]]] = []
     try:
-        open_folders.append((os.dup(top), "", os.scandir(top)))
+        open_folders.append(_opened_names(os.dup(top), ""))
         while open_folders:
             fd, path, names = open_folders[-1]
             name = _next_name(names)
@@ -65,15 +109,22 @@ def _walk(top: int) -> Iterator[_Entry]:
                 yield _Entry(shown, name, fd, None, f"deeper than {MAX_DEPTH} folders")
                 continue
             try:
-                inner = _open_folder(name, fd)
+                open_folders.append(_opened_names(_open_folder(name, fd), shown))
             except OSError as error:
-                yield _Entry(shown, name, fd, None, f"it cannot be opened ({error.strerror})")
-                continue
-            open_folders.append((inner, shown, os.scandir(inner)))
+                yield _Entry(shown, name, fd, None, f"it cannot be opened ({error.strerror})", error.errno or 0)
     finally:
         for fd, _, names in open_folders:
             getattr(names, "close", lambda: None)()
             os.close(fd)
+
+
+def _opened_names(folder: int, path: str) -> tuple[int, str, Iterator[os.DirEntry[str]]]:
+    """A folder's descriptor, which is closed if its names cannot be had, its path, and its names."""
+    try:
+        return folder, path, os.scandir(folder)
+    except BaseException:
+        os.close(folder)
+        raise
 
 
 def _next_name(names: Iterator[os.DirEntry[str]]) -> str | None:
@@ -100,55 +151,84 @@ def _top(folder: Opened) -> int:
     return os.open(f"/proc/self/fd/{folder.fd}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
+Before = dict[tuple[int, int], tuple[int, int]]
+"""(device, inode) of entries that do not belong to the folder's owner, with their (uid, gid)."""
+
+
 class Ownership:
     """As root: lends the writable folders to the throw-away uid for one run, and takes them back."""
 
     def __init__(self, uid: int) -> None:
         self.uid = uid
-        self._lent: list[Opened] = []
-        self._before: dict[tuple[int, int], tuple[int, int]] = {}
+        self._lent: list[tuple[Opened, Before]] = []
 
-    def lend(self, folder: Opened) -> None:
-        """Give a folder and what is in it to the uid. Raises `PathRefused` when it is too large to walk."""
+    def lend(self, folder: Opened, write_down: Callable[[Before], None]) -> None:
+        """Give a folder and what is in it to the uid, after `write_down` was told whose it is.
+
+        Raises `PathRefused` when it is too large to walk, and OSError for a want of descriptors or memory.
+        """
+        owner = (folder.stat.st_uid, folder.stat.st_gid)
+        before: Before = {}
         top = _top(folder)
         try:
             # looked through before anything is changed
             for entry in _walk(top):
+                _require_no_lack(entry)
                 if entry.left_out:
                     raise PathRefused(f"{folder.path}: {shown(entry.path)}: {entry.left_out}", "grant a smaller folder")
-            self._lent.append(folder)
+                info = entry.info
+                if info is not None and (info.st_uid, info.st_gid) != owner and _is_lent(info):
+                    before[info.st_dev, info.st_ino] = (info.st_uid, info.st_gid)
+            write_down(before)
+            self._lent.append((folder, before))
             for entry in _walk(top):
-                self._give(entry)
-            self._before[folder.stat.st_dev, folder.stat.st_ino] = (folder.stat.st_uid, folder.stat.st_gid)
+                _require_no_lack(entry)
+                if entry.info is not None and _is_lent(entry.info):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.chown(entry.name, self.uid, self.uid, dir_fd=entry.fd, follow_symlinks=False)
             os.fchown(top, self.uid, self.uid)
         finally:
             os.close(top)
 
-    def _give(self, entry: _Entry) -> None:
-        info = entry.info
-        # a file with another name may be one that was not granted
-        if info is None or (not stat.S_ISDIR(info.st_mode) and info.st_nlink > 1):
-            return
-        self._before[info.st_dev, info.st_ino] = (info.st_uid, info.st_gid)
-        with contextlib.suppress(FileNotFoundError):
-            os.chown(entry.name, self.uid, self.uid, dir_fd=entry.fd, follow_symlinks=False)
-
     def take_back(self) -> None:
         """Give everything that the uid owns back: to whom it belonged before, what is new to the folder's owner."""
-        for folder in self._lent:
-            owner = (folder.stat.st_uid, folder.stat.st_gid)
-            top = _top(folder)
-            try:
-                os.fchown(top, *owner)
-                for entry in _walk(top):
-                    info = entry.info
-                    if info is not None and info.st_uid == self.uid:
-                        to = self._before.get((info.st_dev, info.st_ino), owner)
-                        with contextlib.suppress(OSError):
-                            os.chown(entry.name, *to, dir_fd=entry.fd, follow_symlinks=False)
-            finally:
-                os.close(top)
+        for folder, before in self._lent:
+            give_back(folder, self.uid, (folder.stat.st_uid, folder.stat.st_gid), before)
         self._lent.clear()
+
+
+def _require_no_lack(entry: _Entry) -> None:
+    error = OSError(entry.failed, os.strerror(entry.failed), entry.path)
+    if lacks(error):
+        raise error
+
+
+def _is_lent(info: os.stat_result) -> bool:
+    # a file with another name may be one that was not granted
+    return stat.S_ISDIR(info.st_mode) or info.st_nlink == 1
+
+
+def give_back(folder: Opened, uid: int, owner: tuple[int, int], before: Before) -> str:
+    """Take from `uid` a folder and what is in it: to whom it belonged before, the rest to `owner`; what was left out.
+
+    Raises OSError for a want of descriptors or memory: then it has to be done again.
+    """
+    left_out = ""
+    top = _top(folder)
+    try:
+        if os.fstat(top).st_uid == uid:
+            os.fchown(top, *owner)
+        for entry in _walk(top):
+            info = entry.info
+            _require_no_lack(entry)
+            left_out = left_out or (f"{shown(entry.path)}: {entry.left_out}" if entry.left_out else "")
+            if info is not None and info.st_uid == uid:
+                to = before.get((info.st_dev, info.st_ino), owner)
+                with contextlib.suppress(OSError):
+                    os.chown(entry.name, *to, dir_fd=entry.fd, follow_symlinks=False)
+    finally:
+        os.close(top)
+    return left_out
 
 
 def shown(path: str) -> str:
@@ -157,24 +237,43 @@ def shown(path: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
-def sweep(folder: Opened) -> list[str]:
-    """After a run: remove set-id bits, device nodes, sockets and FIFOs from a writable folder; say what was there."""
+def file_time(*, chowned: bool) -> int:
+    """The time in nanoseconds from which on a change of a file is a run's, by the clock that file systems use.
+
+    `chowned`: files have just been given away, which changed them too, so the time must lie after that.
+    """
+    return time.time_ns() if chowned else time.clock_gettime_ns(_CLOCK_OF_FILES)
+
+
+def sweep(folder: Opened, since: int = 0) -> list[str]:
+    """After a run: remove set-id bits, device nodes, sockets and FIFOs from a writable folder; say what was there.
+
+    Said too is what the run made or changed since `since` (`file_time`) and somebody else may fall for: files that other
+    programs obey, links that lead out, names that a terminal would act on. Nobody can set back the time of change.
+    """
     found: list[str] = []
     try:
-        top = _top(folder)
+        _sweep(folder, since, found)
     except OSError as error:
-        return [f"{shown(folder.path)} could not be looked through: {error.strerror}"]
+        found.append(f"{shown(folder.path)} could not be looked through: {error.strerror}")
+    return found
+
+
+def _sweep(folder: Opened, since: int, found: list[str]) -> None:
+    top = _top(folder)
     try:
+        shares_group = bool(os.fstat(top).st_mode & stat.S_ISGID)
         for entry in _walk(top):
-            said = _put_in_order(entry)
+            said = _put_in_order(entry, since, shares_group=shares_group)
+            if entry.info is not None and entry.info.st_ctime_ns >= since:
+                said = "; ".join(filter(None, (said, *_warnings(entry))))
             if said and len(found) < _MAX_SAID:
                 found.append(f"{shown(posixpath.join(folder.path, entry.path))}: {said}")
     finally:
         os.close(top)
-    return found
 
 
-def _put_in_order(entry: _Entry) -> str:
+def _put_in_order(entry: _Entry, since: int, *, shares_group: bool) -> str:
     if entry.info is None:
         return f"{entry.left_out}, the rest was not looked at"
     mode = entry.info.st_mode
@@ -182,7 +281,9 @@ def _put_in_order(entry: _Entry) -> str:
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
             os.unlink(entry.name, dir_fd=entry.fd)
             return "a special file was removed"
-        if mode & 0o6000 and stat.S_ISREG(mode):
+        # below a folder that shares its group, folders inherit the bit
+        harmless = 0 if stat.S_ISREG(mode) else 0o2000 if shares_group else 0
+        if mode & 0o6000 & ~harmless and (stat.S_ISREG(mode) or entry.info.st_ctime_ns >= since):
             _drop_set_id(entry.name, entry.fd)
             return "set-uid bits were removed"
     except OSError as error:
@@ -190,11 +291,42 @@ def _put_in_order(entry: _Entry) -> str:
     return ""
 
 
+def _warnings(entry: _Entry) -> Iterator[str]:
+    """What is to be said of an entry that the run made or changed."""
+    assert entry.info is not None
+    if not entry.name.isprintable():
+        yield "its name holds characters that a terminal acts on"
+    if stat.S_ISDIR(entry.info.st_mode):
+        return
+    if stat.S_ISLNK(entry.info.st_mode):
+        with contextlib.suppress(OSError):
+            target = os.readlink(entry.name, dir_fd=entry.fd)
+            there = posixpath.normpath(posixpath.join(posixpath.dirname(entry.path), target))
+            if there.startswith("/") or there.split("/")[0] == "..":
+                yield f"a link that leads out of the folder, to {shown(target)[:200]}"
+    if is_obeyed(entry.path):
+        yield "the run made or changed a file that other programs obey; look at it before you work in this folder"
+
+
+def is_obeyed(path: str) -> bool:
+    """Whether programs act by what stands in a file of this relative path without being told to."""
+    *folders, name = path.split("/")
+    if name in _OBEYED_NAMES or name.endswith(_OBEYED_ENDS) or not _OBEYED_FOLDERS.isdisjoint(folders):
+        return True
+    if "hooks" in folders[-1:] and not name.endswith(".sample"):
+        return ".git" in folders or folders[-2:-1] == []
+    if name == "HEAD":
+        # it makes a folder a repository of its own, whose settings git obeys; in `.git` every commit changes it
+        return ".git" not in folders
+    # also of a submodule or a worktree, which stand below it
+    return ".git" in folders and (name in _GIT_FILES or (name == "commondir" and folders[-1:] == [".git"]))
+
+
 def _drop_set_id(name: str, dir_fd: int) -> None:
     file = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
         mode = os.fstat(file).st_mode
-        if stat.S_ISREG(mode):
-            Path(f"/proc/self/fd/{file}").chmod(stat.S_IMODE(mode) & 0o777)
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+            Path(f"/proc/self/fd/{file}").chmod(stat.S_IMODE(mode) & 0o1777)
     finally:
         os.close(file)

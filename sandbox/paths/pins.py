@@ -21,10 +21,18 @@ MAX_BYTES = 16 * 1024 * 1024
 MAX_BESIDE = 128
 
 
-def pin_script(folder: Opened, script: str, integrity: str, opening: Opening, *, copied: bool = False) -> InsideFile:
+def pin_script(
+    folder: Opened,
+    script: str,
+    integrity: str,
+    opening: Opening,
+    hidden: frozenset[str] = frozenset(),
+    *,
+    copied: bool = False,
+) -> InsideFile:
     """Check `script` below `folder` against `integrity` (`sha256-` and base64) and open all that stands beside it.
 
-    Links beside the script are left out. Raises `Refusal` for another script, and for a folder with too many entries.
+    Links beside the script, and the names `hidden` at the top, are left out. Raises `Refusal` for another script, and for a folder with too many entries.
     """
     with open_beneath(folder, script) as file:
         content = _read(file, script)
@@ -37,7 +45,7 @@ def pin_script(folder: Opened, script: str, integrity: str, opening: Opening, *,
     here, place = folder, "/tool"
     parts = script.split("/")
     for level, part in enumerate(parts):
-        following = _open_beside(here, place, part, opening)
+        following = _open_beside(here, place, part, opening, hidden if level == 0 else frozenset())
         if level < len(parts) - 1:
             if following is None or not following.is_folder:
                 raise PathRefused(f"{script} changed while it was opened")
@@ -57,35 +65,38 @@ def _read(file: Opened, script: str) -> bytes:
     return content
 
 
-def _open_beside(here: Opened, place: str, besides: str, opening: Opening) -> Opened | None:
-    """Open all entries of a folder into `opening` but one, which is returned."""
+def _open_beside(here: Opened, place: str, besides: str, opening: Opening, hidden: frozenset[str]) -> Opened | None:
+    """Open all entries of a folder into `opening` but the hidden ones and one, which is returned."""
     descriptor = os.open(f"/proc/self/fd/{here.fd}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        names = sorted(os.listdir(descriptor))
+        names = sorted(name for name in os.listdir(descriptor) if name == besides or name not in hidden)
     finally:
         os.close(descriptor)
     kept: Opened | None = None
-    for name in names:
-        try:
-            fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here.fd)
-        except FileNotFoundError:
-            continue
-        mode = os.fstat(fd).st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            os.close(fd)
-            continue
-        opened = Opened(fd, f"{here.path}/{name}")
-        if name == besides:
-            kept = opened
-            continue
-        number = sum(1 for known in opening.opened if known.startswith("beside"))
-        if number >= MAX_BESIDE:
-            opened.close()
-            if kept is not None:
-                kept.close()
-            raise Refusal(
-                f"more than {MAX_BESIDE} files and folders stand beside the pinned script",
-                "put the script into a folder of its own",
-            )
-        opening.add(f"beside{number}", opened, f"{place}/{name}", writable=False)
+    try:
+        for name in names:
+            try:
+                fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here.fd)
+            except FileNotFoundError:
+                continue
+            mode = os.fstat(fd).st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                os.close(fd)
+                continue
+            opened = Opened(fd, f"{here.path}/{name}")
+            if name == besides:
+                kept = opened
+                continue
+            number = sum(1 for known in opening.opened if known.startswith("beside"))
+            if number >= MAX_BESIDE:
+                opened.close()
+                raise Refusal(
+                    f"more than {MAX_BESIDE} files and folders stand beside the pinned script",
+                    "put the script into a folder of its own",
+                )
+            opening.add(f"beside{number}", opened, f"{place}/{name}", writable=False)
+    except BaseException:
+        if kept is not None:
+            kept.close()
+        raise
     return kept

@@ -1,5 +1,6 @@
 """Opening paths one component at a time, without following a link (S1, S2).
 
+A want of descriptors or memory is an OSError of its own: it says nothing about the path.
 What is opened here is what gets bound: no path is looked up twice. Knows nothing of mounts or scripts' languages.
 """
 
@@ -8,24 +9,30 @@ from __future__ import annotations
 import os
 import stat
 
-from tamis.sandbox.model import PathRefused
+from tamis.sandbox.model import PathRefused, lacks
 
 MAX_COMPONENTS = 64
 MAX_NAME_BYTES = 255
+_SPECIAL = ((stat.S_ISFIFO, "FIFO"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
 
 
 class Opened:
     """An `O_PATH` descriptor of a file or folder, with what it was when it was opened. Close it with `close()`."""
 
-    def __init__(self, fd: int, path: str) -> None:
+    def __init__(self, fd: int, path: str, info: os.stat_result | None = None) -> None:
         self.fd = fd
         self.path = path
-        self.stat = os.fstat(fd)
+        self.stat = os.fstat(fd) if info is None else info
 
     @property
     def is_folder(self) -> bool:
         """True for a folder, False for a plain file; nothing else is ever opened."""
         return stat.S_ISDIR(self.stat.st_mode)
+
+    def place(self) -> str:
+        """Where it stands now, whatever became of the path that it was opened by; empty when it is nowhere to be seen."""
+        place = os.readlink(f"/proc/self/fd/{self.fd}")
+        return place if place.startswith("/") else ""
 
     def close(self) -> None:
         """Release the descriptor; a second call does nothing."""
@@ -72,18 +79,22 @@ def _check_names(path: str, parts: list[str]) -> None:
             raise PathRefused(f"a part of the path is longer than {MAX_NAME_BYTES} bytes")
 
 
-def _descend(fd: int, parts: tuple[str, ...] | list[str], shown: str) -> int:
-    """Walk down from `fd` (which stays open) and return a new descriptor of the last part."""
+def _descend(fd: int, parts: tuple[str, ...] | list[str], shown: str) -> tuple[int, os.stat_result]:
+    """Walk down from `fd` (which stays open) and return a new descriptor of the last part, and what it is."""
     current = os.dup(fd)
     try:
+        info = os.fstat(current)
         for index, name in enumerate(parts):
             try:
                 following = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=current)
             except OSError as error:
+                if lacks(error):
+                    raise
                 raise PathRefused(f"{shown}: {error.strerror} at {name!r}") from error
             os.close(current)
             current = following
-            mode = os.fstat(current).st_mode
+            info = os.fstat(current)
+            mode = info.st_mode
             if stat.S_ISLNK(mode):
                 raise PathRefused(
                     f"{shown}: {name!r} is a symbolic link", "links are not followed: put the file itself there"
@@ -93,15 +104,20 @@ def _descend(fd: int, parts: tuple[str, ...] | list[str], shown: str) -> int:
     except BaseException:
         os.close(current)
         raise
-    return current
+    return current, info
 
 
-def _plain(fd: int, shown: str) -> Opened:
-    mode = os.fstat(fd).st_mode
+def _plain(fd: int, info: os.stat_result, shown: str) -> Opened:
+    mode = info.st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         os.close(fd)
-        raise PathRefused(f"{shown} is neither a plain file nor a folder")
-    return Opened(fd, shown)
+        raise PathRefused(f"{shown} is a {special_kind(mode)}, neither a plain file nor a folder")
+    return Opened(fd, shown, info)
+
+
+def special_kind(mode: int) -> str:
+    """What an entry of this mode is called that is no plain file, folder or link."""
+    return next((name for is_kind, name in _SPECIAL if is_kind(mode)), "special file")
 
 
 def open_absolute(path: str) -> Opened:
@@ -112,14 +128,14 @@ def open_absolute(path: str) -> Opened:
     _check_names(path, parts)
     root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return _plain(_descend(root, parts, path), path)
+        return _plain(*_descend(root, parts, path), path)
     finally:
         os.close(root)
 
 
 def open_beneath(folder: Opened, path: str) -> Opened:
     """Open `path` below an opened folder. Raises `PathRefused`."""
-    return _plain(_descend(folder.fd, relative_parts(path), path), path)
+    return _plain(*_descend(folder.fd, relative_parts(path), path), path)
 
 
 class ResolvedScript:

@@ -37,8 +37,9 @@ class Warm(Protocol):
 
 
 def may_wait(request: RunRequest) -> bool:
-    """Whether a request is of the common kind: with grants, hosts or variables of its own, it is always run cold."""
-    own = request.read or request.write or request.hosts or request.env or request.program or request.uid
+    """Whether a request is of the common kind: with grants, hosts or secrets, it is always run cold, so that no sandbox that waits
+    ever holds a secret."""
+    own = request.read or request.write or request.hosts or request.secrets or request.program or request.uid
     return not own and bool(request.script) and request.language != "bun"
 
 
@@ -48,13 +49,16 @@ def shape(request: RunRequest, generation: str) -> str:
     return _digest(msgspec.structs.replace(request, stdin=b"", call_env={}, limits=limits), generation)
 
 
-def key(job: Job, opened: Mapping[str, Opened], script: Opened, generation: str) -> str:
-    """What two runs must agree on for one to take the other's sandbox: the whole job but for its deadline and its uid,
+def key(job: Job, opened: Mapping[str, Opened], script: os.stat_result, generation: str) -> str:
+    """What two runs must agree on for one to take the other's sandbox: the whole job but for its deadline, its uid and what comes of that,
     and every opened file by what the kernel says of it."""
     limits = msgspec.structs.replace(job.limits, wall_ms=0)
-    plain = msgspec.structs.replace(job, limits=limits, uid=None)
-    shown = {name: (item.stat.st_dev, item.stat.st_ino) for name, item in opened.items()}
-    files = [_stamp(script.stat)]
+    plain = msgspec.structs.replace(job, limits=limits, uid=None, view=())
+    shown = {
+        name: (item.stat.st_dev, item.stat.st_ino, item.stat.st_uid, item.stat.st_gid, item.stat.st_mode)
+        for name, item in opened.items()
+    }
+    files = [_stamp(script)]
     if job.interpreter.file:
         files.append(_stamp(os.stat(job.interpreter.file)))
     return _digest(plain, shown, files, os.geteuid(), generation)

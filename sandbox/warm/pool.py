@@ -1,6 +1,6 @@
 """Warm sandboxes that wait for a call: each is an ordinary one, started early, used once or not at all.
 
-A call takes a waiting sandbox only if everything that decides a run is the same at the moment of the call (`warm.key`);
+As many wait as calls come while one is started. A call takes a waiting sandbox only if everything that decides a run is the same at the moment of the call (`warm.key`);
 whatever differs, has died or has spoken in the meantime is thrown away, and the call is run cold. Belongs to one event
 loop, because a sandbox dies with the thread that started it. Knows neither tools nor settings.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import time
 from collections import Counter, OrderedDict, deque
@@ -20,12 +21,21 @@ import msgspec
 from tamis.sandbox import runner
 from tamis.sandbox.engine import OnOutput, Standing
 from tamis.sandbox.model import RunOutcome, RunRequest
+from tamis.sandbox.runner import OnWait
 from tamis.sandbox.warm.key import may_wait, shape
 
 WINDOW_SECONDS = 600.0
 """Two calls within this time, and a third is expected."""
 BUSY_SECONDS = 1.0
-"""Two calls within this time, and two sandboxes are kept."""
+"""Two calls within this time, and two sandboxes or more are kept: as many as calls come while one is started, and one more."""
+PACE_CALLS = 8
+"""From so many calls it is told at what pace they come."""
+START_SECONDS = 0.1
+"""How long a sandbox takes until it waits, before one was measured."""
+SOON_SHARE, MOST_SOON_SECONDS = 0.3, 0.25
+"""One that has this share of its start behind it is there sooner than a cold run, and is waited for, at most for so long."""
+BYTES_EACH = 12_000_000
+"""What one that waits holds, before one was looked at."""
 FAILED_SECONDS = 60.0
 """For how long no sandbox is started early after one did not come to wait."""
 BUSY_RUNS = max(2, os.cpu_count() or 1)
@@ -83,6 +93,10 @@ class _Waiting:
         self.standing: Standing | None = None
         self.claimed = False
         self.timer: asyncio.TimerHandle | None = None
+        self.began = math.inf
+        """When its start began; one that has to wait its turn to be started has not."""
+        self.settled = asyncio.Event()
+        """It waits, or it did not come to wait."""
 
     def let_go(self) -> None:
         """It waits no more: whoever took it holds what it shows, or nobody needs it."""
@@ -91,23 +105,38 @@ class _Waiting:
             held.close()
 
 
-class _Demand:
-    """The last calls of one shape."""
+class Demand:
+    """The last calls of one shape, and how long a sandbox of it takes to start."""
 
     def __init__(self) -> None:
-        self.times: deque[float] = deque(maxlen=2)
+        self.times: deque[float] = deque(maxlen=PACE_CALLS)
         self.failed_at = float("-inf")
+        self.start_s = START_SECONDS
 
     def note(self, now: float) -> None:
+        """A call came."""
         self.times.append(now)
+
+    def started(self, seconds: float) -> None:
+        """A sandbox took so long until it waited."""
+        self.start_s += (seconds - self.start_s) / 4
 
     def wanted(self, now: float, *, eager: bool) -> int:
         """How many sandboxes should wait after a call that came now."""
         if now - self.failed_at < FAILED_SECONDS:
             return 0
-        if len(self.times) < 2 or now - self.times[0] > WINDOW_SECONDS:
+        if len(self.times) < 2 or now - self.times[-2] > WINDOW_SECONDS:
             return 1 if eager else 0
-        return 2 if self.times[1] - self.times[0] < BUSY_SECONDS else 1
+        if self.times[-1] - self.times[-2] >= BUSY_SECONDS:
+            return 1
+        lately = [at for at in self.times if self.times[-1] - at < BUSY_SECONDS]
+        each = (lately[-1] - lately[0]) / (len(lately) - 1)
+        # no more than the processors can make up for: calls that come at the same moment have no pace
+        return max(2, min(2 * BUSY_RUNS, math.ceil(self.start_s / each) + 1)) if each > 0 else 2
+
+    def is_soon(self, began: float, now: float) -> bool:
+        """Whether one whose start began then will wait before a cold run could begin."""
+        return now - began >= SOON_SHARE * self.start_s
 
 
 class Pool:
@@ -118,7 +147,9 @@ class Pool:
         self._idle: OrderedDict[int, _Waiting] = OrderedDict()
         self._starting: dict[_Waiting, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[None]] = set()
-        self._demands: OrderedDict[str, _Demand] = OrderedDict()
+        self._demands: OrderedDict[str, Demand] = OrderedDict()
+        self._turns = asyncio.Semaphore(BUSY_RUNS)
+        """To be started: more at once than there are processors are each there later."""
         self._running = 0
         self._counts: Counter[str] = Counter()
         self._discarded: Counter[str] = Counter()
@@ -135,6 +166,7 @@ class Pool:
         hold: Hold | None = None,
         on_output: OnOutput | None = None,
         cancelled: asyncio.Event | None = None,
+        on_wait: OnWait | None = None,
     ) -> RunOutcome:
         """As `runner.run`. A sandbox that was started under another `generation` is never used.
 
@@ -145,13 +177,13 @@ class Pool:
         self._loop = self._loop or loop
         if self._closed or loop is not self._loop or not may_wait(request):
             self._counts["cold"] += 1
-            return await runner.run(request, on_output=on_output, cancelled=cancelled)
+            return await runner.run(request, on_output=on_output, cancelled=cancelled, on_wait=on_wait)
         wanted = shape(request, generation)
         demand = self._demand(wanted)
         taking = _Taking(self, wanted, generation)
         self._running += 1
         try:
-            outcome = await runner.run(request, on_output=on_output, cancelled=cancelled, warm=taking)
+            outcome = await runner.run(request, on_output=on_output, cancelled=cancelled, warm=taking, on_wait=on_wait)
         finally:
             self._running -= 1
             taking.end()
@@ -200,8 +232,8 @@ class Pool:
 
     # From here on: what is kept.
 
-    def _demand(self, wanted: str) -> _Demand:
-        demand = self._demands.setdefault(wanted, _Demand())
+    def _demand(self, wanted: str) -> Demand:
+        demand = self._demands.setdefault(wanted, Demand())
         self._demands.move_to_end(wanted)
         while len(self._demands) > MAX_SHAPES:
             self._demands.popitem(last=False)
@@ -209,20 +241,25 @@ class Pool:
         return demand
 
     def claim(self, wanted: str) -> _Waiting | None:
-        """The oldest waiting sandbox of a shape that nobody else will take.
-
-        One that is being started is not waited for: when calls follow each other closely, a cold run is there sooner.
-        """
-        for waiting in self._idle.values():
-            if waiting.shape == wanted and not waiting.claimed:
+        """The oldest waiting sandbox of a shape that nobody else will take, or one that will wait soon."""
+        now, demand = time.monotonic(), self._demands.get(wanted)
+        for waiting in (*self._idle.values(), *self._starting):
+            if waiting.shape != wanted or waiting.claimed:
+                continue
+            if waiting.standing is not None or (demand is not None and demand.is_soon(waiting.began, now)):
                 waiting.claimed = True
                 return waiting
         return None
 
     async def take(self, waiting: _Waiting, key: str) -> Standing | None:
         """The sandbox that was claimed, once it waits; None when it does not fit after all."""
+        if not waiting.settled.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(MOST_SOON_SECONDS):
+                    await waiting.settled.wait()
         standing = waiting.standing
-        if standing is None:
+        if standing is None or not waiting.settled.is_set():
+            self.release(waiting)
             return None
         if waiting.key != key:
             self._discard(waiting, "changed")
@@ -258,14 +295,18 @@ class Pool:
             task.add_done_callback(lambda _: held.close())
 
     def _refill(
-        self, request: RunRequest, wanted: str, generation: str, demand: _Demand, hold: Hold | None = None
+        self, request: RunRequest, wanted: str, generation: str, demand: Demand, hold: Hold | None = None
     ) -> None:
         if self._closed or self._running >= BUSY_RUNS:
             return
         now = time.monotonic()
         there = [*self._idle.values(), *self._starting]
         have = sum(waiting.shape == wanted and not waiting.claimed for waiting in there)
-        for _ in range(demand.wanted(now, eager=self.settings.eager) - have):
+        each = self._memory / len(self._idle) if self._memory and self._idle else BYTES_EACH
+        room = min(self.settings.max_idle, int(self.settings.memory_bytes / each)) - len(there)
+        missing = demand.wanted(now, eager=self.settings.eager) - have
+        # the first one of a tool pushes out the longest unused
+        for _ in range(min(missing, max(room, 0 if have else 1))):
             try:
                 waiting = _Waiting(wanted, hold() if hold is not None else None)
             except OSError:  # what it would show cannot be held: nothing is started early
@@ -277,14 +318,17 @@ class Pool:
 
     def _started(self, waiting: _Waiting) -> None:
         self._starting.pop(waiting, None)
+        waiting.settled.set()
         if id(waiting) not in self._idle:
             waiting.let_go()
 
-    async def _start(self, request: RunRequest, waiting: _Waiting, generation: str, demand: _Demand) -> None:
+    async def _start(self, request: RunRequest, waiting: _Waiting, generation: str, demand: Demand) -> None:
         parking = _Parking(waiting, generation)
         try:
             await asyncio.sleep(PAUSE_SECONDS)
-            outcome = await runner.run(msgspec.structs.replace(request, stdin=b""), warm=parking)
+            async with self._turns:
+                waiting.began = time.monotonic()
+                outcome = await runner.run(msgspec.structs.replace(request, stdin=b""), warm=parking)
         except BaseException:
             if waiting.standing is not None:
                 await waiting.standing.discard()
@@ -296,11 +340,13 @@ class Pool:
             demand.failed_at = time.monotonic()
             return
         self._counts["refills"] += 1
+        demand.started(time.monotonic() - waiting.began)
         if self._closed:
             self._discard(waiting, "shutdown")
             return
         loop = asyncio.get_running_loop()
         self._idle[id(waiting)] = waiting
+        waiting.settled.set()
         standing.on_end(lambda: self._discard(waiting, "died"))
         waiting.timer = loop.call_later(self.settings.idle_seconds, self._discard, waiting, "idle")
         self._shrink(self.settings.max_idle, "full")

@@ -12,7 +12,6 @@ from bisect import bisect_right
 import msgspec
 
 from tamis.protocols.jsontext.parse import parse_json
-from tamis.protocols.jsontext.tokens import NOT_CLOSED
 from tamis.protocols.model import Diag, Edit, Fix
 from tamis.protocols.positions import Span
 
@@ -30,7 +29,7 @@ def mend_broken_strings(text: str, diags: list[Diag]) -> list[Diag]:
     found: dict[int, tuple[int, Diag]] = {}
     last = -1
     for diag in diags:
-        if diag.code == "MF522" and diag.args.get("reason") == NOT_CLOSED and diag.span[0] >= last:
+        if diag.code == "MF522" and diag.args.get("fault") == "unclosed-string" and diag.span[0] >= last:
             end = _end(text, diag.span)
             if end:
                 last = end
@@ -116,15 +115,15 @@ _FAULTS = frozenset(("MF520", "MF521", "MF522", "MF523"))
 def _lost(text: str, diag: Diag) -> Diag | None:
     """The quote that is missing at a fault, or None."""
     start, end = diag.span
-    reason = str(diag.args.get("reason", ""))
-    if diag.code == "MF520" and reason.startswith("':' is missing") and text[start : start + 1] == '"':
+    fault = diag.args.get("fault")
+    if fault == "missing-colon" and text[start : start + 1] == '"':
         match = _NAME_AND_COLON.fullmatch(text, start, end)
         if match is None:
             return None
         edit, what, span, name = Edit(match.end(1), match.end(1), '"'), "closing", (start, match.end(1)), match[1]
-    elif diag.code == "MF520" and reason.startswith("names need") and _OPENING.match(text, end):
+    elif fault == "unquoted-name" and _OPENING.match(text, end):
         edit, what, span, name = Edit(start, start, '"'), "opening", (start, end + 1), text[start:end]
-    elif (diag.code == "MF523" or reason.startswith("a value is expected, not ")) and _VALUE_END.match(text, end):
+    elif (diag.code == "MF523" or fault == "unexpected-value") and _VALUE_END.match(text, end):
         edit, what, span, name = Edit(start, start, '"'), "opening", (start, end + 1), ""
     else:
         return None

@@ -9,20 +9,19 @@ from __future__ import annotations
 import msgspec
 
 from tamis.protocols.catalogue import CATALOGUE, message, severity
+from tamis.protocols.levels import Levels
 from tamis.protocols.model import Block, Call, Diag, Edit, Fix
 from tamis.protocols.positions import Span
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.answers import Finding, Related, Tag
-from tamis.server.analysis.facts import NODE_SUFFIX
+from tamis.server.analysis.kinds import MAX_ANALYSED_CHARS, function_of
 from tamis.server.analysis.lints.lint import lint_manifest, lint_text
 from tamis.server.analysis.lints.silence import levels_of, silenced, with_levels
 from tamis.server.analysis.manifests import manifest_findings, plugin_findings, profile_findings
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, RegistryView, Snapshot, is_settings
+from tamis.server.analysis.snapshot import RegistryView, Snapshot
 
 MAX_FINDINGS = 200
 MAX_SETTINGS_CHARS = 1024 * 1024
-SET_ASIDE = frozenset({"TC009", "TC017"})
-"""The finding that opens a block which is no request: quoted as an example, or in reasoning (rulings 5 and 7)."""
 _TAGS: dict[str, tuple[Tag, ...]] = {
     "TC007": ("unnecessary",),
     "TC011": ("unnecessary",),
@@ -38,46 +37,49 @@ _ORDER = {"error": 0, "warning": 1, "information": 2, "hint": 3}
 
 def diagnose(snapshot: Snapshot) -> list[Finding]:
     """All findings of a document by place, at most 200: the gravest stay, and a last one says how many were left out."""
-    if snapshot.kind == "other":
-        if is_settings(snapshot.path):
-            return _of_settings(snapshot)
-        return _of_nodes(snapshot) if snapshot.path.endswith(NODE_SUFFIX) else _of_workflow(snapshot)
-    if len(snapshot.text) > MAX_ANALYSED_CHARS:
-        return [to_finding(Diag("TC024", (0, 0), {"limit": MAX_ANALYSED_CHARS}))]
+    judge = function_of(snapshot.kind, "diagnose")
+    return judge(snapshot) if judge is not None else []
+
+
+def of_manifest(snapshot: Snapshot) -> list[Finding]:
+    """The findings of a manifest."""
+    if _is_long(snapshot):
+        return _long(MAX_ANALYSED_CHARS)
     levels = levels_of(snapshot)
-    if snapshot.kind == "manifest":
-        found = [*manifest_findings(snapshot), *lint_manifest(snapshot, levels)]
-    elif snapshot.kind == "profile":
-        found = profile_findings(snapshot)
-    elif snapshot.kind == "plugin":
-        found = plugin_findings(snapshot)
-    else:
-        found = [(diag, ()) for diag in text_findings(snapshot)]
-        found += [(diag, ()) for diag in lint_text(snapshot, _requests(snapshot), levels)]
-    findings = with_levels([to_finding(diag, related) for diag, related in found], levels)
-    findings, said = silenced(snapshot, findings, levels)
-    return _capped(findings + with_levels([to_finding(diag) for diag in said], levels))
+    return _judged(snapshot, [*manifest_findings(snapshot), *lint_manifest(snapshot, levels)], levels)
 
 
-def _capped(findings: list[Finding]) -> list[Finding]:
-    if len(findings) > MAX_FINDINGS:
-        left_out = len(findings) - MAX_FINDINGS
-        findings = sorted(findings, key=lambda finding: (_ORDER[finding.severity], finding.span))[:MAX_FINDINGS]
-        findings.append(to_finding(Diag("TC025", (0, 0), {"limit": MAX_FINDINGS, "n": left_out})))
-    findings.sort(key=lambda finding: (finding.span, finding.code))
-    return findings
+def of_profile(snapshot: Snapshot) -> list[Finding]:
+    """The findings of an agent's profile."""
+    return _long(MAX_ANALYSED_CHARS) if _is_long(snapshot) else _judged(snapshot, profile_findings(snapshot))
 
 
-def _of_settings(snapshot: Snapshot) -> list[Finding]:
+def of_plugin(snapshot: Snapshot) -> list[Finding]:
+    """The findings of another project's manifest."""
+    return _long(MAX_ANALYSED_CHARS) if _is_long(snapshot) else _judged(snapshot, plugin_findings(snapshot))
+
+
+def of_text(snapshot: Snapshot) -> list[Finding]:
+    """The findings of a text with calls."""
+    if _is_long(snapshot):
+        return _long(MAX_ANALYSED_CHARS)
+    levels = levels_of(snapshot)
+    diags = [*text_findings(snapshot), *lint_text(snapshot, _requests(snapshot), levels)]
+    return _judged(snapshot, [(diag, ()) for diag in diags], levels)
+
+
+def of_settings(snapshot: Snapshot) -> list[Finding]:
+    """The findings of a ``tamis.toml``."""
     from tamis.server.analysis.configuration.findings import settings_findings
 
     if len(snapshot.text) > MAX_SETTINGS_CHARS:
-        return [to_finding(Diag("TC024", (0, 0), {"limit": MAX_SETTINGS_CHARS}))]
+        return _long(MAX_SETTINGS_CHARS)
     findings = [to_finding(diag) for diag in settings_findings(snapshot.text, snapshot.settings_faults)[:MAX_FINDINGS]]
     return sorted(findings, key=lambda finding: (finding.span, finding.code))
 
 
-def _of_workflow(snapshot: Snapshot) -> list[Finding]:
+def of_workflow(snapshot: Snapshot) -> list[Finding]:
+    """The findings of a workflow; none of any other JSON file."""
     from tamis.protocols.workflow.reading import is_meant
     from tamis.server.analysis.navigation.workflows import is_workflow_file, may_be_graph, workflow_findings
 
@@ -89,25 +91,46 @@ def _of_workflow(snapshot: Snapshot) -> list[Finding]:
             return []
     from tamis.server.analysis.workflows import graph_findings
 
-    levels = levels_of(snapshot)
-    found = [*workflow_findings(snapshot), *graph_findings(snapshot)]
-    findings = with_levels([to_finding(diag) for diag in found], levels)
-    if not findings:
-        return []
-    findings, said = silenced(snapshot, findings, levels)
-    return _capped(findings + with_levels([to_finding(diag) for diag in said], levels))
+    diags = [*workflow_findings(snapshot), *graph_findings(snapshot)]
+    return _judged(snapshot, [(diag, ()) for diag in diags]) if diags else []
 
 
-def _of_nodes(snapshot: Snapshot) -> list[Finding]:
+def of_nodes(snapshot: Snapshot) -> list[Finding]:
+    """The findings of a file of node definitions."""
     from tamis.protocols.manifest.node import read_nodes
 
-    if len(snapshot.text) > MAX_ANALYSED_CHARS:
-        return [to_finding(Diag("TC024", (0, 0), {"limit": MAX_ANALYSED_CHARS}))]
-    levels = levels_of(snapshot)
+    if _is_long(snapshot):
+        return _long(MAX_ANALYSED_CHARS)
     reading = read_nodes(snapshot.text, strict=snapshot.settings.strict_json)
-    findings = with_levels([to_finding(diag) for diag in reading.diagnostics], levels)
+    return _judged(snapshot, [(diag, ()) for diag in reading.diagnostics])
+
+
+def _is_long(snapshot: Snapshot) -> bool:
+    return len(snapshot.text) > MAX_ANALYSED_CHARS
+
+
+def _long(limit: int) -> list[Finding]:
+    return [to_finding(Diag("TC024", (0, 0), {"limit": limit}))]
+
+
+def _judged(
+    snapshot: Snapshot, diags: list[tuple[Diag, tuple[Related, ...]]], levels: Levels | None = None
+) -> list[Finding]:
+    """Diagnostics as findings, at the levels of the settings, without those that are silenced."""
+    if levels is None:
+        levels = levels_of(snapshot)
+    findings = with_levels([to_finding(diag, related) for diag, related in diags], levels)
     findings, said = silenced(snapshot, findings, levels)
     return _capped(findings + with_levels([to_finding(diag) for diag in said], levels))
+
+
+def _capped(findings: list[Finding]) -> list[Finding]:
+    if len(findings) > MAX_FINDINGS:
+        left_out = len(findings) - MAX_FINDINGS
+        findings = sorted(findings, key=lambda finding: (_ORDER[finding.severity], finding.span))[:MAX_FINDINGS]
+        findings.append(to_finding(Diag("TC025", (0, 0), {"limit": MAX_FINDINGS, "n": left_out})))
+    findings.sort(key=lambda finding: (finding.span, finding.code))
+    return findings
 
 
 def to_finding(diag: Diag, related: tuple[Related, ...] = ()) -> Finding:
@@ -166,9 +189,8 @@ def _requests(snapshot: Snapshot) -> list[Block]:
 
 
 def is_set_aside(block: Block) -> bool:
-    """Whether a block stands in reasoning or is an example."""
-    first = block.diagnostics[0] if block.diagnostics else None
-    return first is not None and first.code in SET_ASIDE and first.span == block.open
+    """Whether a block stands where nothing is meant to run (rulings 5, 7, 44 to 49)."""
+    return block.aside
 
 
 def _check(snapshot: Snapshot, call: Call) -> list[Diag]:

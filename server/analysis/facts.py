@@ -21,14 +21,13 @@ from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import Call, Document, ReadOptions
 from tamis.protocols.plugins import BUILT_IN, find_protocol
 from tamis.protocols.positions import Span
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Protocol, kind_of
+from tamis.server.analysis.kinds import MAX_ANALYSED_CHARS, DocumentKind, function_of, kind_of, serves
+from tamis.server.analysis.snapshot import Protocol
 
 Role = Literal["declaration", "alias", "call", "profile", "dependency"]
-Kind = Literal["manifest", "profile", "workflow", "node", "text", "other"]
 
 INTERFACE = ("interfaceInputs", "interfaceOutputs", "inputInterface", "outputInterface")
 """The fields by which a JSON file is a workflow: those of seed 004, and those of seed 000 §7.1."""
-NODE_SUFFIX = ".node.json"
 _SUFFIXES: dict[str, Protocol] = {".tam": "tam", ".vcp": "vcp", ".action": "action"}
 
 
@@ -74,7 +73,7 @@ class Declared(msgspec.Struct, frozen=True):
 class Facts(msgspec.Struct, frozen=True):
     """All that a file says."""
 
-    kind: Kind
+    kind: DocumentKind
     declared: Declared | None = None
     uses: tuple[Use, ...] = ()
     nodes: tuple[Declared, ...] = ()
@@ -87,16 +86,6 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 NOTHING = Facts("other")
-
-
-def kind_in_index(path: str) -> Kind:
-    """What a file is for the index, by its name; other JSON files may be workflows, which their text tells."""
-    kind = kind_of(path, "")
-    if kind in ("manifest", "profile", "text"):
-        return kind
-    if path.endswith(NODE_SUFFIX):
-        return "node"
-    return "workflow" if kind == "other" and path.endswith((".json", ".jsonc")) else "other"
 
 
 def protocol_of(path: str) -> Protocol:
@@ -117,12 +106,12 @@ def may_matter(path: str, text: str, also: tuple[str, ...] = (), graphs: tuple[s
 
     ``also``: the protocols that are read besides the built-in ones; ``graphs``: the folders of workflows (``holds_graphs``).
     """
-    kind = kind_in_index(path)
-    if len(text) > MAX_ANALYSED_CHARS or kind == "other":
+    kind = kind_of(path, "")
+    if len(text) > MAX_ANALYSED_CHARS or not serves(kind, "facts"):
         return False
     if kind == "workflow":
         return any(f'"{word}"' in text for word in INTERFACE) or ('"nodes"' in text and holds_graphs(path, graphs))
-    if kind == "node":
+    if kind == "nodes":
         return '"fullType"' in text
     if kind != "text":
         return True
@@ -154,16 +143,8 @@ def _openers(names: tuple[str, ...]) -> re.Pattern[str]:
 
 def facts_of(path: str, text: str, also: tuple[str, ...] = (), graphs: tuple[str, ...] = ()) -> Facts:
     """The facts of a file; ``also`` and ``graphs`` as in ``may_matter``. Never raises."""
-    kind = kind_in_index(path)
-    if kind == "manifest":
-        return _of_manifest(text)
-    if kind == "profile":
-        return _of_profile(text)
-    if kind == "workflow":
-        return _of_workflow(path, text, graph=holds_graphs(path, graphs))
-    if kind == "node":
-        return _of_nodes(text)
-    return _of_text(path, text, also) if kind == "text" else NOTHING
+    read = function_of(kind_of(path, ""), "facts")
+    return read(path, text, also, graphs) if read is not None else NOTHING
 
 
 def inner(text: str, start: int, end: int) -> Span:
@@ -184,7 +165,8 @@ def string_at(tree: JsonTree, *path: str) -> tuple[str, Span]:
 # Manifests
 
 
-def _of_manifest(text: str) -> Facts:
+def of_manifest(_path: str, text: str, *_: object) -> Facts:
+    """The facts of a manifest."""
     tree = parse_json(text)
     root = tree.root
     if root is None or root.kind != "object":
@@ -233,7 +215,8 @@ def _keys(tree: JsonTree, node: JsonNode | None) -> Iterator[tuple[str, Span]]:
 # Profiles, workflows, node definitions
 
 
-def _of_profile(text: str) -> Facts:
+def of_profile(_path: str, text: str, *_: object) -> Facts:
+    """The facts of a profile."""
     tree = parse_json(text)
     root = tree.root
     if root is None or root.kind != "object":
@@ -251,7 +234,9 @@ def workflow_id(path: str) -> str:
     return PREFIX + name.rsplit(".", 1)[0]
 
 
-def _of_workflow(path: str, text: str, *, graph: bool) -> Facts:
+def of_workflow(path: str, text: str, _also: tuple[str, ...], graphs: tuple[str, ...]) -> Facts:
+    """The facts of a workflow; none of any other JSON file."""
+    graph = holds_graphs(path, graphs)
     tree = parse_json(text)
     root = tree.root
     if root is None or root.kind != "object":
@@ -301,7 +286,8 @@ def _first(node: JsonNode, names: tuple[str, ...]) -> JsonNode | None:
     return next((found for name in names if (found := node.get(name)) is not None), None)
 
 
-def _of_nodes(text: str) -> Facts:
+def of_nodes(_path: str, text: str, *_: object) -> Facts:
+    """The facts of a file of node definitions."""
     from tamis.protocols.workflow.model import MAX_NODES
 
     tree = parse_json(text)
@@ -320,7 +306,7 @@ def _of_nodes(text: str) -> Facts:
         worker, where = _string(tree, item, "toolId")
         if worker:
             uses.append(Use(worker, where, "dependency"))
-    return Facts("node", uses=tuple(uses), nodes=tuple(nodes))
+    return Facts("nodes", uses=tuple(uses), nodes=tuple(nodes))
 
 
 def _string(tree: JsonTree, item: JsonNode, name: str) -> tuple[str, Span]:
@@ -333,7 +319,8 @@ def _string(tree: JsonTree, item: JsonNode, name: str) -> tuple[str, Span]:
 # Calls
 
 
-def _of_text(path: str, text: str, also: tuple[str, ...]) -> Facts:
+def of_text(path: str, text: str, also: tuple[str, ...], *_: object) -> Facts:
+    """The facts of a text with calls."""
     from tamis.protocols.reader import read_text
 
     # A second ACTION block is not run, and names its tools all the same (ruling 14).

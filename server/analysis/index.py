@@ -18,15 +18,14 @@ from tamis.protocols.positions import Span
 from tamis.server.analysis.facts import (
     Declared,
     Facts,
-    Kind,
     Role,
     Use,
     facts_of,
     facts_of_reading,
-    kind_in_index,
     may_matter,
 )
-from tamis.server.runtime.registry.naming import exported_spellings, longest, method_spellings, split_pin
+from tamis.server.analysis.kinds import DocumentKind, kind_of
+from tamis.server.runtime.tools.naming import exported_spellings, longest, method_spellings, split_pin
 
 __all__ = ["DeclaredTool", "Occurrence", "Role", "WorkspaceIndex"]
 
@@ -158,7 +157,7 @@ class WorkspaceIndex:
             same = tuple(also) == self._also
             self._also, self._graphs = tuple(also), tuple(graphs)
             for path, file in list(self._files.items()):
-                if same and kind_in_index(path) != "workflow":
+                if same and kind_of(path, "") != "workflow":
                     continue
                 if not may_matter(path, file.text, self._also, self._graphs):
                     self.remove(path)
@@ -242,9 +241,9 @@ class WorkspaceIndex:
         with self._lock:
             return path in self._files
 
-    def kind(self, path: str) -> Kind:
+    def kind(self, path: str) -> DocumentKind:
         """What a file is, by its name."""
-        return kind_in_index(path)
+        return kind_of(path, "")
 
     def facts(self, path: str) -> Facts | None:
         """What a file says, or None for one that is not known."""

@@ -16,9 +16,9 @@ from tamis.protocols.positions import Span
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.answers import Related
 from tamis.server.analysis.broken_strings import mend_broken_strings, mend_lost_quotes
-from tamis.server.analysis.metaschema import metaschema_says
+from tamis.server.analysis.lints.names import names_of
 from tamis.server.analysis.snapshot import Snapshot
-from tamis.server.runtime.rights.path_grants import never_granted
+from tamis.server.runtime.policy.path_grants import never_granted
 
 SCHEMA_CODES = frozenset(
     {
@@ -196,16 +196,16 @@ def _twins(snapshot: Snapshot) -> Findings:
         return []
     related: list[Related] = []
     kept = ""
-    for tool in snapshot.registry.tools:
-        if tool.path != snapshot.path and tool.tool_id == tool_id and tool.manifest.version == version:
+    names = names_of(snapshot.registry)
+    for tool in names.twins.get((tool_id, version), ()):
+        if tool.path != snapshot.path:
             related.append(_place(snapshot, tool.path, tool_id))
             kept = "that one is used"
-    for conflict in snapshot.registry.conflicts:
+    for conflict in names.conflicts.get((tool_id, version, snapshot.path), ()):
         if conflict.dropped == conflict.kept:
             continue  # a manifest whose own names clash
-        if conflict.tool_id == tool_id and conflict.version == version and snapshot.path == conflict.kept:
-            related.append(_place(snapshot, conflict.dropped, tool_id))
-            kept = "this one is used"
+        related.append(_place(snapshot, conflict.dropped, tool_id))
+        kept = "this one is used"
     if not related:
         return []
     places = tuple(dict.fromkeys(related))
@@ -282,3 +282,45 @@ def plugin_findings(snapshot: Snapshot) -> Findings:
         return []
     span = (shape[1].start, min(shape[1].end, shape[1].start + 1)) if shape[1].kind == "object" else shape[1].span
     return [(Diag("MF516", span, {"shape": SHAPES["vcp"]}, severity="information", data={"shape": "vcp"}), ())]
+
+
+_MAPS = frozenset(("properties", "patternProperties", "definitions", "dependencies"))
+_LISTS = frozenset(("allOf", "anyOf", "oneOf", "items", "enum", "required", "type", "examples"))
+_SCHEMAS = frozenset(
+    ("additionalItems", "contains", "additionalProperties", "propertyNames", "if", "then", "else", "not", "items")
+)
+_LEAVES = frozenset(
+    (
+        *("$id", "$schema", "$ref", "$comment", "title", "description", "readOnly", "multipleOf"),
+        *("maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "maxLength", "minLength", "pattern"),
+        *("maxItems", "minItems", "uniqueItems", "maxProperties", "minProperties", "format"),
+        *("contentMediaType", "contentEncoding"),
+    )
+)
+_BEYOND: frozenset[object] = frozenset(("bad-pattern", "ref-nowhere", "ref-endless", "too-large", "empty-enum"))
+"""Faults that no metaschema sees."""
+
+
+def metaschema_says(diag: Diag) -> bool:
+    """Whether a finding on a schema (``VA450``) is one of its shape, below keywords that draft-07 has."""
+    fault = diag.args.get("fault")
+    tokens = str(diag.data.get("path", "")).split("/")[2:]
+    if diag.code != "VA450" or fault in _BEYOND:
+        return False
+    if tokens[-1:] == ["items"] and fault == "list-for-schema":
+        return False  # a list of schemas, which draft-07 has
+    at = 0
+    while at < len(tokens):
+        word = tokens[at]
+        numbered = tokens[at + 1 : at + 2] and tokens[at + 1].isdecimal()
+        if word in _MAPS:
+            at += 2
+            if word == "dependencies" and tokens[at : at + 1] and tokens[at].isdecimal():
+                at += 1
+        elif word in _LISTS and numbered:
+            at += 2
+        elif word in _SCHEMAS or word in _LISTS or word in _LEAVES:
+            at += 1
+        else:
+            return False
+    return True

@@ -13,9 +13,10 @@ from typing import Protocol as TypingProtocol
 
 import msgspec
 
-from tamis.protocols.model import Json, ReadOptions, ToolHint
+from tamis.protocols.model import REASONING_TAGS, Json, ReadOptions, ToolHint
 from tamis.protocols.schema.words import is_list, is_object
-from tamis.server.runtime.registry.dependencies import DependencyFault
+from tamis.server.analysis.kinds import DocumentKind
+from tamis.server.runtime.tools.dependencies import DependencyFault
 
 if TYPE_CHECKING:
     from tamis.protocols.jsontext.tree import JsonTree
@@ -29,33 +30,7 @@ if TYPE_CHECKING:
     from tamis.server.runtime.settings.faults import Fault
 
 Protocol = Literal["auto", "action", "tam", "vcp"]
-DocumentKind = Literal["manifest", "profile", "plugin", "text", "other"]
-"""``plugin`` is a ``plugin-manifest.json`` of VCP: another project's file, which can be converted (ruling 32)."""
-
-MAX_ANALYSED_CHARS = 32 * 1024 * 1024
-"""Larger documents get one finding that says so, and nothing else."""
-
-_JSON_LANGUAGES = frozenset({"json", "jsonc", "json5"})
 _PROTOCOL_SUFFIXES: dict[str, Protocol] = {".tam": "tam", ".vcp": "vcp", ".action": "action"}
-
-
-def kind_of(path: str, language_id: str) -> DocumentKind:
-    """What a document is, by its name first and its language second (editors, 1.3 row 2)."""
-    name = path.rsplit("/", 1)[-1]
-    if name.endswith((".tool.json", ".tool.jsonc")):
-        return "manifest"
-    if name == "agent_profile.json" or name.endswith(".agent_profile.json"):
-        return "profile"
-    if name == "plugin-manifest.json":
-        return "plugin"
-    if language_id in _JSON_LANGUAGES or name.endswith((".json", ".jsonc", ".toml", ".yaml", ".yml")):
-        return "other"
-    return "text"
-
-
-def is_settings(path: str | None) -> bool:
-    """Whether a document is a ``tamis.toml``: of kind ``other``, and findings are said of it all the same."""
-    return path is not None and path.rsplit("/", 1)[-1] == "tamis.toml"
 
 
 class ToolView(TypingProtocol):
@@ -182,7 +157,8 @@ class ScriptFile(msgspec.Struct, frozen=True):
     text: str
     complete: bool = True
     sha256: str = ""
-    """The hash of its bytes as ``execution.integrity`` has it, where all of them were read."""
+    """What ``execution.integrity`` has to be: the hash of its bytes where all of them were read, with ``execution.files`` that of
+    the files together; empty: not known."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -192,6 +168,8 @@ class Settings(msgspec.Struct, frozen=True):
     """False: the client's own JSON service reports what the manifest schema says; only semantic rules are ours."""
     strict_json: bool = False
     reasoning_calls: Literal["ignore", "run"] = "ignore"
+    reasoning_tags: tuple[str, ...] = REASONING_TAGS
+    assume_open_reasoning: bool = False
     fenced_calls: Literal["auto", "run", "ignore"] = "auto"
     allow_multiple_blocks: bool = False
     strict: bool = False
@@ -296,6 +274,8 @@ class Snapshot:
         settings = self.settings
         return ReadOptions(
             reasoning_calls=settings.reasoning_calls,
+            reasoning_tags=settings.reasoning_tags,
+            assume_open_reasoning=settings.assume_open_reasoning,
             fenced_calls=settings.fenced_calls,
             allow_multiple_blocks=settings.allow_multiple_blocks,
             strict=settings.strict,

@@ -53,7 +53,10 @@ class _Types:
             return self._snapshot.workflows is not None or any(
                 name.startswith(PREFIX) for name in self._registry.names()
             )
-        return node_type.partition(":")[0] not in HOST_PREFIXES
+        return True
+
+    def comes_later(self, node_type: str) -> bool:
+        return node_type.partition(":")[0] in HOST_PREFIXES
 
     def called(self, node_type: str) -> str:
         workflow = self._workflow(node_type)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.cli.inputs import Paint
+from tamis.server.cli.outputs import Paint, write_note, write_question
 from tamis.server.runtime.calls.model import Answer, Ask, OnProgress, Question, Reply
 
 REFUSED = frozenset({"denied", "approvalTimeout", "approvalUnavailable", "blocked", "inputRequired"})
@@ -61,7 +61,6 @@ def asker(read_line: Callable[[], bytes]) -> Ask:
         if over:
             return Reply(answer="deny")
         from tamis.protocols.observation import cut_middle
-        from tamis.server.runtime.approvals.shown import visible
 
         granted = question.permissions.granted
         rights = [
@@ -69,17 +68,16 @@ def asker(read_line: Callable[[], bytes]) -> Ask:
             *(f"read {path}" for path in granted.read),
             *(f"connect to {host}" for host in granted.hosts),
         ]
-        title = paint("1", visible(question.tool_id))
-        sys.stderr.write(f"\nRun {title} ({visible(question.display_name)})?\n")
+        write_note()
+        write_note("Run ", paint("1", question.tool_id), f" ({question.display_name})?")
         for name, value in question.args.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             # each in one line, with its end, and nothing that the terminal obeys or does not show
-            sys.stderr.write(f"  {visible(name)} = {visible(cut_middle(text, 400))}\n")
+            write_note(f"  {name} = {cut_middle(text, 400)}")
         if rights:
-            sys.stderr.write(visible(f"  may {', '.join(rights)}") + "\n")
+            write_note(f"  may {', '.join(rights)}")
         for _ in range(MAX_ASKED):
-            sys.stderr.write(KEYS)
-            sys.stderr.flush()
+            write_question(KEYS)
             line = await asyncio.get_running_loop().run_in_executor(None, read_line)
             typed = line.decode("utf-8", "replace").strip().lower()
             meaning = _MEANINGS.get(typed)
@@ -88,7 +86,7 @@ def asker(read_line: Callable[[], bytes]) -> Ask:
             if meaning is not None:
                 over = meaning == "quit"
                 return Reply(answer="deny")
-            sys.stderr.write(f"'{visible(typed[:40])}' is none of the keys.\n")
+            write_note(f"'{typed[:40]}' is none of the keys.")
         return Reply(answer="deny")
 
     return ask
@@ -100,7 +98,7 @@ def told_progress() -> OnProgress | None:
         return None
 
     def tell(_call_id: str, text: str) -> None:
-        sys.stderr.write(f"packages: {text}\n")
+        write_note(f"packages: {text}")
 
     return tell
 

@@ -6,7 +6,8 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
-from tamis.server.cli.inputs import UsageError, print_json, root_of, warn
+from tamis.server.cli.inputs import UsageError, root_of, tell_settings
+from tamis.server.cli.outputs import print_json, warn, write_line
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import StandingApproval
@@ -41,16 +42,13 @@ def run(arguments: argparse.Namespace) -> int:
     from tamis.server.runtime.runtime import Runtime
 
     runtime = Runtime(root)
-    for problem in runtime.loaded.problems:
-        warn(problem)
+    tell_settings(runtime.loaded)
     if arguments.action == "list":
         return asyncio.run(_list(runtime, tools, as_json=arguments.json))
     return asyncio.run(_revoke(runtime, ids, tools, as_json=arguments.json))
 
 
 async def _list(runtime: Runtime, tools: set[str], *, as_json: bool) -> int:
-    from tamis.protocols.observation import plain
-
     try:
         held = await runtime.parts.approvals.standing.listed()
     finally:
@@ -60,11 +58,11 @@ async def _list(runtime: Runtime, tools: set[str], *, as_json: bool) -> int:
         print_json({"approvals": shown})
         return 0
     for entry in shown:
-        agent = f", agent {plain(entry.agent_id)}" if entry.agent_id else ""
-        print(f"{entry.id}  {_WORDS.get(entry.kind, entry.kind)}  {entry.tool_id} {entry.version}{agent}")
-        print(f"{'':{len(entry.id)}}  since {entry.created_at[:19]}Z")
+        agent = f", agent {entry.agent_id}" if entry.agent_id else ""
+        write_line(f"{entry.id}  {_WORDS.get(entry.kind, entry.kind)}  {entry.tool_id} {entry.version}{agent}")
+        write_line(f"{'':{len(entry.id)}}  since {entry.created_at[:19]}Z")
     if not shown:
-        print("no answer holds here" + (" for that" if tools else ""))
+        write_line("no answer holds here" + (" for that" if tools else ""))
     return 0
 
 
@@ -92,5 +90,5 @@ async def _revoke(runtime: Runtime, ids: set[str], tools: set[str], *, as_json: 
     if as_json:
         print_json({"revoked": gone})
     else:
-        print(f"{len(gone)} answer{'' if len(gone) == 1 else 's'} revoked")
+        write_line(f"{len(gone)} answer{'' if len(gone) == 1 else 's'} revoked")
     return 1 if missing else 0

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tamis.server.cli.answering import positive
-from tamis.server.cli.inputs import UsageError, print_json, read_text, root_of, warn
+from tamis.server.cli.inputs import UsageError, ask_for_grants, ask_for_trust, read_text, root_of, tell_settings
+from tamis.server.cli.outputs import print_json, warn, write_document, write_note
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.runtime import Runtime
 
 SHOWN_LOG_LINES = 50
+CALL_ID = "call-1"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,16 +37,23 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the tool; prints its output, or the observation of what went wrong."""
     try:
         root = root_of(arguments.root)
-        args = _args(arguments.args)
+        args = args_of(arguments.args)
     except UsageError as error:
         warn(str(error))
         return 2
+    ask_for_trust(root, stdin_is_text=arguments.args in ("-", "@-"))
     from tamis.server.cli.interrupts import run_to_end
+    from tamis.server.runtime.runtime import Runtime
 
-    return run_to_end(_run(arguments, str(root), args))
+    runtime = Runtime(root)
+    tell_settings(runtime.loaded)
+    may_ask = not (arguments.yes or arguments.dry_run or arguments.args in ("-", "@-"))
+    ask_for_grants(runtime, [runtime.registry.get(arguments.tool)], may_ask=may_ask)
+    return run_to_end(run_call(arguments, runtime, args))
 
 
-def _args(text: str) -> dict[str, Any]:
+def args_of(text: str) -> dict[str, Any]:
+    """The arguments of ``--args``. Raises ``UsageError``."""
     import msgspec
 
     if text == "-" or text.startswith("@"):
@@ -53,30 +64,25 @@ def _args(text: str) -> dict[str, Any]:
         raise UsageError(f"--args is not a JSON object: {error}") from None
 
 
-async def _run(arguments: argparse.Namespace, root: str, args: dict[str, Any]) -> int:
-    from pathlib import Path
-
+async def run_call(arguments: argparse.Namespace, runtime: Runtime, args: dict[str, Any]) -> int:
+    """Runs one call and prints what came of it; gives the exit code."""
     from tamis.protocols.observation import value_text
     from tamis.server.cli.answering import always, exit_code, terminal_ask, told_progress
     from tamis.server.cli.interrupts import cancel_on_interrupt
-    from tamis.server.runtime.calls.execute import execute
     from tamis.server.runtime.calls.model import CallRequest
-    from tamis.server.runtime.records.trail import Caller
-    from tamis.server.runtime.runtime import Runtime
-    from tamis.server.runtime.scripts.judge import UNSANDBOXED
+    from tamis.server.runtime.execution.pipeline import execute
+    from tamis.server.runtime.handlers.script.judge import UNSANDBOXED
+    from tamis.server.runtime.observe.trail import Caller
 
-    runtime = Runtime(Path(root))
-    for problem in runtime.loaded.problems:
-        warn(problem)
     result = await execute(
         CallRequest(
-            call_id="call-1",
+            call_id=CALL_ID,
             name=arguments.tool,
             args=args,
             timeout_ms=arguments.timeout_ms,
             dry_run=arguments.dry_run,
         ),
-        runtime.surroundings(
+        runtime.call_context(
             ask=always if arguments.yes else terminal_ask(),
             on_progress=told_progress(),
             cancelled=cancel_on_interrupt(),
@@ -86,13 +92,13 @@ async def _run(arguments: argparse.Namespace, root: str, args: dict[str, Any]) -
     if arguments.json:
         print_json(result)
     elif result.status == "success":
-        print(value_text(result.output))
+        write_document(value_text(result.output) + "\n")
     else:
-        print(result.observation)
+        write_document(result.observation + "\n")
     if not arguments.json:
         # A failure's last words stand in its observation already.
         for line in result.logs[-SHOWN_LOG_LINES:] if result.status == "success" else ():
-            sys.stderr.write(line + "\n")
+            write_note(line)
         if result.error and result.error.type == "UnknownTool":
             warn("`tamis list` shows the registered tools")
         if result.status == "approvalUnavailable":

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tamis.server.cli.inputs import Paint, UsageError, print_json, root_of, warn
+from tamis.server.cli.findings import finding_line
+from tamis.server.cli.inputs import UsageError, root_of, tell_settings
+from tamis.server.cli.outputs import Paint, print_json, warn, write_line, write_note
 
 if TYPE_CHECKING:
     from tamis.server.analysis.answers import Finding
@@ -34,12 +36,13 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         warn(str(error))
         return 2
-    from tamis.server.runtime.registry.loader import SUFFIX
     from tamis.server.runtime.runtime import Runtime
-    from tamis.server.runtime.settings.config import FILE_NAME, find_root
+    from tamis.server.runtime.settings.files import FILE_NAME, find_root
     from tamis.server.runtime.texts.checkables import find_checkables, find_workflows
+    from tamis.server.runtime.tools.loader import SUFFIX
 
     runtimes: dict[Path, Runtime] = {}
+    known_workflows: dict[Path, dict[str, str]] = {}
 
     def runtime_of(path: str) -> Runtime:
         # A folder below the root with a tamis.toml of its own is a root of its own: its texts call its tools.
@@ -47,9 +50,14 @@ def run(arguments: argparse.Namespace) -> int:
         own = nearest if nearest.is_relative_to(root) and os.path.lexists(nearest / FILE_NAME) else root
         if own not in runtimes:
             runtimes[own] = Runtime(own)
-            for problem in runtimes[own].loaded.problems:
-                warn(problem)
+            tell_settings(runtimes[own].loaded)
+            known_workflows[runtimes[own].root] = _workflows(runtimes[own])
         return runtimes[own]
+
+    def findings_of(path: str, text: str) -> list[Finding]:
+        runtime = runtime_of(path)
+        workflows = known_workflows[runtime.root] if runtime.settings.workflows else None
+        return _findings(path, text, runtime, arguments.strict, manifests, workflows, path in graphs)
 
     files, problems = find_checkables(paths)
     # Workflow folders are those of every root that the paths stand in or hold.
@@ -61,14 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         files, problems = find_checkables([*paths, *map(Path, workflows)])
     graphs = {*workflows, *(str(path) for path in paths if not path.is_dir())}
     manifests = {file.path: file.text for file in files if file.path.endswith(SUFFIX)}
-    report = [
-        (
-            file.path,
-            file.text,
-            _findings(file.path, file.text, runtime_of(file.path), arguments.strict, manifests, file.path in graphs),
-        )
-        for file in files
-    ]
+    report = [(file.path, file.text, findings_of(file.path, file.text)) for file in files]
     for own in {id(runtime): runtime for runtime in map(runtime_of, (file.path for file in files))}.values():
         report.extend(_packages({os.path.realpath(file.path) for file in files if file.path.endswith(SUFFIX)}, own))
     report.extend((problem.path, "", [_unreadable(problem.message)]) for problem in problems)
@@ -79,11 +80,26 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if errors or (arguments.strict and warnings) else 0
 
 
+def _workflows(runtime: Runtime) -> dict[str, str]:
+    """The file of each workflow by its id, also of those that cannot be used."""
+    found = {tool.tool_id: tool.path for tool in runtime.registry.tools if tool.origin == "workflow"}
+    return found | {
+        error.tool_id: error.path for error in runtime.registry.errors if error.tool_id.startswith("workflow:")
+    }
+
+
 def _findings(
-    path: str, text: str, runtime: Runtime, strict: bool, texts: Mapping[str, str], is_graph: bool
+    path: str,
+    text: str,
+    runtime: Runtime,
+    strict: bool,
+    texts: Mapping[str, str],
+    workflows: Mapping[str, str] | None,
+    is_graph: bool,
 ) -> list[Finding]:
     from tamis.server.analysis.diagnostics import diagnose
-    from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot, is_settings, kind_of
+    from tamis.server.analysis.kinds import kind_of
+    from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot
     from tamis.server.runtime.settings.faults import disk_faults
     from tamis.server.runtime.texts.checkables import files_beside, script_beside
 
@@ -95,6 +111,8 @@ def _findings(
         runtimes=tuple(own.sandbox.runtimes),
         handlers=own.handlers,
         reasoning_calls=own.protocol.reasoning_calls,
+        reasoning_tags=own.protocol.reasoning_tags,
+        assume_open_reasoning=own.protocol.assume_open_reasoning,
         fenced_calls=own.protocol.fenced_calls,
         allow_multiple_blocks=own.protocol.allow_multiple_blocks,
         also=runtime.also,
@@ -106,13 +124,9 @@ def _findings(
         script = ScriptFile(*read)
     mcp = None
     if kind == "manifest" and '"mcp"' in text:
-        from tamis.server.runtime.mcp.declared import problems
+        from tamis.server.runtime.settings.mcp_servers import problems
 
         mcp = problems(runtime.root, own)
-    workflows = {tool.tool_id: tool.path for tool in runtime.registry.tools if tool.origin == "workflow"}
-    workflows |= {
-        error.tool_id: error.path for error in runtime.registry.errors if error.tool_id.startswith("workflow:")
-    }
     snapshot = Snapshot(
         path,
         kind,
@@ -122,8 +136,8 @@ def _findings(
         settings=settings,
         neighbours=texts,
         script=script,
-        workflows=workflows if own.workflows else None,
-        settings_faults=disk_faults(Path(path).absolute().parent, text) if is_settings(path) else (),
+        workflows=workflows,
+        settings_faults=disk_faults(Path(path).absolute().parent, text) if kind == "settings" else (),
         is_graph=is_graph,
         mcp=mcp,
     )
@@ -134,7 +148,7 @@ def _packages(manifests: set[str], runtime: Runtime) -> Report:
     """What is wrong with the packages that the scripts of these manifests declare, at the file that declares them."""
     from tamis.protocols.model import Diag
     from tamis.server.analysis.diagnostics import to_finding
-    from tamis.server.runtime.scripts.dependencies import tools_with_scripts, unusable
+    from tamis.server.runtime.handlers.script.dependencies import tools_with_scripts, unusable
     from tamis.server.runtime.texts.checkables import find_checkables
 
     found: Report = []
@@ -179,17 +193,15 @@ def _places(report: Report) -> list[tuple[str, Finding, str, int, int, int, int]
 
 def _write_text(report: Report, errors: int, warnings: int) -> None:
     paint = Paint(sys.stdout)
-    colours = {"error": "31", "warning": "33", "information": "36", "hint": "90"}
-    for path, finding, level, line, column, _, _ in _places(report):
+    for path, finding, level, row, column, _, _ in _places(report):
         if level in ("error", "warning", "information"):
-            print(
-                f"{path}:{line}:{column}: {paint(colours[level], level)}: {finding.message} [{finding.code} {finding.slug}]"
-            )
+            code = f"{finding.code} {finding.slug}"
+            write_line(*finding_line(paint, f"{path}:{row}:{column}", level, finding.message, code))
     count = len(report)
     parts = [
         f"{number} {word}{'' if number == 1 else 's'}" for number, word in ((errors, "error"), (warnings, "warning"))
     ]
-    print(f"{count} file{'' if count == 1 else 's'} checked, {', '.join(parts)}", file=sys.stderr)
+    write_note(f"{count} file{'' if count == 1 else 's'} checked, {', '.join(parts)}")
 
 
 def _write_json(report: Report, errors: int, warnings: int) -> None:
@@ -230,11 +242,16 @@ def _write_json(report: Report, errors: int, warnings: int) -> None:
 
 def _write_github(report: Report, errors: int, warnings: int) -> None:
     words = {"error": "error", "warning": "warning", "information": "notice"}
-    for path, finding, level, line, column, end_line, end_column in _places(report):
+    for path, finding, level, row, column, end_row, end_column in _places(report):
         if level in words:
-            text = finding.message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-            place = f"file={path},line={line},col={column},endLine={end_line},endColumn={end_column}"
-            print(f"::{words[level]} {place},title={finding.code} {finding.slug}::{text}")
+            file = _github(path).replace(":", "%3A").replace(",", "%2C")
+            place = f"file={file},line={row},col={column},endLine={end_row},endColumn={end_column}"
+            write_line(f"::{words[level]} {place},title={finding.code} {finding.slug}::{_github(finding.message)}")
+
+
+def _github(text: str) -> str:
+    """A text as a workflow command takes it: a line end of a file's name or a message begins no command of its own."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _write_sarif(report: Report, errors: int, warnings: int) -> None:

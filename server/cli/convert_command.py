@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from tamis.server.cli.inputs import PROTOCOL_HELP, UsageError, check_protocol, read_text, root_of, warn
+from tamis.server.cli.inputs import PROTOCOL_HELP, UsageError, check_protocol, read_text, root_of, tell_settings
+from tamis.server.cli.outputs import warn, write_document
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,16 +34,13 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         warn(str(error))
         return 2
-    import sys
-
     from tamis.server.runtime.runtime import Runtime
     from tamis.server.runtime.texts.converting import UNREAD_HERMES, convert_text, unread_hermes
 
     if arguments.shape is not None and arguments.to != "action":
         warn(f"--shape is of ACTION; it means nothing with --to {arguments.to}")
     runtime = Runtime(root)
-    for problem in runtime.problems:
-        warn(problem)
+    tell_settings(runtime.loaded, runtime.problems)
     made = convert_text(
         runtime,
         text,
@@ -51,9 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         shape=arguments.shape,
         guided=not arguments.no_tools,
     )
-    sys.stdout.flush()
-    # Bytes, so that line ends come out as they went in.
-    sys.stdout.buffer.write(made.text.encode("utf-8", "surrogatepass"))
+    write_document(made.text)
     for loss in made.losses:
         # An empty pointer is the whole text, as in ``tool/convert``.
         warn(f"{loss.path}: {loss.message} [{loss.code}]" if loss.path else f"{loss.message} [{loss.code}]")

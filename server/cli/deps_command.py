@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from tamis.server.cli.inputs import UsageError, print_json, root_of, warn
+from tamis.server.cli.inputs import UsageError, root_of, tell_settings
+from tamis.server.cli.outputs import print_json, warn, write_line, write_note
 
 if TYPE_CHECKING:
     from tamis.protocols.manifest.reading import ExternalScript
-    from tamis.server.runtime.registry.registry import Tool
+    from tamis.server.runtime.handlers.script.dependencies import Audited
     from tamis.server.runtime.runtime import Runtime
+    from tamis.server.runtime.tools.registry import Tool
 
 SHOWN_KEY_CHARS = 12
 
@@ -23,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "action",
         nargs="?",
         default="list",
-        choices=("list", "install", "check", "prune"),
-        help="list the environments (the default), install those of the tools, check what is declared, or prune",
+        choices=("list", "install", "check", "audit", "prune"),
+        help="list the environments (the default), install those of the tools, check what is declared, audit what is installed, or prune",
     )
     parser.add_argument(
         "tools", nargs="*", metavar="TOOL", help="only these tools: id, alias or id@version (not for prune)"
@@ -32,26 +33,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="prune: everything that is not in use, and the download caches"
     )
+    parser.add_argument(
+        "--advisories",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="audit: known vulnerabilities: OSV's JSON, a folder or an all.zip of it, or a report of pip-audit (several: all of them)",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Does what was asked; 0 well, 1 something could not be installed or used, 2 wrong usage, 3 no sandbox or closed."""
+    """Does what was asked; 0 well, 1 something could not be installed or used, or is vulnerable, 2 wrong usage, 3 no sandbox, closed, or nothing can be known."""
     try:
         root = root_of(arguments.root)
         if arguments.action == "prune" and arguments.tools:
             raise UsageError("prune takes no tools: an environment may be several tools'")
         if arguments.all and arguments.action != "prune":
             raise UsageError("--all is for prune")
+        if arguments.advisories and arguments.action != "audit":
+            raise UsageError("--advisories is for audit")
         from tamis.server.runtime.runtime import Runtime
 
         runtime = Runtime(root)
         chosen = _chosen(runtime, arguments.tools)
+        tell_settings(runtime.loaded)
+        if arguments.action == "audit":
+            return _audit(runtime, chosen, arguments.advisories, as_json=arguments.json)
     except UsageError as error:
         warn(str(error))
         return 2
-    for problem in runtime.loaded.problems:
-        warn(problem)
     if arguments.action == "install":
         import asyncio
 
@@ -64,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _chosen(runtime: Runtime, names: list[str]) -> list[tuple[Tool, ExternalScript]]:
-    from tamis.server.runtime.scripts.dependencies import tools_with_scripts
+    from tamis.server.runtime.handlers.script.dependencies import tools_with_scripts
 
     pairs = tools_with_scripts(runtime.registry)
     if not names:
@@ -80,7 +91,7 @@ def _chosen(runtime: Runtime, names: list[str]) -> list[tuple[Tool, ExternalScri
 
 async def _install(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, as_json: bool) -> int:
     from tamis.server.cli.interrupts import cancel_on_interrupt
-    from tamis.server.runtime.scripts.dependencies import install, was_cancelled
+    from tamis.server.runtime.handlers.script.dependencies import install, was_cancelled
 
     if runtime.loaded.closed:
         warn(runtime.loaded.closed)
@@ -104,14 +115,15 @@ async def _install(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], 
             code = max(code, 3 if done.error.type == "SandboxUnavailable" else 1)
             shown.say(f"{done.error.type}: {done.error.message}", always=True)
             if done.error.details and done.error.details.text:
-                sys.stderr.write("".join(f"    {line}\n" for line in done.error.details.text.splitlines()[-12:]))
+                for last in done.error.details.text.splitlines()[-12:]:
+                    write_note(f"    {last}")
         elif not as_json:
             packages = f"{done.packages} package{'' if done.packages == 1 else 's'}"
-            print(f"{tool.tool_id}: {packages} ready, {_size(done.bytes)} ({done.form})")
+            write_line(f"{tool.tool_id}: {packages} ready, {_size(done.bytes)} ({done.form})")
     if as_json:
         print_json({"tools": results})
     elif not results:
-        print("no tool declares dependencies")
+        write_line("no tool declares dependencies")
     return code
 
 
@@ -125,12 +137,12 @@ class _Shown:
 
     def say(self, text: str, *, always: bool = False) -> None:
         if (always or not self._quiet) and text != self._last and text != "ready":
-            sys.stderr.write(f"{self._tool_id}: {text}\n")
+            write_note(f"{self._tool_id}: {text}")
             self._last = text
 
 
 def _check(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, as_json: bool) -> int:
-    from tamis.server.runtime.scripts.dependencies import look_at, unreached_hosts
+    from tamis.server.runtime.handlers.script.dependencies import look_at, unreached_hosts
 
     found = [look_at(tool, handler, runtime.settings, runtime.registry) for tool, handler in chosen]
     declared = [one for one in found if one.form or one.problem or one.findings]
@@ -142,21 +154,61 @@ def _check(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, as_js
     for one in declared:
         state = "installed" if one.ready else "not installed yet"
         nothing = "cannot be used" if one.problem else "declares no packages"
-        print(f"{one.tool_id}: {one.form}, {state}" if one.form else f"{one.tool_id}: {nothing}")
+        write_line(f"{one.tool_id}: {one.form}, {state}" if one.form else f"{one.tool_id}: {nothing}")
         if one.problem:
-            print(f"  error: {one.problem}" + (f"; fix: {one.remedy}" if one.remedy else ""))
+            write_line(f"  error: {one.problem}" + (f"; fix: {one.remedy}" if one.remedy else ""))
         for finding in one.findings:
             place = f"{finding.file}:{finding.line}" if finding.line else finding.file
-            print(f"  warning: {place}: {finding.message}")
+            write_line(f"  warning: {place}: {finding.message}")
     for host in unreached:
-        print(f"warning: {host.reason}; fix: {host.remedy}")
+        write_line(f"warning: {host.reason}; fix: {host.remedy}")
     if not declared:
-        print("no tool declares dependencies")
+        write_line("no tool declares dependencies")
     return code
 
 
+def _audit(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], paths: list[str], *, as_json: bool) -> int:
+    """Holds what is installed for the tools against advisories. What they do not speak of is said not to be known: silence is no good news."""
+    from tamis.server.runtime.handlers.script.dependencies import audit
+
+    try:
+        advisories, rows = audit(chosen, runtime.settings, paths)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if as_json:
+        print_json({"advisories": advisories, "tools": rows})
+    else:
+        _tell_audit(rows, advisories)
+    if any(row.vulnerabilities for row in rows):
+        return 1
+    return 3 if any(row.unknown or row.reason for row in rows) else 0
+
+
+def _tell_audit(rows: list[Audited], advisories: int) -> None:
+    for row in rows:
+        found, unknown = row.vulnerabilities, row.unknown
+        if row.reason:
+            write_line(f"{row.tool_id}: cannot be known: {row.reason}")
+            continue
+        packages = f"{row.packages} package{'' if row.packages == 1 else 's'}"
+        told = f"{len(found)} known vulnerabilit{'y' if len(found) == 1 else 'ies'}"
+        write_line(
+            f"{row.tool_id}: {packages}, " + (f"of {len(unknown)} nothing can be known, {told}" if unknown else told)
+        )
+        for one in found:
+            names = f" ({', '.join(one.aliases)})" if one.aliases else ""
+            fixed = f"; fixed in {', '.join(one.fixed)}" if one.fixed else ""
+            write_line(f"  {one.package} {one.version}: {one.id}{names}: {one.summary or 'no summary'}{fixed}")
+    if not rows:
+        write_line("no tool declares dependencies")
+    elif not advisories:
+        write_line(
+            "no advisories were given, so nothing can be known; fix: --advisories with OSV's all.zip of PyPI or npm, or a report of pip-audit"
+        )
+
+
 def _list(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, whole: bool, as_json: bool) -> int:
-    from tamis.server.runtime.scripts.dependencies import environments, look_at
+    from tamis.server.runtime.handlers.script.dependencies import environments, look_at
 
     users: dict[str, list[str]] = {}
     for tool, handler in chosen:
@@ -187,21 +239,23 @@ def _list(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, whole:
         first = ", ".join(f"{one['name']} {one['version']}" for one in row["packages"][:4])
         more = f" and {len(row['packages']) - 4} more" if len(row["packages"]) > 4 else ""
         used = _ago(row["lastUsed"])
-        print(f"{row['key'][:SHOWN_KEY_CHARS]}  {row['kind']:<10} {_size(row['bytes']):>9}  used {used:<11}  {tools}")
-        print(f"{'':{SHOWN_KEY_CHARS}}  {first}{more}")
+        write_line(
+            f"{row['key'][:SHOWN_KEY_CHARS]}  {row['kind']:<10} {_size(row['bytes']):>9}  used {used:<11}  {tools}"
+        )
+        write_line(f"{'':{SHOWN_KEY_CHARS}}  {first}{more}")
     if not rows:
-        print("no environment is installed")
+        write_line("no environment is installed")
     return 0
 
 
 def _prune(runtime: Runtime, *, everything: bool, as_json: bool) -> int:
-    from tamis.server.runtime.scripts.dependencies import prune
+    from tamis.server.runtime.handlers.script.dependencies import prune
 
     pruned = prune(runtime.settings, everything=everything)
     if as_json:
         print_json(pruned)
     else:
-        print(f"{len(pruned.removed)} removed, {_size(pruned.freed_bytes)} freed, {_size(pruned.kept_bytes)} kept")
+        write_line(f"{len(pruned.removed)} removed, {_size(pruned.freed_bytes)} freed, {_size(pruned.kept_bytes)} kept")
     return 0
 
 

@@ -8,7 +8,8 @@ import sys
 from typing import Any
 
 from tamis import __version__
-from tamis.server.cli.inputs import Paint, UsageError, print_json, root_of, warn
+from tamis.server.cli.inputs import UsageError, root_of
+from tamis.server.cli.outputs import Paint, print_json, warn, write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"version": __version__, **report})
         return 0 if report["ok"] else 1
     paint = Paint(sys.stdout)
-    print(f"tamis {__version__} · Python {platform.python_version()} · {platform.system()} {platform.release()}")
+    write_line(f"tamis {__version__} · Python {platform.python_version()} · {platform.system()} {platform.release()}")
     for check in report["checks"]:
         _print_check(check, paint)
     return 0 if report["ok"] else 1
@@ -39,6 +40,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_check(check: dict[str, Any], paint: Paint) -> None:
     marks = {"ok": paint("32", "ok  "), "warning": paint("33", "warn"), "error": paint("31", "FAIL")}
-    print(f"{marks[check['state']]}  {check['name']}: {check['text']}")
+    write_line(marks[check["state"]], f"  {check['name']}: {check['text']}")
     if check.get("remedy"):
-        print(f"      remedy: {check['remedy']}")
+        write_line(f"      remedy: {check['remedy']}")

@@ -20,16 +20,16 @@ from tamis.protocols.expected import Match, shortfall
 from tamis.protocols.manifest.worked import Example
 from tamis.protocols.schema.words import is_list, is_object
 from tamis.server.cli.answering import REFUSED
-from tamis.server.cli.inputs import UsageError
-from tamis.server.runtime.agents.profile import AgentRules
-from tamis.server.runtime.calls.model import Answer, Ask, CallRequest, Question, Reply, Surroundings
-from tamis.server.runtime.records.trail import Caller
-from tamis.server.runtime.registry.loader import SUFFIX, LoadProblem, read_manifest_file, scan
-from tamis.server.runtime.registry.reading import read_tool
-from tamis.server.runtime.registry.registry import Registry, RegistryError, Tool
+from tamis.server.cli.inputs import UsageError, tell_settings
+from tamis.server.runtime.calls.model import Answer, Ask, CallContext, CallRequest, Question, Reply
+from tamis.server.runtime.handlers.script.examples import MATCH_KEY, match_of
+from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.scripts.examples import MATCH_KEY, match_of
-from tamis.server.runtime.settings.config import find_root
+from tamis.server.runtime.settings.files import find_root
+from tamis.server.runtime.settings.profile import AgentRules
+from tamis.server.runtime.tools.loader import SUFFIX, LoadProblem, read_manifest_file, scan
+from tamis.server.runtime.tools.reading import read_tool
+from tamis.server.runtime.tools.registry import Registry, RegistryError, Tool
 
 Outcome = Literal["passed", "failed", "skipped"]
 
@@ -70,7 +70,7 @@ class Verdict(msgspec.Struct, frozen=True):
         return self.result.duration_ms if self.result is not None else 0.0
 
 
-def find_cases(root: Path, paths: Sequence[Path], *, fixed: bool, say: Callable[[str], None]) -> list[Case]:
+def find_cases(root: Path, paths: Sequence[Path], *, fixed: bool) -> list[Case]:
     """The examples below the paths (none: of every tool of ``root``), by file. Raises ``UsageError`` for a path that is no manifest.
 
     ``fixed``: ``root`` was named, so that no nearer ``tamis.toml`` counts.
@@ -81,8 +81,7 @@ def find_cases(root: Path, paths: Sequence[Path], *, fixed: bool, say: Callable[
         own = root if fixed else find_root(folder)
         if own not in runtimes:
             runtimes[own] = Runtime(own)
-            for problem in runtimes[own].problems:
-                say(problem)
+            tell_settings(runtimes[own].loaded, runtimes[own].problems)
         return runtimes[own]
 
     if not paths:
@@ -189,10 +188,10 @@ async def run_cases(
                 return Verdict(case, "failed", case.fault)
             if cancelled.is_set():
                 return Verdict(case, "skipped", "the tests were interrupted")
-            around = case.runtime.surroundings(
+            context = case.runtime.call_context(
                 ask=None if ask is None else one_at_a_time, cancelled=cancelled, caller=Caller("cli")
             )
-            return await _run(case, case.tool, around, timeout_ms)
+            return await _run(case, case.tool, context, timeout_ms)
 
     tasks = [asyncio.get_running_loop().create_task(run(case)) for case in cases]
     try:
@@ -205,16 +204,16 @@ async def run_cases(
             await runtime.close()
 
 
-async def _run(case: Case, tool: Tool, around: Surroundings, timeout_ms: int | None) -> Verdict:
-    from tamis.server.runtime.calls.execute import execute
+async def _run(case: Case, tool: Tool, context: CallContext, timeout_ms: int | None) -> Verdict:
+    from tamis.server.runtime.execution.pipeline import execute
 
     assert case.example is not None
     assert case.runtime is not None
     reason = case.runtime.why_not(tool)
     if reason:
         return Verdict(case, "skipped", f"not available: {reason}")
-    if around.registry.get(tool.tool_id, tool.manifest.version) is not tool:
-        around = msgspec.structs.replace(around, registry=Registry([tool]))
+    if context.registry.get(tool.tool_id, tool.manifest.version) is not tool:
+        context = msgspec.structs.replace(context, registry=Registry([tool]))
     request = CallRequest(
         call_id=f"test-{case.number}",
         name=tool.tool_id,
@@ -223,7 +222,7 @@ async def _run(case: Case, tool: Tool, around: Surroundings, timeout_ms: int | N
         timeout_ms=timeout_ms,
     )
     # what agents may call, and how often, is no matter of tests
-    return judged(case, await execute(request, msgspec.structs.replace(around, rate=None, agent=AgentRules())))
+    return judged(case, await execute(request, msgspec.structs.replace(context, rate=None, agent=AgentRules())))
 
 
 def judged(case: Case, result: ExecutionResult) -> Verdict:

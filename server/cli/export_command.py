@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tamis.server.cli.inputs import UsageError, print_json, root_of, warn
+from tamis.server.cli.inputs import UsageError, root_of, tell_settings
+from tamis.server.cli.outputs import print_json, warn, write_note
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import Description, Loss
-    from tamis.server.runtime.registry.registry import Tool
     from tamis.server.runtime.runtime import Runtime
+    from tamis.server.runtime.tools.registry import Tool
 
 TARGETS = {
     "mcp": "mcp",
@@ -50,13 +50,12 @@ def run(arguments: argparse.Namespace) -> int:
     from tamis.server.runtime.runtime import Runtime
 
     runtime = Runtime(root)
-    for problem in runtime.loaded.problems:
-        warn(problem)
-    tools, failed = _chosen(runtime, arguments.tools)
+    tell_settings(runtime.loaded)
+    tools, failed = chosen(runtime, arguments.tools)
     target = TARGETS.get(str(arguments.target), "openaiStrict")
     made = _exported(runtime, tools, target)
     for tool, one in zip(tools, made, strict=True):
-        _say(tool.tool_id, one.losses)
+        say_losses(tool.tool_id, one.losses)
     if arguments.out:
         failed |= not _write(
             Path(arguments.out), target, tools, [one.definition for one in made], force=arguments.force
@@ -82,11 +81,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _chosen(runtime: Runtime, names: list[str]) -> tuple[list[Tool], bool]:
+def chosen(runtime: Runtime, names: list[str]) -> tuple[list[Tool], bool]:
     """The tools, and whether one was not found."""
     from tamis.protocols.suggest import best, hint
-    from tamis.server.runtime.agents.discovery import in_inventory
     from tamis.server.runtime.texts.exports import newest
+    from tamis.server.runtime.tools.discovery import in_inventory
 
     if names:
         found = {name: runtime.registry.get(name) for name in names}
@@ -109,7 +108,8 @@ def _exported(runtime: Runtime, tools: list[Tool], target: str) -> list[Descript
     from tamis.server.runtime.texts import exports
 
     if target == "vcp":
-        return [exports.plugin(tool) for tool in tools]
+        plugins = exports.plugin_names(runtime.registry)
+        return [exports.plugin(tool, plugins) for tool in tools]
     if target == "caiu":
         usage = exports.usage_counts(runtime)
         return [exports.knowledge(tool, runtime, usage) for tool in tools]
@@ -118,9 +118,10 @@ def _exported(runtime: Runtime, tools: list[Tool], target: str) -> list[Descript
     return [exports.describe(tool, form, runtime.registry, names) for tool in tools]
 
 
-def _say(tool_id: str, losses: list[Loss]) -> None:
+def say_losses(tool_id: str, losses: list[Loss]) -> None:
+    """What the form of one tool does not hold, one line each on standard error."""
     for loss in losses:
-        sys.stderr.write(f"{tool_id}{loss.path and ' ' + loss.path}: {loss.message} [{loss.code}]\n")
+        write_note(f"{tool_id}{loss.path and ' ' + loss.path}: {loss.message} [{loss.code}]")
 
 
 def _document(target: str, definitions: list[Any]) -> Any:

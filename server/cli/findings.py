@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+import sys
 
 from tamis.protocols.catalogue import CATALOGUE, message, severity
-from tamis.protocols.model import Diag, Document
+from tamis.protocols.model import Document
 from tamis.protocols.positions import LineIndex
-from tamis.server.cli.inputs import Paint
+from tamis.server.cli.outputs import Paint, Painted, write_note
 
 COLOURS = {"error": "31", "warning": "33", "information": "36", "hint": "90"}
 
 
-def print_findings(document: Document, name: str, stream: TextIO) -> None:
-    """The errors and warnings of a parsed text."""
+_TOLD = frozenset(("TC008",))
+"""What is told beside errors and warnings: a call is run that a reader could take for an example."""
+
+
+def print_findings(document: Document, name: str) -> None:
+    """The errors and warnings of a parsed text, and what else bears on what is run, on standard error."""
     lines = LineIndex(document.text)
-    paint = Paint(stream)
+    paint = Paint(sys.stderr)
     for diag in document.diagnostics:
-        if severity(diag) in ("error", "warning"):
-            stream.write(finding_line(diag, lines, name, paint) + "\n")
+        if severity(diag) in ("error", "warning") or diag.code in _TOLD:
+            row, column = lines.position(diag.span[0])
+            place = f"{name}:{row + 1}:{column + 1}"
+            write_note(
+                *finding_line(paint, place, severity(diag), message(diag), f"{diag.code} {CATALOGUE[diag.code].slug}")
+            )
 
 
-def finding_line(diag: Diag, lines: LineIndex, name: str, paint: Paint) -> str:
-    """One finding on one line."""
-    line, column = lines.position(diag.span[0])
-    level = severity(diag)
-    entry = CATALOGUE[diag.code]
-    return f"{name}:{line + 1}:{column + 1}: {paint(COLOURS[level], level)}: {message(diag)} [{diag.code} {entry.slug}]"
+def finding_line(paint: Paint, place: str, level: str, text: str, code: str) -> tuple[str | Painted, ...]:
+    """One finding as the pieces of a line."""
+    return f"{place}: ", paint(COLOURS[level], level), f": {text} [{code}]"

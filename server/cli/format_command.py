@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tamis.server.cli.inputs import UsageError, read_text, root_of, warn
+from tamis.server.cli.inputs import UsageError, read_text, root_of
+from tamis.server.cli.outputs import warn, write_document, write_line, write_note
 
 if TYPE_CHECKING:
     from tamis.server.runtime.texts.formatting import FormattedFile
@@ -38,10 +38,11 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         warn(str(error))
         return 2
+    from tamis.server.runtime.runtime import Runtime
     from tamis.server.runtime.texts.formatting import format_paths, write_file
 
     changed = unread = 0
-    files = format_paths(paths, root)
+    files = format_paths(paths, root, Runtime)
     for file in files:
         unread += _tell(file)
         if not file.changed:
@@ -52,22 +53,21 @@ def run(arguments: argparse.Namespace) -> int:
             warn(f"{_shown(file.path)}: {problem}")
             unread += 1
         else:
-            sys.stdout.write(f"{'would format' if arguments.check else 'formatted'} {_shown(file.path)}\n")
+            write_line(f"{'would format' if arguments.check else 'formatted'} {_shown(file.path)}")
     count = len(files)
     verb = "would change" if arguments.check else "changed"
-    sys.stderr.write(f"{count} file{'' if count == 1 else 's'} looked at, {changed} {verb}\n")
+    write_note(f"{count} file{'' if count == 1 else 's'} looked at, {changed} {verb}")
     return 1 if unread or (arguments.check and changed) else 0
 
 
 def _stdin(root: Path, name: str, *, check: bool) -> int:
+    from tamis.server.runtime.runtime import Runtime
     from tamis.server.runtime.texts.formatting import format_source
 
-    file = format_source(name, read_text("-"), root)
+    file = format_source(name, read_text("-"), Runtime(root))
     trouble = _tell(file)
     if not check:
-        sys.stdout.flush()
-        # Bytes, so that line ends come out as they went in.
-        sys.stdout.buffer.write(file.text.encode("utf-8", "surrogatepass"))
+        write_document(file.text)
     return 1 if trouble or (check and file.changed) else 0
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tamis.server.cli.inputs import UsageError, print_json, read_text, root_of, warn
+from tamis.server.cli.inputs import UsageError, read_text, root_of
+from tamis.server.cli.outputs import print_json, warn, write_note
 
 if TYPE_CHECKING:
     from tamis.protocols.manifest.imports import Imported, ImportedTool, Note
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 KINDS = {
     "vcp": "a plugin-manifest.json",
     "mcp": "the tools/list result of an MCP server",
-    "openai": "functions as the Chat Completions or Responses interface takes them",
+    "openai": "functions as the Chat Completions or Responses interface takes them, or other definitions with a name",
     "openapi": "an OpenAPI 3.0 or 3.1 document, as JSON",
     "python": "a Python file, which is read and not run",
 }
@@ -106,7 +106,7 @@ def _imported(arguments: argparse.Namespace, text: str, stem: str) -> Imported:
     if arguments.kind == "vcp":
         return import_tools("vcp", data)
     shape = shape_of(data)
-    if shape not in ("openai", "anthropic", "list"):
+    if shape not in ("openai", "anthropic", "list", "arguments", "implementation", "scripted"):
         what = f"it is {SHAPES[shape]}" if shape is not None else "it is no function definition"
         return Imported(why_not=f"{what}: a function has name and parameters, alone, in a list, or under 'function'")
     return import_tools(shape, data)
@@ -185,7 +185,7 @@ def _elsewhere(tools: list[ImportedTool], made: Imported, source: Path, out: Pat
 def _unset_server(root: Path, server: str) -> list[Note]:
     """Says that the settings do not know the server yet, without which none of its tools can be called."""
     from tamis.protocols.manifest.imports import Note
-    from tamis.server.runtime.settings.config import load_settings
+    from tamis.server.runtime.settings.loading import load_settings
 
     if server in load_settings(root).settings.mcp_servers:
         return []
@@ -195,7 +195,7 @@ def _unset_server(root: Path, server: str) -> list[Note]:
 
 def _say(file: str, tool_id: str, note: Note) -> None:
     place = " ".join(part for part in (tool_id, note.path) if part)
-    sys.stderr.write(f"{file}: {place}{': ' if place else ''}{note.message} [{note.code}]\n")
+    write_note(f"{file}: {place}{': ' if place else ''}{note.message} [{note.code}]")
 
 
 def _files(tools: list[ImportedTool]) -> dict[str, ImportedTool]:

@@ -1,20 +1,35 @@
-"""What the commands share: the root, a text from a file or stdin, JSON output, colours. Holds no rules."""
+"""What the commands share: the root, a text from a file or stdin. Holds no rules."""
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from tamis.server.runtime.settings.config import find_root
+from tamis.server.cli.outputs import warn, write_note, write_question
+from tamis.server.runtime.settings.files import find_root
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.runtime import Runtime
+    from tamis.server.runtime.settings.config import LoadedSettings, NotInForce
+    from tamis.server.runtime.tools.registry import Tool
 
 MAX_TEXT_BYTES = 64 * 1024 * 1024
+_PIECE_BYTES = 1024 * 1024
 PROTOCOL_HELP = "auto (the default), action, tam, vcp, json, or one that an installed package brings, such as hermes"
 
 
 class UsageError(Exception):
     """Wrong usage: the message goes to stderr and the exit code is 2."""
+
+
+class TooLargeError(UsageError):
+    """A text of more than ``MAX_TEXT_BYTES``; ``data`` is what was read of it."""
+
+    def __init__(self, message: str, data: bytes) -> None:
+        super().__init__(message)
+        self.data = data
 
 
 def root_of(value: str | None) -> Path:
@@ -31,7 +46,7 @@ def check_protocol(name: str) -> None:
     """Makes sure that a protocol can be read; looks at the installed packages only for one that is not built in."""
     if name in ("auto", "action", "tam", "vcp", "json"):
         return
-    from tamis.server.runtime.texts.protocols import load_protocol
+    from tamis.server.runtime.settings.protocols import load_protocol
 
     problem = load_protocol(name)
     if problem:
@@ -53,7 +68,7 @@ def read_text(name: str) -> str:
         raise UsageError(f"cannot read '{name}': {error.strerror}") from None
     shown = "<stdin>" if name == "-" else f"'{name}'"
     if len(data) > MAX_TEXT_BYTES:
-        raise UsageError(f"{shown} is larger than {MAX_TEXT_BYTES} bytes")
+        raise TooLargeError(f"{shown} is larger than {MAX_TEXT_BYTES} bytes", data)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -62,31 +77,86 @@ def read_text(name: str) -> str:
         return data.decode("utf-8", "replace")
 
 
-def warn(text: str) -> None:
-    """One line on stderr."""
-    sys.stderr.write(f"tamis: {text}\n")
+def pieces_of(name: str, begin: bytes) -> Iterator[str]:
+    """The text of a file, or of stdin for ``-``, by pieces; ``begin`` is what was read of it. Bytes that are no UTF-8 become U+FFFD."""
+    import codecs
+
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    with sys.stdin.buffer if name == "-" else Path(name).open("rb") as stream:
+        if name == "-":
+            for at in range(0, len(begin), _PIECE_BYTES):
+                yield decoder.decode(begin[at : at + _PIECE_BYTES])
+        while data := stream.read(_PIECE_BYTES):
+            yield decoder.decode(data)
+    yield decoder.decode(b"", final=True)
 
 
-def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
-    import msgspec
+def tell_settings(loaded: LoadedSettings, problems: Iterable[str] | None = None) -> None:
+    """What is wrong with the settings, what a folder asks for in vain, and whose word trusts it, each once on stderr."""
+    for problem in loaded.problems if problems is None else problems:
+        warn(problem)
+    if loaded.not_in_force:
+        from tamis.server.runtime.settings.loading import was_trusted
 
-    try:
-        data = msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        import json
-
-        data = json.dumps(msgspec.to_builtins(value)).encode()
-    sys.stdout.flush()
-    sys.stdout.buffer.write(msgspec.json.format(data, indent=2) + b"\n")
+        changed = "; it has changed since you trusted it" if not loaded.trusted_by and was_trusted(loaded.root) else ""
+        warn(f"not in force: {_named(loaded.not_in_force)}{changed}; `tamis trust` shows it")
+    if loaded.asks and loaded.trusted_by in ("--trust", "TAMIS_TRUST"):
+        warn(f"{loaded.trusted_by} puts in force: {_named(loaded.asks)}")
 
 
-class Paint:
-    """Terminal colours, only on a terminal and when ``NO_COLOR`` is not set."""
+def ask_for_trust(root: Path, *, stdin_is_text: bool = False) -> None:
+    """On a terminal asks once whether a folder that wants more than it may set by itself is trusted; the answer is recorded."""
+    if stdin_is_text or not sys.stdin.isatty() or not sys.stderr.isatty():
+        return
+    from tamis.server.runtime.settings.loading import load_settings
 
-    def __init__(self, stream: Any) -> None:
-        self.on = bool(stream.isatty()) and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    if load_settings(root).not_in_force:
+        from tamis.server.cli.trust_command import offer
 
-    def __call__(self, code: str, text: str) -> str:
-        """The text in the colour of an SGR code, or as it is."""
-        return f"\033[{code}m{text}\033[0m" if self.on else text
+        offer(root)
+
+
+def ask_for_grants(runtime: Runtime, called: Iterable[Tool | None], *, may_ask: bool) -> None:
+    """On a terminal asks once whether the tools of a folder that is not trusted get what the operator's configuration grants.
+
+    ``called``: the tools that the command would call first. What a workflow calls is any tool of the folder. Without a terminal, what a call
+    gets is told when it gets it.
+    """
+    runtime.gate.tell_by(warn)
+    if not may_ask or not sys.stdin.isatty() or not sys.stderr.isatty():
+        return
+    from tamis.server.runtime.policy.preview import grant_of
+    from tamis.server.runtime.policy.strangers import told
+
+    tools = [tool for tool in called if tool is not None]
+    if any(tool.origin == "workflow" for tool in tools):
+        tools = runtime.registry.tools
+    stands = [_with_its_rights(tool, runtime) for tool in tools]
+    got = tuple(
+        dict.fromkeys(
+            gain
+            for tool in stands
+            for gain in runtime.gate.asked_of(tool, grant_of(tool, runtime.registry, runtime.settings, runtime.root))
+        )
+    )
+    if not got:
+        return
+    write_note(told(runtime.loaded, got))
+    write_question("Run with these? [y] yes  [n] no, run without them (default): ")
+    answer = sys.stdin.readline().strip().lower()
+    runtime.gate.allowed = frozenset(got) if answer in ("y", "yes") else frozenset()
+
+
+def _with_its_rights(tool: Tool, runtime: Runtime) -> Tool:
+    """The tool, or the server whose rights it has."""
+    from tamis.protocols.manifest.reading import McpTool
+
+    handler = tool.manifest.handler
+    return (runtime.parts.mcp.stand_in(handler.server) or tool) if isinstance(handler, McpTool) else tool
+
+
+def _named(asked: Iterable[NotInForce]) -> str:
+    named: dict[str, list[str]] = {}
+    for one in asked:
+        named.setdefault(one.where, []).append(one.setting)
+    return ", ".join(f"{', '.join(dict.fromkeys(settings))} of {where}" for where, settings in named.items())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import threading
 from collections.abc import Coroutine
 from typing import Any
+
+from tamis.server.cli.outputs import flush
 
 END_SECONDS = 5.0
 """How long what is still at work may take to end behind a command."""
@@ -36,8 +37,7 @@ def run_to_end(work: Coroutine[Any, Any, int], seconds: float = END_SECONDS) -> 
 
 def _leave(code: int) -> None:
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        flush()
     finally:
         os._exit(code)
 

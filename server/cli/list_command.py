@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 
-from tamis.server.cli.inputs import Paint, UsageError, print_json, root_of, warn
+from tamis.server.cli.inputs import UsageError, root_of, tell_settings
+from tamis.server.cli.outputs import Paint, Painted, print_json, warn, write_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,9 +28,9 @@ def run(arguments: argparse.Namespace) -> int:
         warn(str(error))
         return 2
     from tamis.protocols.contract import ToolList
-    from tamis.server.runtime.agents.discovery import judged
-    from tamis.server.runtime.registry.listing import ToolFilter
     from tamis.server.runtime.runtime import Runtime
+    from tamis.server.runtime.tools.discovery import judged
+    from tamis.server.runtime.tools.listing import ToolFilter
 
     runtime = Runtime(root)
     wanted = ToolFilter(tags=arguments.tag, query=arguments.query, namespace=arguments.namespace)
@@ -37,8 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     while isinstance(listed.next_cursor, str):
         more = runtime.list_tools(wanted, cursor=listed.next_cursor)
         listed = ToolList(tools=[*listed.tools, *more.tools], next_cursor=more.next_cursor, etag=listed.etag)
-    for problem in runtime.loaded.problems:
-        warn(problem)
+    tell_settings(runtime.loaded)
     for error in runtime.registry.errors:
         place = f":{error.line}:{error.column}" if error.line else ""
         registered = runtime.registry.get(error.tool_id) if error.tool_id else None
@@ -52,21 +52,21 @@ def run(arguments: argparse.Namespace) -> int:
     paint = Paint(sys.stdout)
     width = max((len(tool.tool_id) for tool in listed.tools), default=0)
     for tool in listed.tools:
-        mark = ""
+        mark: tuple[str | Painted, ...] = ()
         if not tool.available:
-            mark = paint("33", f" [not available: {tool.reason}]")
+            mark = (paint("33", f" [not available: {tool.reason}]"),)
         elif not tool.callable:
             held = runtime.registry.get(tool.tool_id, tool.version)
             kept = judged(held, runtime.agent, runtime.registry) if held is not None else None
-            mark = paint("33", f" [not for agents: {kept.reason}]" if kept is not None else " [not for agents]")
+            mark = (paint("33", f" [not for agents: {kept.reason}]" if kept is not None else " [not for agents]"),)
         first = tool.description.split("\n")[0]
         text = first if len(first) <= 90 else first[:89] + "…"
-        print(f"{paint('1', tool.tool_id.ljust(width))}  {tool.version:<8} {text}{mark}")
+        write_line(paint("1", tool.tool_id.ljust(width)), f"  {tool.version:<8} {text}", *mark)
     if not listed.tools and (arguments.tag or arguments.query or arguments.namespace is not None):
         named = "--namespace, " if arguments.namespace is not None else ""
         warn(f"no registered tool fits {named}--tag and --query")
     elif not listed.tools:
-        print(f"no tools below {root}; `tools` in tamis.toml names the folders to search")
+        write_line(f"no tools below {root}; `tools` in tamis.toml names the folders to search")
     return 0
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from tamis.server.cli.inputs import UsageError, root_of
+from tamis.server.cli.outputs import warn, write_note
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +18,12 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         root = str(root_of(arguments.root)) if arguments.root is not None else None
     except UsageError as error:
-        sys.stderr.write(f"tamis lsp: {error}\n")
+        write_note(f"tamis lsp: {error}")
         return 2
     from tamis.server.lsp.main import serve
+    from tamis.server.runtime.settings.loading import trust_notice
+
+    if notice := trust_notice():
+        warn(notice)
 
     return serve(root)

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import os
 import sys
+import types
 
 from tamis import __version__
 
 COMMANDS = {
     "lsp": "the language server on stdio, for editors",
     "rpc": "the tool methods as JSON-RPC on stdio, for host applications",
+    "mcp": "the registered tools as an MCP server on stdio, for hosts that speak MCP",
     "check": "diagnostics for manifests and for calls in text",
     "parse": "the calls found in a text, as JSON",
+    "stats": "counts over logs of messages: calls, tools, models, repairs, unknown names",
     "convert": "rewrite the calls of a text in another form",
     "format": "canonical manifests and call blocks",
     "run": "parse a text and run its calls in order",
     "call": "run one tool",
     "list": "the registered tools",
+    "workflow": "workflows: list them, draw one, run one with the state of every node",
     "approvals": "the answers of persons that hold for later calls: list and revoke them",
     "deps": "what tools depend on: install it ahead, list, check and remove it",
     "prompt": "what a model is told about the tools, as text for its prompt",
@@ -29,6 +33,7 @@ COMMANDS = {
     "import": "manifests from the tool definitions of other projects",
     "export": "tools in the forms of other projects",
     "schema": "the generated descriptions: OpenRPC, JSON Schema, TypeScript, manifests",
+    "trust": "what a folder asks for beyond what it may set by itself: show it, trust it, revoke it",
     "doctor": "versions, sandbox, runtimes, configuration, each problem with its remedy",
 }
 USAGE = 2
@@ -46,18 +51,26 @@ def main(argv: list[str] | None = None) -> int:
     name = words[0]
     if name not in COMMANDS:
         from tamis.protocols.suggest import best, hint
+        from tamis.server.cli.outputs import warn
 
         # Who drops letters keeps the order of the others: `lst` is `list`, not `lsp`.
         near = next((one for one in COMMANDS if name and _is_within(name, one)), None) or best(name, COMMANDS)
-        sys.stderr.write(f"tamis: no command '{name}'{hint(near)} (`tamis --help` lists them)\n")
+        warn(f"no command '{name}'{hint(near)} (`tamis --help` lists them)")
         return USAGE
-    import argparse
     import importlib
 
+    from tamis.server.cli.outputs import Parser
+
     module = importlib.import_module(f"tamis.server.cli.{name}_command")
-    parser = argparse.ArgumentParser(prog=f"tamis {name}", description=module.__doc__, allow_abbrev=False)
+    parser = Parser(prog=f"tamis {name}", description=module.__doc__, allow_abbrev=False)
     parser.add_argument(
         "--root", metavar="DIR", help="the folder of tamis.toml (default: nearest upwards, else the current one)"
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", help="the operator's settings for this command, over the user's own"
+    )
+    parser.add_argument(
+        "--trust", action="store_true", help="count what folders ask for as the operator's word; TAMIS_TRUST=1 does too"
     )
     module.add_arguments(parser)
     try:
@@ -65,6 +78,14 @@ def main(argv: list[str] | None = None) -> int:
         arguments = parser.parse_intermixed_args(words[1:])
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
+    if arguments.config is not None and not os.path.isfile(arguments.config):
+        from tamis.server.cli.outputs import warn
+
+        warn(f"--config: '{arguments.config}' is not a file")
+        return USAGE
+    from tamis.server.runtime.settings.loading import StartedWith, start_with
+
+    start_with(StartedWith(os.path.abspath(arguments.config) if arguments.config else "", arguments.trust))
     return int(module.run(arguments))
 
 
@@ -80,6 +101,7 @@ def entry() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
+    sys.excepthook = _show_crash
     try:
         code = main()
         sys.stdout.flush()
@@ -89,12 +111,20 @@ def entry() -> None:
         code = 0
     except OSError as error:
         # A full disk behind a redirection, for one: say it, without a traceback.
-        sys.stderr.write(f"tamis: cannot write the output: {error.strerror}\n")
+        from tamis.server.cli.outputs import warn
+
+        warn(f"cannot write the output: {error.strerror}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 1
     except KeyboardInterrupt:
         code = 130
     sys.exit(code)
+
+
+def _show_crash(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
+    from tamis.server.cli.outputs import show_crash
+
+    show_crash(kind, error, trace)
 
 
 def _help() -> str:

@@ -6,7 +6,8 @@ import argparse
 import os
 from pathlib import Path
 
-from tamis.server.cli.inputs import UsageError, root_of, warn
+from tamis.server.cli.inputs import UsageError, root_of
+from tamis.server.cli.outputs import warn, write_files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Writes the files and prints their paths; nothing that is there already is touched."""
     from tamis.protocols.manifest.template import new_tool
-    from tamis.server.cli.outputs import write_files
 
     try:
         fixed = root_of(arguments.root) if arguments.root is not None else None
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         warn(f"'{folder}' is there already and no folder; nothing was written")
         return 1
     from tamis.server.runtime.runtime import Runtime
-    from tamis.server.runtime.settings.config import find_root
+    from tamis.server.runtime.settings.files import find_root
 
     root = fixed or find_root(folder if folder.is_dir() else Path.cwd())
     there = Runtime(root).registry.get(made.tool_id)

@@ -1,13 +1,121 @@
-"""Files that a command makes: into a folder, never over one that is there unless told so. Holds no rules."""
+"""Everything that a command writes: lines for persons, documents, JSON, files. Holds no rules.
+
+Texts come from folders, manifests, models, scripts and servers. **No command writes to a stream but through this module**: what a
+terminal obeys, or does not show, comes out as an escape (D74). Lines for persons are always written so. A document, which is what
+another program reads, stays byte for byte, and is escaped only where standard output is a terminal.
+"""
 
 from __future__ import annotations
 
+import argparse
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, NamedTuple, TextIO
 
-from tamis.server.cli.inputs import warn
+from tamis.protocols.visible import visible_json, visible_line, visible_lines
+
+
+class Painted(NamedTuple):
+    """A piece of a line in the colour of an SGR code; an empty code is no colour."""
+
+    code: str
+    text: str
+
+
+class Paint:
+    """Terminal colours, only on a terminal and when ``NO_COLOR`` is not set."""
+
+    def __init__(self, stream: Any) -> None:
+        self.on = bool(stream.isatty()) and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+    def __call__(self, code: str, text: str) -> Painted:
+        """The text in the colour of an SGR code, or as it is."""
+        return Painted(code if self.on else "", text)
+
+
+def write_line(*pieces: str | Painted) -> None:
+    """One line for a person on standard output; line ends within it are shown as escapes."""
+    _write_line(sys.stdout, pieces)
+
+
+def write_note(*pieces: str | Painted) -> None:
+    """One line for a person on standard error."""
+    _write_line(sys.stderr, pieces)
+
+
+def warn(text: str) -> None:
+    """One line of Tamis itself on standard error."""
+    write_note("tamis: ", text)
+
+
+def write_question(text: str) -> None:
+    """The begin of a line that a person ends with an answer, on standard error."""
+    sys.stderr.write(visible_line(text))
+    sys.stderr.flush()
+
+
+def write_progress(text: str) -> None:
+    """A line on standard error that the next one overwrites; an empty one takes it away. Only for a terminal."""
+    sys.stderr.write(f"\r{visible_line(text):<79}\r")
+    sys.stderr.flush()
+
+
+def write_lines(data: bytes) -> None:
+    """Lines of JSON on standard output, at once."""
+    sys.stdout.flush()
+    if sys.stdout.isatty():
+        data = visible_json(data.decode()).encode()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def write_document(text: str) -> None:
+    """What was asked for, on standard output, as it is and with its line ends; escaped where that is a terminal."""
+    sys.stdout.flush()
+    if sys.stdout.isatty():
+        text = visible_lines(text.replace("\r\n", "\n"))
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
+    sys.stdout.buffer.flush()
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    import msgspec
+
+    try:
+        data = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        import json
+
+        data = json.dumps(msgspec.to_builtins(value)).encode()
+    data = msgspec.json.format(data, indent=2) + b"\n"
+    if sys.stdout.isatty():
+        data = visible_json(data.decode()).encode()
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+
+
+def flush() -> None:
+    """Sends on what the streams still hold."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose messages repeat what was typed, a file's name for one, only as text that can be seen."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        super()._print_message(visible_lines(message), file)
+
+
+def show_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A ``sys.excepthook``: the trace as Python writes it, but the message of an error may be anybody's text."""
+    import traceback
+
+    sys.stderr.write(visible_lines("".join(traceback.format_exception(kind, error, trace))))
 
 
 def json_text(value: Any) -> str:
@@ -40,5 +148,18 @@ def write_files(folder: Path, files: Mapping[str, str], *, force: bool = False, 
         except OSError as error:
             warn(f"cannot write '{path}': {error.strerror}")
             return False
-        print(path)
+        write_line(str(path))
     return True
+
+
+def _write_line(stream: TextIO, pieces: tuple[str | Painted, ...]) -> None:
+    # at once, so that what goes to both streams stands in its order, and a person sees each result when it is there
+    stream.write("".join(map(_shown, pieces)) + "\n")
+    stream.flush()
+
+
+def _shown(piece: str | Painted) -> str:
+    if isinstance(piece, str):
+        return visible_line(piece)
+    text = visible_line(piece.text)
+    return f"\033[{piece.code}m{text}\033[0m" if piece.code else text

@@ -1,11 +1,26 @@
-"""Print the calls found in a text, its repair or its explanation, as JSON; exit code 1 when something was rejected."""
+"""Print the calls found in a text, its repair or its explanation, as JSON; exit code 1 when something was rejected.
+
+With --jsonl FILE is a log of messages, a JSON record a line (or Parquet): a result a line comes out, in order; exit code 1 when a record
+could not be read.
+"""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
-from tamis.server.cli.inputs import PROTOCOL_HELP, UsageError, check_protocol, print_json, read_text, root_of, warn
+from tamis.server.cli import logs
+from tamis.server.cli.inputs import (
+    PROTOCOL_HELP,
+    TooLargeError,
+    UsageError,
+    check_protocol,
+    pieces_of,
+    read_text,
+    root_of,
+    tell_settings,
+)
+from tamis.server.cli.outputs import print_json, warn, write_lines
 
 if TYPE_CHECKING:
     from tamis.protocols.model import Document
@@ -17,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--protocol", default="auto", metavar="P", help=PROTOCOL_HELP)
     parser.add_argument("--cut-off", action="store_true", help="the text is known to be cut off at its end")
     parser.add_argument("--no-tools", action="store_true", help="do not let the registered tools guide the reading")
+    parser.add_argument("--jsonl", action="store_true", help="a record a line in, a result a line out, of any length")
+    logs.add_arguments(parser)
     answer = parser.add_mutually_exclusive_group()
     answer.add_argument("--repair", action="store_true", help="print the repaired text and its edits (tool/repair)")
     answer.add_argument(
@@ -26,10 +43,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reads the text and prints the ``tool/parse`` result."""
+    if arguments.jsonl:
+        return _parse_log(arguments)
     try:
+        if logs.used(arguments):
+            raise UsageError(f"{', '.join(logs.used(arguments))}: only with --jsonl")
         root = root_of(arguments.root)
         check_protocol(arguments.protocol)
         text = read_text(arguments.file)
+    except TooLargeError as error:
+        return _parse_pieces(arguments, error)
     except UsageError as error:
         warn(str(error))
         return 2
@@ -37,8 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tamis.server.runtime.runtime import Runtime
 
     runtime = Runtime(root)
-    for problem in runtime.problems:
-        warn(problem)
+    tell_settings(runtime.loaded, runtime.problems)
 
     def read(text: str) -> Document:
         return runtime.read(text, arguments.protocol, complete=not arguments.cut_off, guided=not arguments.no_tools)
@@ -53,3 +75,59 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(result)
     rejected = any(diagnostic.severity == "error" for diagnostic in result.diagnostics)
     return 1 if rejected else 0
+
+
+def _parse_log(arguments: argparse.Namespace) -> int:
+    """A ``ParseResult`` a line for a record a line."""
+    try:
+        if arguments.repair or arguments.explain:
+            raise UsageError("--repair and --explain are for one text, not for --jsonl")
+        root = root_of(arguments.root)
+        check_protocol(arguments.protocol)
+        texts = logs.texts_of(arguments.field)
+        read = logs.Logs(arguments, texts)
+        from tamis.protocols.api import Reader
+        from tamis.server.logs.parsing import Parse, lost
+        from tamis.server.runtime.runtime import Runtime
+
+        runtime = Runtime(root)
+        tell_settings(runtime.loaded, runtime.problems)
+        options = runtime.read_options(complete=not arguments.cut_off, guided=not arguments.no_tools)
+        work = Parse(texts, Reader(arguments.protocol, options))
+        for parsed in read.read([arguments.file], work, lost):
+            write_lines(parsed.out)
+    except UsageError as error:
+        warn(str(error))
+        return 2
+    return 1 if read.broken else 0
+
+
+def _parse_pieces(arguments: argparse.Namespace, error: TooLargeError) -> int:
+    """The calls of a text that is too long for one result, each written when it is certain; in bounded memory."""
+    import msgspec
+
+    from tamis.protocols.pieces import Summary, read_pieces
+    from tamis.server.runtime.runtime import Runtime
+
+    if arguments.repair or arguments.explain or arguments.cut_off:
+        warn(f"{error}; --repair, --explain and --cut-off are for shorter texts")
+        return 2
+    warn(f"{error}: only its calls are printed, and where the end left something undecided")
+    runtime = Runtime(root_of(arguments.root))
+    tell_settings(runtime.loaded, runtime.problems)
+    options = runtime.read_options(guided=not arguments.no_tools)
+    retracted: list[str] = []
+    separator = b'{"calls":[\n'
+    undecided = False
+    for one in read_pieces(pieces_of(arguments.file, error.data), arguments.protocol, options):
+        if isinstance(one, str):
+            retracted.append(one)
+        elif isinstance(one, Summary):
+            begin = b"" if separator == b",\n" else separator
+            undecided = one.undecided is not None
+            rest = {"retracted": retracted, "characters": one.characters, "undecided": one.undecided}
+            write_lines(begin + b"\n]," + msgspec.json.encode(rest)[1:] + b"\n")
+        else:
+            write_lines(separator + msgspec.json.encode(one))
+            separator = b",\n"
+    return 1 if undecided else 0

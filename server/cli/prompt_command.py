@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from tamis.protocols.prompt import MAX_FEW_SHOT
-from tamis.server.cli.inputs import UsageError, print_json, read_text, root_of, warn
+from tamis.server.cli.inputs import UsageError, read_text, root_of, tell_settings
+from tamis.server.cli.outputs import print_json, warn, write_document
 
 if TYPE_CHECKING:
     from tamis.server.runtime.runtime import Runtime
@@ -57,8 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tamis.server.runtime.texts.prompts import PromptError, PromptRequest, Prompts
 
     runtime = Runtime(root)
-    for problem in runtime.loaded.problems:
-        warn(problem)
+    tell_settings(runtime.loaded)
     for error in runtime.registry.errors:
         warn(f"{error.place}: not registered: {error.message}")
     request = PromptRequest(
@@ -88,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(made)
         return 0
     # A template's text is printed byte for byte; anything else ends its last line.
-    sys.stdout.write(made.text if template is not None or not made.text else made.text + "\n")
+    write_document(made.text if template is not None or not made.text else made.text + "\n")
     about = "" if made.tokens.exact else "about "
     tokens = counted(made.tokens.total, "token")
     if template is not None and fill(template, "")[1] == 0:
@@ -114,7 +113,7 @@ def _grammar(runtime: Runtime, request: PromptRequest, arguments: argparse.Names
     if arguments.json:
         print_json({"text": text})
     else:
-        sys.stdout.write(text)
+        write_document(text)
     return 0
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import gc
-import sys
 
 from tamis.server.cli.inputs import UsageError, root_of
+from tamis.server.cli.outputs import write_note
 
 LEFT_BEHIND_SECONDS = 1.0
 """How long what the handlers of packages left behind may keep the daemon, when its host is gone."""
@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         root = root_of(arguments.root) if arguments.root is not None else None
     except UsageError as error:
-        sys.stderr.write(f"tamis rpc: {error}\n")
+        write_note(f"tamis rpc: {error}")
         return 2
     from tamis.server.cli.interrupts import run_to_end
     from tamis.server.rpc.methods import serve

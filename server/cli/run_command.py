@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING
 from tamis.server.cli.answering import positive
 from tamis.server.cli.inputs import (
     PROTOCOL_HELP,
-    Paint,
     UsageError,
+    ask_for_grants,
+    ask_for_trust,
     check_protocol,
-    print_json,
     read_text,
     root_of,
-    warn,
+    tell_settings,
 )
+from tamis.server.cli.outputs import Paint, print_json, warn, write_document, write_note
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
+    from tamis.protocols.model import Document
     from tamis.server.runtime.runtime import Runtime
 
 
@@ -54,9 +56,22 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         warn(str(error))
         return 2
+    ask_for_trust(root, stdin_is_text=arguments.file == "-")
     from tamis.server.cli.interrupts import run_to_end
+    from tamis.server.runtime.execution.text import plan_text
+    from tamis.server.runtime.runtime import Runtime
 
-    return run_to_end(_run(arguments, root, text))
+    runtime = Runtime(root)
+    tell_settings(runtime.loaded, runtime.problems)
+    document = runtime.read(text, arguments.protocol, complete=not arguments.cut_off)
+    called = [runtime.registry.get(planned.call.tool_id) for planned in plan_text(document)]
+    may_ask = not (arguments.yes or arguments.dry_run or arguments.file == "-")
+    ask_for_grants(runtime, called, may_ask=may_ask)
+    return run_to_end(_run(arguments, runtime, document, text))
+
+
+def _show_observation(text: str) -> None:
+    write_document(text + "\n")
 
 
 def _print_places(result: ExecutionResult, name: str) -> None:
@@ -66,14 +81,12 @@ def _print_places(result: ExecutionResult, name: str) -> None:
         if problem.range:
             start = problem.range.start
             shown = "<stdin>" if name == "-" else name
-            sys.stderr.write(
-                f"{shown}:{start.line + 1}:{start.character + 1}: error: {problem.message} [{problem.code}]\n"
-            )
+            write_note(f"{shown}:{start.line + 1}:{start.character + 1}: error: {problem.message} [{problem.code}]")
 
 
 def _other_protocol(runtime: Runtime, text: str) -> str:
     """The protocol that would find calls in a text in which none was found, as the end of a sentence."""
-    from tamis.server.runtime.texts.protocols import load_protocol
+    from tamis.server.runtime.settings.protocols import load_protocol
 
     for name in ("hermes", "json"):
         if load_protocol(name) == "" and any(call.executable for call in runtime.read(text, name).calls):
@@ -84,23 +97,17 @@ def _other_protocol(runtime: Runtime, text: str) -> str:
     return ""
 
 
-async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
-    from pathlib import Path
-
+async def _run(arguments: argparse.Namespace, runtime: Runtime, document: Document, text: str) -> int:
     from tamis.server.cli.answering import always, exit_code, terminal_ask, told_progress
     from tamis.server.cli.findings import print_findings
     from tamis.server.cli.interrupts import cancel_on_interrupt
-    from tamis.server.runtime.calls.text import TextOptions, execute_text, has_unread, plan_text
-    from tamis.server.runtime.records.trail import Caller
-    from tamis.server.runtime.runtime import Runtime
+    from tamis.server.runtime.agents.noted_text import execute_noted_text
+    from tamis.server.runtime.execution.text import TextOptions, has_unread, plan_text
+    from tamis.server.runtime.observe.trail import Caller
 
-    runtime = Runtime(Path(str(root)))
-    for problem in runtime.problems:
-        warn(problem)
-    document = runtime.read(text, arguments.protocol, complete=not arguments.cut_off)
     paint = Paint(sys.stderr)
     if not arguments.json:
-        print_findings(document, "<stdin>" if arguments.file == "-" else arguments.file, sys.stderr)
+        print_findings(document, "<stdin>" if arguments.file == "-" else arguments.file)
     if not plan_text(document) and not has_unread(document):
         warn(f"no call found in the text{_other_protocol(runtime, text)}")
 
@@ -108,16 +115,14 @@ async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
         if arguments.json:
             return
         _print_places(result, arguments.file)
-        print(result.observation, flush=True)
+        _show_observation(result.observation)
         layers = f", {result.sandbox.backend}" if result.sandbox is not None else ""
         colour = "32" if result.status == "success" else "31"
-        sys.stderr.write(
-            paint(colour, f"  {result.tool_id}: {result.status}, {result.duration_ms:.0f} ms{layers}") + "\n"
-        )
+        write_note(paint(colour, f"  {result.tool_id}: {result.status}, {result.duration_ms:.0f} ms{layers}"))
 
-    executed = await execute_text(
+    executed = await execute_noted_text(
         document,
-        runtime.surroundings(
+        runtime.call_context(
             ask=always if arguments.yes else terminal_ask(),
             on_progress=told_progress(),
             cancelled=cancel_on_interrupt(),
@@ -131,7 +136,7 @@ async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
             ask=not arguments.yes and not arguments.dry_run,
         ),
         show,
-        None if arguments.json else print,
+        None if arguments.json else _show_observation,
     )
     if not arguments.yes and any(result.status == "approvalUnavailable" for result in executed.results):
         warn("there is no terminal to ask on; --yes runs the calls without asking, within the policy")
@@ -139,4 +144,6 @@ async def _run(arguments: argparse.Namespace, root: object, text: str) -> int:
         warn("`tamis list` shows the registered tools")
     if arguments.json:
         print_json(executed)
+    elif executed.explanation:
+        warn(executed.explanation)
     return exit_code(executed.results, unread=has_unread(document))

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tamis.server.cli.answering import positive
-from tamis.server.cli.inputs import Paint, UsageError, print_json, root_of, warn
+from tamis.server.cli.inputs import UsageError, ask_for_grants, ask_for_trust, root_of
+from tamis.server.cli.outputs import Paint, print_json, warn, write_line
 
 if TYPE_CHECKING:
     from tamis.server.cli.example_runs import Case, Verdict
@@ -50,7 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
                 raise UsageError(f"'{given}' does not exist")
         if arguments.junit and not Path(arguments.junit).absolute().parent.is_dir():
             raise UsageError(f"--junit: there is no folder for '{arguments.junit}'")
-        cases = find_cases(root, paths, fixed=arguments.root is not None, say=warn)
+        ask_for_trust(root)
+        cases = find_cases(root, paths, fixed=arguments.root is not None)
         if arguments.filter is not None and cases:
             cases = [case for case in cases if fits(case, arguments.filter)]
             if not cases:
@@ -58,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         warn(str(error))
         return 2
+    for runtime in {id(case.runtime): case.runtime for case in cases if case.runtime is not None}.values():
+        ask_for_grants(runtime, [case.tool for case in cases if case.runtime is runtime], may_ask=not arguments.yes)
     if not cases:
         where = ", ".join(arguments.paths) or str(root)
         warn(f"no examples in the manifests of {where}; `examples` in a manifest are its tests")
@@ -110,13 +114,13 @@ def _show(verdict: Verdict, paint: Paint) -> None:
     number = f" {case.number}" if case.number else ""
     name = case.name if len(case.name) <= 90 else case.name[:89] + "…"
     time = f" ({verdict.duration_ms:.0f} ms)" if verdict.result is not None else ""
-    why = f" - {_plain(verdict.reason)}" if verdict.reason else ""
-    print(f"{paint(colour, word)}  {paint('1', _plain(tool))}{number}  {_plain(name)}{time}{why}", flush=True)
+    why = f" - {verdict.reason}" if verdict.reason else ""
+    write_line(paint(colour, word), "  ", paint("1", tool), f"{number}  {name}{time}{why}")
     if verdict.outcome == "failed":
         place = os.path.relpath(case.path) if case.path.startswith(os.getcwd() + os.sep) else case.path
-        print(f"        in {_plain(place)}{f', /examples/{case.number - 1}' if case.number else ''}")
-        for line in verdict.details:
-            print(f"        {_plain(line)}")
+        write_line(f"        in {place}{f', /examples/{case.number - 1}' if case.number else ''}")
+        for detail in verdict.details:
+            write_line(f"        {detail}")
 
 
 def _summary(verdicts: list[Verdict], paint: Paint) -> None:
@@ -125,13 +129,7 @@ def _summary(verdicts: list[Verdict], paint: Paint) -> None:
     parts = [f"{outcomes.count(one)} {one}" for one in ("passed", "failed", "skipped") if outcomes.count(one)]
     text = f"{len(outcomes)} example{'' if len(outcomes) == 1 else 's'} of {tools} tool{'' if tools == 1 else 's'}"
     colour = "31" if "failed" in outcomes else "33" if "skipped" in outcomes else "32"
-    print(paint(colour, f"{text}: {', '.join(parts) or 'nothing to run'}"))
-
-
-def _plain(text: str) -> str:
-    from tamis.protocols.observation import plain
-
-    return plain(text)
+    write_line(paint(colour, f"{text}: {', '.join(parts) or 'nothing to run'}"))
 
 
 def _report(verdicts: list[Verdict]) -> dict[str, Any]:

@@ -10,10 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from pygls.exceptions import JsonRpcException
-from pygls.progress import Progress as PyglsProgress
-
-from tamis.server.wire.jsonrpc import INTERNAL_ERROR, RpcError
+from tamis.server.wire.jsonrpc import RpcError
 
 if TYPE_CHECKING:
     from tamis.server.lsp.session import Session
@@ -23,12 +20,12 @@ _LEVELS = {"error": 1, "warning": 2, "info": 3}
 
 
 class Carrier(Protocol):
-    """The framework lane's protocol, as far as it is needed here."""
+    """The framework lane, as far as it is needed here."""
 
-    progress: PyglsProgress
+    progress: dict[int | str, Callable[[], None]]
 
     def ask(self, identity: str, method: str, params: object) -> Future[Any]:
-        """Sends a request whose answer is taken as it comes."""
+        """Sends a request whose answer is taken as it comes; an error is an ``RpcError``."""
         ...
 
 
@@ -47,9 +44,9 @@ class Client:
         return self._session
 
     @property
-    def tokens(self) -> dict[int | str, Future[Any]]:
-        """The progress that is shown, by token."""
-        return cast("Any", self._carrier.progress).tokens
+    def progress(self) -> dict[int | str, Callable[[], None]]:
+        """What ends the work that a progress tells of, by its token."""
+        return self._carrier.progress
 
     def new_token(self) -> str:
         """A token that no other progress has."""
@@ -69,8 +66,6 @@ class Client:
         except asyncio.CancelledError:
             self._session.notify("$/cancelRequest", {"id": identity})
             raise
-        except JsonRpcException as error:
-            raise RpcError(INTERNAL_ERROR, str(error)) from None
 
     def tell(self, method: str, params: object = None) -> None:
         """A request whose answer changes nothing; an error is no matter."""
@@ -152,10 +147,7 @@ class Progress:
 
     def _start(self) -> None:
         assert self._token is not None
-        # pygls cancels the future of a token when the client does.
-        stop: Future[None] = Future()
-        stop.add_done_callback(lambda done: self._cancel() if done.cancelled() else None)
-        self._client.tokens[self._token] = stop
+        self._client.progress[self._token] = self._cancel
         self._begun = True
         self._send({"kind": "begin", "title": self._title, "cancellable": True})
 
@@ -171,7 +163,7 @@ class Progress:
             self._send({"kind": "end", "message": text})
         self._ended = True
         if self._token is not None:
-            self._client.tokens.pop(self._token, None)
+            self._client.progress.pop(self._token, None)
         if self._making is not None:
             self._making.cancel()
 

@@ -1,15 +1,20 @@
 """Settings that belong to the editor and not to ``tamis.toml``: whether lenses are shown, whether and how runs are allowed.
 
 They come with ``initializationOptions.settings`` and ``workspace/didChangeConfiguration``, nested or with dotted names. They can only
-close what the files allow, never open it. Must not know documents.
+close what the files allow, never open it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
+
+if TYPE_CHECKING:
+    from tamis.server.analysis.hover.prompt_texts import PromptView
+    from tamis.server.analysis.snapshot import Snapshot
+    from tamis.server.lsp.session import Session
 
 NAMES = frozenset(
     {
@@ -41,6 +46,9 @@ class ClientSettings(msgspec.Struct, frozen=True):
     """The editor's settings with their defaults; ``values`` is what was sent."""
 
     trusted: bool = True
+    """Whether anything may run."""
+    word: bool | None = None
+    """What the editor said of the folder; None: nothing, so that the user's record counts."""
     values: Mapping[str, Any] = {}
 
     def get(self, path: str) -> Any:
@@ -84,14 +92,16 @@ def read_options(options: Mapping[str, Any]) -> ClientSettings:
     found: Any = options.get("settings")
     values = own_settings(cast("dict[str, Any]", found)) if isinstance(found, dict) else {}
     trusted: Any = options.get("trusted")
-    return ClientSettings(trusted is None or trusted is True, values)
+    word = None if trusted is None else trusted is True
+    return ClientSettings(word is not False, word, values)
 
 
 def changed(before: ClientSettings, values: Mapping[str, Any]) -> ClientSettings:
     """From ``workspace/didChangeConfiguration``; ``trusted`` there tells that the user came to trust the folder, or no longer does."""
     trusted: Any = values.get("trusted")
     own = {**before.values, **own_settings(values)}
-    return ClientSettings(trusted if isinstance(trusted, bool) else before.trusted, own)
+    word = trusted if isinstance(trusted, bool) else before.word
+    return ClientSettings(word is not False, word, own)
 
 
 def without_client_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,3 +119,16 @@ def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         else:
             result[name] = value
     return result
+
+
+def prompt_view(session: Session, snapshot: Snapshot) -> PromptView:
+    """How prompts are shown to this client: its settings ``prompt.protocol`` and ``prompt.encoding``, else the folder's default."""
+    from tamis.server.analysis.hover.prompt_texts import PROTOCOLS, PromptView
+
+    wanted = session.workspace.client.get("prompt.protocol")
+    config = snapshot.settings.config
+    default = config.protocol.default if config is not None else "action"
+    encoding = session.workspace.client.get("prompt.encoding")
+    return PromptView(
+        wanted if wanted in PROTOCOLS else default, "cl100k_base" if encoding == "cl100k_base" else "o200k_base"
+    )

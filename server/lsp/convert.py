@@ -1,10 +1,10 @@
-"""Answers of the analyses as lsprotocol types, for the verbs of the framework lane. The only module that builds them."""
+"""Answers of the analyses as LSP objects, for the verbs of the framework lane: plain data in the protocol's own names."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from lsprotocol import types
+import msgspec
 
 from tamis.protocols.model import Edit, Fix
 from tamis.protocols.positions import LineIndex, PositionEncoding
@@ -12,17 +12,16 @@ from tamis.server.lsp.documents import Document, uri_of
 from tamis.server.lsp.structs import Diagnostic
 
 if TYPE_CHECKING:
+    from lsprotocol import types
+
     from tamis.server.analysis.actions.refactorings import Refactoring
     from tamis.server.analysis.snapshot import Snapshot
     from tamis.server.lsp.session import Session
 
 
-def to_range(document: Document, span: tuple[int, int]) -> types.Range:
+def to_range(document: Document, span: tuple[int, int]) -> dict[str, Any]:
     """A span as a range."""
-    found = document.range(span)
-    return types.Range(
-        types.Position(found.start.line, found.start.character), types.Position(found.end.line, found.end.character)
-    )
+    return _range(document.lines, span, document.encoding)
 
 
 def to_span(document: Document, found: types.Range) -> tuple[int, int]:
@@ -34,23 +33,21 @@ def to_span(document: Document, found: types.Range) -> tuple[int, int]:
     )
 
 
-def to_edits(document: Document, edits: tuple[Edit, ...]) -> list[types.TextEdit | types.AnnotatedTextEdit]:
+def to_edits(document: Document, edits: tuple[Edit, ...]) -> list[dict[str, Any]]:
     """Edits of one document."""
-    return [types.TextEdit(to_range(document, (edit.start, edit.end)), edit.new_text) for edit in edits]
+    return [{"range": to_range(document, (edit.start, edit.end)), "newText": edit.new_text} for edit in edits]
 
 
-def to_workspace_edit(document: Document, edits: tuple[Edit, ...], *, versioned: bool) -> types.WorkspaceEdit:
+def to_workspace_edit(document: Document, edits: tuple[Edit, ...], *, versioned: bool) -> dict[str, Any]:
     """Edits of one document as a workspace edit, bound to its version for clients that check it."""
     changes = to_edits(document, edits)
     if versioned:
-        identifier = types.OptionalVersionedTextDocumentIdentifier(document.uri, document.version)
-        return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier, [*changes])])
-    return types.WorkspaceEdit(changes={document.uri: [edit for edit in changes if isinstance(edit, types.TextEdit)]})
+        identifier = {"uri": document.uri, "version": document.version}
+        return {"documentChanges": [{"textDocument": identifier, "edits": changes}]}
+    return {"changes": {document.uri: changes}}
 
 
-def to_changes(
-    session: Session, document: Document, snapshot: Snapshot, item: Refactoring
-) -> types.WorkspaceEdit | None:
+def to_changes(session: Session, document: Document, snapshot: Snapshot, item: Refactoring) -> dict[str, Any] | None:
     """A refactoring as a workspace edit; None where this client cannot carry it out, or a file's text is not known."""
     versioned = session.can("workspace.workspaceEdit.documentChanges")
     creates = "create" in (session.capability("workspace.workspaceEdit.resourceOperations") or ())
@@ -59,14 +56,14 @@ def to_changes(
             return None
         # Operations have no other place; Neovim 0.11 offers them without a word on ``documentChanges``.
         versioned = True
-    changes: dict[str, list[types.TextEdit]] = {}
-    operations: list[types.TextDocumentEdit | types.CreateFile | types.RenameFile | types.DeleteFile] = []
+    changes: dict[str, list[dict[str, Any]]] = {}
+    operations: list[dict[str, Any]] = []
     for change in item.changes:
         uri = uri_of(change.path) if change.path and change.path != document.path else document.uri
         if change.create:
-            operations.append(types.CreateFile(uri, options=types.CreateFileOptions(ignore_if_exists=False)))
-            start = types.Range(types.Position(0, 0), types.Position(0, 0))
-            edits = [types.TextEdit(start, change.text)]
+            operations.append({"kind": "create", "uri": uri, "options": {"ignoreIfExists": False}})
+            start = {"line": 0, "character": 0}
+            edits = [{"range": {"start": start, "end": start}, "newText": change.text}]
             version = None
         else:
             other = session.documents.get(uri)
@@ -75,44 +72,58 @@ def to_changes(
                 text = snapshot.index.text(change.path)
             if text is None:
                 return None
+            lines = LineIndex(text)
             edits = [
-                types.TextEdit(_range(LineIndex(text), (edit.start, edit.end), document.encoding), edit.new_text)
+                {"range": _range(lines, (edit.start, edit.end), document.encoding), "newText": edit.new_text}
                 for edit in change.edits
             ]
             version = other.version if other is not None else None
         changes.setdefault(uri, []).extend(edits)
-        identifier = types.OptionalVersionedTextDocumentIdentifier(uri, version)
-        operations.append(types.TextDocumentEdit(identifier, [*edits]))
+        operations.append({"textDocument": {"uri": uri, "version": version}, "edits": edits})
     if versioned:
-        return types.WorkspaceEdit(document_changes=operations)
-    return types.WorkspaceEdit(changes=changes)
+        return {"documentChanges": operations}
+    return {"changes": changes}
 
 
-def _range(lines: LineIndex, span: tuple[int, int], encoding: PositionEncoding) -> types.Range:
+def _range(lines: LineIndex, span: tuple[int, int], encoding: PositionEncoding) -> dict[str, Any]:
     start, end = (lines.position(offset, encoding) for offset in span)
-    return types.Range(types.Position(*start), types.Position(*end))
+    return {
+        "start": {"line": start[0], "character": start[1]},
+        "end": {"line": end[0], "character": end[1]},
+    }
 
 
-def to_diagnostic(found: Diagnostic) -> types.Diagnostic:
+def to_diagnostic(found: Diagnostic) -> dict[str, Any]:
     """A diagnostic as it was published, for the quick fix that belongs to it."""
-    start, end = found.range.start, found.range.end
-    return types.Diagnostic(
-        types.Range(types.Position(start.line, start.character), types.Position(end.line, end.character)),
-        found.message,
-        severity=types.DiagnosticSeverity(found.severity) if isinstance(found.severity, int) else None,
-        code=found.code if isinstance(found.code, str) else None,
-        source=found.source if isinstance(found.source, str) else None,
-    )
+    made: dict[str, Any] = {"range": msgspec.to_builtins(found.range), "message": found.message}
+    for name in ("severity", "code", "source"):
+        value = getattr(found, name)
+        if value is not msgspec.UNSET and value is not None:
+            made[name] = value
+    return made
 
 
 def to_quick_fix(
     document: Document, fix: Fix, diagnostic: Diagnostic, *, versioned: bool, preferred: bool
-) -> types.CodeAction:
+) -> dict[str, Any]:
     """A fix as a code action."""
-    return types.CodeAction(
-        title=fix.title,
-        kind=types.CodeActionKind.QuickFix,
-        diagnostics=[to_diagnostic(diagnostic)],
-        is_preferred=preferred or None,
-        edit=to_workspace_edit(document, fix.edits, versioned=versioned),
-    )
+    made: dict[str, Any] = {
+        "title": fix.title,
+        "kind": "quickfix",
+        "diagnostics": [to_diagnostic(diagnostic)],
+        "edit": to_workspace_edit(document, fix.edits, versioned=versioned),
+    }
+    if preferred:
+        made["isPreferred"] = True
+    return made
+
+
+def markup(markdown: str, formats: Any) -> dict[str, str]:
+    """Markdown in the first format that a client prefers; one that names none gets plain text."""
+    from tamis.server.analysis.hover.plain import plain_text
+
+    offered = cast("list[Any]", formats) if isinstance(formats, list) else []
+    first = next((name for name in offered if name in ("markdown", "plaintext")), "plaintext")
+    if first == "markdown":
+        return {"kind": "markdown", "value": markdown}
+    return {"kind": "plaintext", "value": plain_text(markdown)}

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.positions import LineIndex
-from tamis.server.analysis.snapshot import is_settings
+from tamis.server.analysis.kinds import serves, uses_tools
 from tamis.server.lsp.documents import Document, uri_of
 from tamis.server.lsp.structs import (
     CodeDescription,
@@ -155,17 +155,13 @@ class Publisher:
 
 def speaks(document: Document) -> bool:
     """Whether there can be findings of a document."""
-    return document.kind != "other" or is_settings(document.path) or _is_graph(document)
-
-
-def _is_graph(document: Document) -> bool:
-    if document.path is None or not document.path.endswith((".json", ".jsonc")):
-        return False
-    if document.path.endswith(".node.json"):
+    if uses_tools(document.kind):
         return True
+    if document.path is None or not serves(document.kind, "diagnose"):
+        return False
     from tamis.server.analysis.navigation.workflows import may_be_graph
 
-    return may_be_graph(document.path, document.text)
+    return document.kind != "workflow" or may_be_graph(document.path, document.text)
 
 
 def collect(session: Session, document: Document) -> list[Diagnostic]:

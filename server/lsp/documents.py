@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 import msgspec
 
 from tamis.protocols.positions import LineIndex, PositionEncoding, Span
-from tamis.server.analysis.snapshot import DocumentKind, kind_of
+from tamis.server.analysis.kinds import DocumentKind, kind_of
 from tamis.server.lsp.structs import ContentChange, Position, Range
 
 if TYPE_CHECKING:

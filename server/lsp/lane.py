@@ -25,10 +25,18 @@ class Lane:
         self._session = session
         self._send = send
         self._lock = threading.Lock()
+        self._built: Framework | None = None
         self._framework: Framework | Missing | None = None
+        """Who is given what is handed over, once what waited has been."""
         self._waiting: list[Callable[[Any], None]] = []
         self._closed = False
         threading.Thread(target=self._build, name="tamis-framework-import", daemon=True).start()
+
+    @property
+    def built(self) -> Framework:
+        """The framework itself, for the handlers that run on it."""
+        assert self._built is not None
+        return self._built
 
     def receive(self, message: Envelope) -> None:
         """Hands over a message."""
@@ -37,6 +45,10 @@ class Lane:
     def cancel(self, identity: MessageId) -> None:
         """Ends the work of a request."""
         self._do(lambda framework: framework.cancel(identity))
+
+    def cancel_progress(self, token: int | str) -> None:
+        """Ends the work that a progress tells of."""
+        self._do(lambda framework: framework.cancel_progress(token))
 
     def abort_tests(self) -> None:
         """Ends the tests that run."""
@@ -65,7 +77,7 @@ class Lane:
         try:
             from tamis.server.lsp.framework import Framework
 
-            framework = Framework(self._session, self._send)
+            framework = self._built = Framework(self._session, self._send)
         except Exception as error:  # a broken installation: what needs no framework goes on
             report_failure("the start of pygls")
             framework = Missing(self._session, error)
@@ -96,6 +108,9 @@ class Missing:
             self._session.fail(identity, RpcError(INTERNAL_ERROR, text))
 
     def cancel(self, identity: MessageId) -> None:
+        """Nothing runs."""
+
+    def cancel_progress(self, token: int | str) -> None:
         """Nothing runs."""
 
     def abort_tests(self) -> None:

@@ -23,7 +23,7 @@ from tamis.server.lsp.trace import report_failure
 from tamis.server.wire.framing import encode_frame
 from tamis.server.wire.outbox import Outbox
 from tamis.server.wire.process import watch_process
-from tamis.server.wire.stdio import claim_stdio
+from tamis.server.wire.stdio import claim_stdio, watch_output
 
 IDLE_CHECK_SECONDS = 1.0
 PAUSE_SECONDS = 0.15
@@ -72,6 +72,8 @@ def serve_streams(incoming: int, outgoing: int, argv_root: str | None = None) ->
         inbox.post(lambda: None)
         outbox.release()
 
+    unwatched = watch_output(outgoing, lambda: end(1))
+
     def terminate(*_: object) -> None:
         end(0)
 
@@ -102,6 +104,7 @@ def serve_streams(incoming: int, outgoing: int, argv_root: str | None = None) ->
                 # A client in another process namespace is not seen, and not taken for dead.
                 if client is not None and client > 0:
                     watch_process(client, lambda: end(1))
+    unwatched()
     _guarded(session.close)
     outbox.close(FLUSH_SECONDS)
     inbox.close()

@@ -16,23 +16,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from tamis.protocols.positions import PositionEncoding
-from tamis.server.lsp import completion, diagnostics, pulling
+from tamis.server.lsp import diagnostics
 from tamis.server.lsp.asked import Asked
-from tamis.server.lsp.capabilities import FRAMEWORK_METHODS
 from tamis.server.lsp.documents import Document, choose_encoding
 from tamis.server.lsp.envelope import Envelope, MessageId, decode_envelope, decode_params
-from tamis.server.lsp.hot_methods import FRAMEWORK_NOTIFICATIONS, NEED_TOOLS, NOTIFICATIONS, REQUESTS
+from tamis.server.lsp.features.pull_diagnostics import Reports
 from tamis.server.lsp.lane import Lane
 from tamis.server.lsp.pending import HELD, MAX_PENDING, Pending
 from tamis.server.lsp.structs import CancelParams, InitializeParams
-from tamis.server.lsp.tool_names import is_tool_method
+from tamis.server.lsp.table import NOTIFICATIONS, REQUESTS, server_capabilities
 from tamis.server.lsp.trace import Log, Trace, report_failure
 from tamis.server.lsp.waiting import Waiting
 from tamis.server.lsp.workspace import loading, watching
@@ -55,8 +54,9 @@ from tamis.server.wire.jsonrpc import (
 if TYPE_CHECKING:
     from tamis.server.lsp.running.runs import Runs
     from tamis.server.lsp.workspace.roots import Root
-    from tamis.server.runtime.registry.registry import Registry
+    from tamis.server.runtime.tools.registry import Registry
 
+T = TypeVar("T")
 REQUEST_FAILED = -32803
 _DROPPABLE = frozenset({"window/logMessage", "$/logTrace", "telemetry/event"})
 _REFRESHES = (
@@ -101,7 +101,7 @@ class Session:
         self.encoding: PositionEncoding = choose_encoding(None)
         self.workspace = Workspace()
         self.documents: dict[str, Document] = {}
-        self.proposals = completion.Kept()
+        self._states: dict[Callable[[Session], Any], Any] = {}
         self._known: WeakKeyDictionary[Root, Registry | None] = WeakKeyDictionary()
         self.pending = Pending()
         self.finishing: dict[MessageId, Callable[[], None]] = {}
@@ -111,7 +111,7 @@ class Session:
         self.trace = Trace(self.notify)
         self._log = Log(self.notify)
         self.diagnostics = diagnostics.Publisher(self)
-        self.reports = pulling.Reports(self)
+        self.reports = Reports(self)
         self.scanner = Scanner(
             self.workspace,
             loaded=lambda root: post(lambda: loading.loaded(self, root)),
@@ -180,13 +180,14 @@ class Session:
             self.fail(request_id, RpcError(INVALID_REQUEST, f"'{method}' after shutdown; only 'exit' may follow"))
         elif self.initialize is None and method != "initialize":
             self.fail(request_id, RpcError(SERVER_NOT_INITIALIZED, f"'{method}' before 'initialize'"))
-        elif method in NEED_TOOLS and self._waiting.postponed(request_id, method, message):
-            return
-        elif method in REQUESTS:
+        elif (verb := REQUESTS.get(method)) is None:
+            self.fail(request_id, RpcError(METHOD_NOT_FOUND, f"No method '{method}'"))
+        elif verb.schedule == "now":
+            if self._waiting.postponed(request_id, verb, message):
+                return
             began = time.perf_counter()
-            params_type, handler = REQUESTS[method]
             try:
-                result = handler(self, _params(message.params, params_type), request_id)
+                result = verb.handle(self, _params(message.params, verb.params), request_id)
                 if result is HELD:
                     return
                 body = encode_result(request_id, result)
@@ -199,19 +200,16 @@ class Session:
                 self.fail(request_id, RpcError(INVALID_PARAMS, f"Parameters of '{method}': {said}"))
             except Exception as error:  # one bad request never ends the session
                 self.fail(request_id, RpcError(INTERNAL_ERROR, f"'{method}' failed: {error!r}"))
-                report_failure(method)
+                report_failure(f"'{method}'")
             else:
                 self._send(body)
                 self.trace.sent(request_id, "result", began)
-        elif method in FRAMEWORK_METHODS or is_tool_method(method):
-            if len(self.pending) >= MAX_PENDING:
-                self.fail(request_id, RpcError(REQUEST_FAILED, f"{MAX_PENDING} requests wait already"))
-            elif self.pending.begin(request_id, message.params, self.documents):
-                self.framework.receive(message)
-            else:
-                self.fail(request_id, RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is under way"))
+        elif len(self.pending) >= MAX_PENDING:
+            self.fail(request_id, RpcError(REQUEST_FAILED, f"{MAX_PENDING} requests wait already"))
+        elif self.pending.begin(request_id, message.params, self.documents):
+            self.framework.receive(message)
         else:
-            self.fail(request_id, RpcError(METHOD_NOT_FOUND, f"No method '{method}'"))
+            self.fail(request_id, RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is under way"))
 
     def _notification(self, method: str, message: Envelope) -> None:
         if method == "exit":
@@ -222,20 +220,15 @@ class Session:
             return
         if self.initialize is None or self.ended:
             return
-        if method in FRAMEWORK_NOTIFICATIONS:
-            if self._framework is not None:
-                self._framework.receive(message)
+        verb = NOTIFICATIONS.get(method)
+        if verb is None:
             return
-        found = NOTIFICATIONS.get(method)
-        if found is None:
-            return
-        params_type, handler = found
         try:
-            handler(self, _params(message.params, params_type))
+            verb.handle(self, _params(message.params, verb.params), None)
         except (msgspec.ValidationError, RpcError) as error:
             self.log(f"Parameters of '{method}' were not understood: {error}")
         except Exception:  # a notification has no answer that could carry the error
-            report_failure(method)
+            report_failure(f"'{method}'")
 
     @property
     def due(self) -> float | None:
@@ -313,6 +306,18 @@ class Session:
             here = cast("dict[str, Any]", here).get(name) if isinstance(here, dict) else None
         return here
 
+    def announce(self) -> dict[str, Any]:
+        """What the server can do for this client, which is agreed from now on."""
+        self.announced = server_capabilities(self)
+        return self.announced
+
+    def state(self, kind: Callable[[Session], T]) -> T:
+        """What a verb keeps in this session, made when it is first asked for. Each kind is for the verbs of one lane."""
+        found = self._states.get(kind)
+        if found is None:
+            found = self._states[kind] = kind(self)
+        return found
+
     @property
     def framework(self) -> Lane:
         """The framework lane; started on first use."""
@@ -342,9 +347,14 @@ class Session:
             self.reports.changed()
 
     def abort_tests(self) -> None:
-        """``experimental/abortRunTest``."""
+        """Ends the tests that run."""
         if self._framework is not None:
             self._framework.abort_tests()
+
+    def cancel_progress(self, token: int | str) -> None:
+        """Ends the work that a progress tells of."""
+        if self._framework is not None:
+            self._framework.cancel_progress(token)
 
     def close(self) -> None:
         """Ends what still runs, within a bounded time."""

@@ -206,6 +206,12 @@ class CompletionParams(Lsp):
     position: AskedPosition
 
 
+class WorkDoneProgressCancelParams(Lsp):
+    """Of ``window/workDoneProgress/cancel``."""
+
+    token: int | str
+
+
 class CancelParams(Lsp):
     """Of ``$/cancelRequest``."""
 

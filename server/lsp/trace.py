@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
+from tamis.protocols.visible import visible_lines
+
 if TYPE_CHECKING:
     from tamis.server.lsp.envelope import Envelope
 
@@ -70,9 +72,9 @@ def shortened(text: str) -> str:
     return text if len(text) <= MAX_LINE else f"{text[:MAX_LINE]}… ({len(text) - MAX_LINE} more characters)"
 
 
-def report_failure(method: str) -> None:
-    """Writes the failure at hand to standard error, where clients show a server's log."""
+def report_failure(what: str, error: BaseException | None = None) -> None:
+    """Writes a failure, that at hand unless one is given, to standard error, where clients show a server's log."""
     import traceback
 
-    print(f"tamis: '{method}' failed", file=sys.stderr)  # noqa: T201
-    traceback.print_exc(file=sys.stderr)
+    trace = "".join(traceback.format_exception(error or sys.exception()))
+    sys.stderr.write(visible_lines(f"tamis: {what} failed\n{trace}"))

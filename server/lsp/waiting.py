@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tamis.server.lsp import completion, diagnostics
+from tamis.server.analysis.kinds import uses_tools
 from tamis.server.lsp.pending import target_uri
 
 if TYPE_CHECKING:
     from tamis.server.lsp.documents import Document
     from tamis.server.lsp.envelope import Envelope, MessageId
     from tamis.server.lsp.session import Session
+    from tamis.server.lsp.verb import Verb
 
 
 class Waiting:
@@ -22,19 +23,20 @@ class Waiting:
         self._session = session
         self._waiting: dict[MessageId, tuple[float, Document, Envelope]] = {}
 
-    def postponed(self, request_id: MessageId, method: str, message: Envelope) -> bool:
+    def postponed(self, request_id: MessageId, verb: Verb, message: Envelope) -> bool:
         """Whether a request has to wait; then it is kept until it is ``ready``."""
         session = self._session
-        if request_id in self._waiting or all(root.loaded.is_set() for root in session.workspace.roots):
+        if (
+            verb.waits is None
+            or request_id in self._waiting
+            or all(root.loaded.is_set() for root in session.workspace.roots)
+        ):
             return False
         uri = target_uri(message.params)
         document = session.documents.get(uri) if uri is not None else None
-        if document is None or document.kind == "other" or not session.workspace.waits(document):
+        if document is None or not uses_tools(document.kind) or not session.workspace.waits(document):
             return False
-        if method == "textDocument/completion":
-            wait = completion.REGISTRY_WAIT_SECONDS
-        else:
-            wait = diagnostics.tools_wait(session, document)
+        wait = verb.waits(session, document)
         if not wait or not session.begun:
             return False
         self._waiting[request_id] = (time.monotonic() + wait, document, message)

@@ -16,7 +16,7 @@ from tamis.server.rpc.running import Context, Running
 from tamis.server.rpc.session import Request
 from tamis.server.runtime.agents.session import MAX_WAITING, TooManyWaitingError
 from tamis.server.runtime.agents.step import StepRequest, step
-from tamis.server.runtime.approvals.questions import ApprovalUnknown
+from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
 
 SessionId = Annotated[str, msgspec.Meta(min_length=1, max_length=1_024)]
 
@@ -80,9 +80,9 @@ def methods(host: Host) -> Group:
         config: dict[str, Any] = {} if params.config is None else msgspec.to_builtins(params.config)
         if "protocol" in config:
             check_protocol(config["protocol"])
-        context = params.context or Context()
-        context = msgspec.structs.replace(context, session_id=params.session_id)
-        running = Running(output=params.output, context=context, work_done_token=params.work_done_token)
+        asked = params.context or Context()
+        asked = msgspec.structs.replace(asked, session_id=params.session_id)
+        running = Running(output=params.output, context=asked, work_done_token=params.work_done_token)
         asked = StepRequest(
             text=params.text,
             session_id=params.session_id,
@@ -99,8 +99,8 @@ def methods(host: Host) -> Group:
         try:
             with runs.counted():
                 # who runs rounds reads notifications, also without an initialize
-                around = msgspec.structs.replace(runs.around(request, running), on_event=runs.tell_state)
-                return await step(asked, around, runtime.parts.sessions, read)
+                context = msgspec.structs.replace(runs.call_context(request, running), on_event=runs.tell_state)
+                return await step(asked, context, runtime.parts.sessions, read)
         except ApprovalUnknown as error:
             raise unknown(error) from None
         except TooManyWaitingError:

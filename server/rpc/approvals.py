@@ -14,10 +14,10 @@ from tamis.protocols.contract import ApprovalList, ApprovalResolved, RevokedAppr
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Empty, Group, Host, Params
 from tamis.server.rpc.session import Request
-from tamis.server.runtime.approvals.questions import ApprovalUnknown, as_request
-from tamis.server.runtime.approvals.replies import CANCELLED, chosen, read_reply
-from tamis.server.runtime.approvals.shown import MAX_SENTENCE_CHARS, sentence
-from tamis.server.runtime.calls.model import Ask, Question, Reply, Surroundings, TokenAnswer
+from tamis.server.runtime.calls.model import Ask, CallContext, Question, Reply, TokenAnswer
+from tamis.server.runtime.execution.approvals.preview import MAX_SENTENCE_CHARS, sentence
+from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown, as_request
+from tamis.server.runtime.execution.approvals.replies import CANCELLED, chosen, read_reply
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 _WARNING = 2
@@ -42,7 +42,7 @@ class Revoke(Params, kw_only=True):
     all: bool = False
 
 
-def with_ladder(host: Host, around: Surroundings) -> Surroundings:
+def with_ladder(host: Host, context: CallContext) -> CallContext:
     """What a call runs under, with how this client's user is asked."""
 
     def resolved(settled: ApprovalResolved) -> None:
@@ -54,7 +54,7 @@ def with_ladder(host: Host, around: Surroundings) -> Surroundings:
     elif host.shows_messages:
         ask = _by_message(host)
     return replace(
-        around,
+        context,
         ask=ask,
         asks_together=host.approval == "request",
         polls=ask is None and host.approval == "poll",

@@ -1,17 +1,43 @@
 """Work that takes long and touches nothing of the loop: done in a thread of its own, so that other requests are answered meanwhile.
 
-The thread does not keep the process alive: at the session's end its work is dropped. Must not know what the work is.
+The thread does not keep the process alive: at the session's end its work is dropped. The garbage collector waits until it is done: a
+collection of all that a daemon holds stops every thread, and such work makes much and leaves no circles. Must not know what the work is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TypeVar
 
 T = TypeVar("T")
+
+
+class _Collector:
+    lock = threading.Lock()
+    waits = 0
+    """How many works it waits for."""
+
+
+@contextlib.contextmanager
+def _uncollected() -> Generator[None]:
+    with _Collector.lock:
+        if _Collector.waits or gc.isenabled():
+            _Collector.waits += 1
+            gc.disable()
+            counts = True
+        else:
+            counts = False  # somebody else switched it off
+    try:
+        yield
+    finally:
+        with _Collector.lock:
+            _Collector.waits -= counts
+            if counts and not _Collector.waits:
+                gc.enable()
 
 
 async def aside(work: Callable[[], T]) -> T:
@@ -25,7 +51,8 @@ async def aside(work: Callable[[], T]) -> T:
 
     def run() -> None:
         try:
-            result = work()
+            with _uncollected():
+                result = work()
         except BaseException as error:
             found = error
             tell = lambda: done.set_exception(found)  # noqa: E731

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tamis.protocols.contract import GrammarText
+from tamis.server.rpc.aside import aside
 from tamis.server.rpc.params import Group, Host, Params
 from tamis.server.rpc.session import Request
 from tamis.server.runtime.runtime import ToolFilter
@@ -24,7 +25,7 @@ class Grammar(Params, kw_only=True):
 def methods(host: Host) -> Group:
     """The methods of this group."""
 
-    def make(_request: Request, params: Grammar) -> GrammarText:
+    async def make(_request: Request, params: Grammar) -> GrammarText:
         """Writes a grammar under which a model can only write calls that read back whole."""
         # What writes grammars is loaded with the first one: most sessions need none.
         from tamis.protocols.grammar.gbnf import GrammarError
@@ -37,8 +38,10 @@ def methods(host: Host) -> Group:
             tool_ids=None if params.tool_ids is None else tuple(params.tool_ids),
             filter=params.filter,
         )
+        runtime = host.runtime
+        _ = runtime.registry  # read in the loop's thread, which owns the runtime
         try:
-            return GrammarText(text=grammar(host.runtime, request, params.format))
+            return GrammarText(text=await aside(lambda: grammar(runtime, request, params.format)))
         except (PromptError, GrammarError) as error:
             raise RpcError(INVALID_PARAMS, f"wrong params: {error}") from None
 

@@ -34,6 +34,8 @@ class TamisCapabilities(Params):
     """``request``: it answers ``tool/requestApproval``."""
     output: bool = False
     """Whether it takes ``tool/output`` unless a request says otherwise."""
+    events: bool = False
+    """Whether it is told ``tool/event``, ``workflow/stepChanged`` and ``abuse/suspected``."""
     tests: bool = False
     """Whether it shows tests, in an editor."""
 
@@ -69,8 +71,9 @@ class ClientCapabilities(Params):
 class InitializationOptions(Params):
     """What the host decides for this session."""
 
-    trusted: bool = True
-    """``false``: read and check, run nothing and install nothing."""
+    trusted: bool | UnsetType = UNSET
+    """``true``: the folder's own settings count as the operator's. ``false``: read and check, run nothing and install nothing. Missing: the
+    user's record of trust says whether the folder's own settings count; tools run either way."""
     schema_diagnostics: Literal["on", "off"] = "on"
     """Whether findings of JSON Schema are shown, in an editor."""
     settings: dict[str, Any] | UnsetType = UNSET

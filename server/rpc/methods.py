@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote, urlparse
 
 from tamis import __version__
-from tamis.protocols.contract import RPC_VERSION
+from tamis.protocols.contract import RPC_VERSION, Problem
 from tamis.protocols.plugins import known_protocols
 from tamis.protocols.positions import PositionEncoding
 from tamis.server.rpc import (
@@ -34,13 +34,14 @@ from tamis.server.rpc import (
 )
 from tamis.server.rpc.hosting import SessionHost
 from tamis.server.rpc.marks import stability
-from tamis.server.rpc.params import Group, P, read_params
+from tamis.server.rpc.params import Group, P, read_params, unread, with_warnings
 from tamis.server.rpc.session import Method, Request, Session
 from tamis.server.rpc.stray import catch_stray_text
 from tamis.server.runtime.health import limits, sandbox_state
-from tamis.server.runtime.records.trail import Log
+from tamis.server.runtime.observe.trail import Log
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.settings.config import find_root, load_settings
+from tamis.server.runtime.settings.files import find_root
+from tamis.server.runtime.settings.loading import load_settings, trust_notice
 from tamis.server.runtime.texts.exports import FORMS
 from tamis.server.wire.jsonrpc import INVALID_REQUEST, RpcError
 
@@ -84,6 +85,7 @@ class RpcServer:
         self.shows_messages = False
         self.client = ""
         self.streams = False
+        self.events = False
         self._encoding: PositionEncoding | None = None
         self.runs = running.Runs(self)
         self.declared: Group = {name: entry for group in GROUPS for name, entry in group.methods(self).items()}
@@ -127,7 +129,7 @@ class RpcServer:
         """The runtime; without ``initialize`` its root is ``--root``, else the folder that the daemon was started in."""
         if self._runtime is None:
             self._runtime = Runtime(self._given_root or find_root(Path.cwd()))
-            self._runtime.parts.host = SessionHost(self.session)
+            self._runtime.parts.host = SessionHost(self.session, lambda: self.events)
             self._runtime.log_level = self._runtime.settings.log_level
             self._runtime.keep_warm()
             self._runtime.parts.stays = True
@@ -155,7 +157,13 @@ class RpcServer:
         def call(request: Request, params: Any) -> Any:
             if self._shut_down:
                 raise RpcError(INVALID_REQUEST, "the session was shut down")
-            return handler(request, read_params(kind, params))
+            found = unread(kind, params)
+            result = handler(request, read_params(kind, params))
+            if not found:
+                return result
+            if isinstance(result, Awaitable):
+                return _warned(cast("Awaitable[Any]", result), found)
+            return with_warnings(result, found)
 
         return Method(call, finishes=finishes)
 
@@ -170,18 +178,24 @@ class RpcServer:
         self.shows_messages = window.get("showMessage") not in (None, False)
         self.client = str(_dict(given.get("clientInfo")).get("name") or "")[:200]
         self.streams = client.get("output") is True
-        # missing means yes (interface); what is neither yes nor no is no
-        self.trusted = options.get("trusted") is None or options.get("trusted") is True
+        self.events = client.get("events") is True
+        # missing leaves it to the user's record, and tools run; what is neither yes nor no is no
+        word = options.get("trusted")
+        self.trusted = word is None or word is True
         offered = _dict(_dict(given.get("capabilities")).get("general")).get("positionEncodings")
         known = cast("list[object]", offered) if isinstance(offered, list) else []
         self._encoding = _choose_encoding(known)
         root = self._given_root or _root_of(given)
         former = self._runtime
-        self._runtime = Runtime(find_root(root) if self._given_root is None else root, _dict(options.get("settings")))
+        self._runtime = Runtime(
+            find_root(root) if self._given_root is None else root,
+            _dict(options.get("settings")),
+            trusted=None if word is None else self.trusted,
+        )
         if former is not None:
             self._runtime.parts.take_services(former.parts)
             self._former = (former, asyncio.get_running_loop().create_task(self._retire(former)))
-        self._runtime.parts.host = SessionHost(self.session)
+        self._runtime.parts.host = SessionHost(self.session, lambda: self.events)
         self._runtime.log_level = self._runtime.settings.log_level
         self._runtime.keep_warm()
         self._runtime.parts.stays = True
@@ -221,10 +235,16 @@ def serve(root: Path | None, run: Callable[[Coroutine[Any, Any, int]], int] = as
 async def _serve(root: Path | None) -> int:
     server = RpcServer(root)
     catch_stray_text(server.log)
+    if notice := trust_notice():
+        server.log().write("warning", notice)
     try:
         return await server.session.serve()
     finally:
         await server.close()
+
+
+async def _warned(result: Awaitable[Any], found: list[Problem]) -> Any:
+    return with_warnings(await result, found)
 
 
 def _choose_encoding(offered: list[object]) -> PositionEncoding:

@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from tamis.protocols.catalogue import CATALOGUE
+from tamis.protocols.contract import Problem
+from tamis.protocols.model import escape_pointer
+from tamis.protocols.observation import plain
 from tamis.protocols.plugins import find_protocol
 from tamis.protocols.positions import PositionEncoding
 from tamis.protocols.suggest import best, hint
@@ -26,6 +30,9 @@ if TYPE_CHECKING:
 
 P = TypeVar("P", bound=msgspec.Struct)
 MAX_CURSOR_DIGITS = 19
+MAX_UNREAD = 16
+_OF_MESSAGES = frozenset({"workDoneToken", "partialResultToken", "_meta"})
+"""Members that JSON-RPC's relatives put into any params."""
 _NO_VALUE = re.compile(r"Invalid enum value ['\"](.*)['\"] - at `(.*)`", re.S)
 
 
@@ -41,6 +48,8 @@ class ReadingOptions(msgspec.Struct, rename="camel", kw_only=True, forbid_unknow
     """``options`` of whatever reads a text: what is given goes over the settings."""
 
     reasoning_calls: Literal["ignore", "run"] | UnsetType = UNSET
+    reasoning_tags: list[str] | UnsetType = UNSET
+    assume_open_reasoning: bool | UnsetType = UNSET
     fenced_calls: Literal["auto", "run", "ignore"] | UnsetType = UNSET
     allow_multiple_blocks: bool | UnsetType = UNSET
     stderr_fails: bool | UnsetType = UNSET
@@ -72,7 +81,7 @@ class Host(Protocol):
 
     @property
     def trusted(self) -> bool:
-        """Whether anything may be run."""
+        """False where the host said that the folder is not trusted: then nothing is run."""
         ...
 
     @property
@@ -93,6 +102,11 @@ class Host(Protocol):
     @property
     def streams(self) -> bool:
         """Whether the client takes output while calls run."""
+        ...
+
+    @property
+    def events(self) -> bool:
+        """Whether the client wants to be told the states of calls and workflows."""
         ...
 
     @property
@@ -128,6 +142,55 @@ def read_params(kind: type[P], params: Any) -> P:
         return msgspec.convert(_without_nulls(params, _shape(kind)), kind)
     except msgspec.ValidationError as error:
         raise RpcError(INVALID_PARAMS, f"wrong params: {_with_values(str(error), kind)}") from None
+
+
+def unread(kind: type[msgspec.Struct], params: Any) -> list[Problem]:
+    """The members of params that the method does not read, which its result tells. Raises ``RpcError`` for options that it has none for."""
+    if not isinstance(params, dict):
+        return []
+    given = cast("dict[str, Any]", params)
+    known = kind.__struct_encode_fields__
+    if given.keys() <= set(known):
+        return []
+    found: list[Problem] = []
+    for name, value in given.items():
+        if name in known or name in _OF_MESSAGES or value is None:
+            continue
+        if name == "options" and value != {}:
+            names = list(cast("dict[str, Any]", value)) if isinstance(value, dict) else []
+            inner = ", ".join(f"'{one}'" for one in names[:8])
+            own = [one for one in names if one in known]
+            meant = f"; '{own[0]}' stands beside 'options', not in it" if own else ""
+            raise RpcError(
+                INVALID_PARAMS,
+                f"wrong params: this method takes no options{inner and ': ' + inner}{meant} - at `$.options`",
+            )
+        near = best(name, known)
+        text = (
+            f"Unknown member '{name}'{hint(near)} It was passed over."
+            if near
+            else f"Unknown member '{name}': it was passed over"
+        )
+        path = "/" + escape_pointer(name)
+        suggestion = UNSET if near is None else near
+        found.append(
+            Problem(code="VA441", slug=CATALOGUE["VA441"].slug, path=path, message=plain(text), suggestion=suggestion)
+        )
+        if len(found) == MAX_UNREAD:
+            break
+    return found
+
+
+def with_warnings(result: Any, found: list[Problem]) -> Any:
+    """A result that tells what of its request was not read, beside what it tells anyway."""
+    if not found:
+        return result
+    told = msgspec.to_builtins(result) if isinstance(result, msgspec.Struct) else result
+    if not isinstance(told, dict):
+        return result
+    members = cast("dict[str, Any]", told)
+    before = members.get("warnings")
+    return {**members, "warnings": [*(cast("list[Any]", before) if isinstance(before, list) else []), *found]}
 
 
 def _shape(kind: type[msgspec.Struct]) -> Any:
@@ -208,7 +271,7 @@ def check_protocol(name: str) -> None:
     """Refuses a protocol that nobody brings, after looking at the installed packages; ``auto`` is always there."""
     if name == "auto" or find_protocol(name) is not None:
         return
-    from tamis.server.runtime.texts.protocols import load_protocol
+    from tamis.server.runtime.settings.protocols import load_protocol
 
     problem = load_protocol(name)
     if problem:

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from tamis.protocols.contract import ObservationText, PromptResult
 from tamis.protocols.prompt import MAX_FEW_SHOT
+from tamis.server.rpc.aside import aside
 from tamis.server.rpc.params import Group, Host, Params, check_protocol, check_size
 from tamis.server.rpc.running import Context
 from tamis.server.rpc.session import Request
@@ -48,7 +49,7 @@ def methods(host: Host) -> Group:
     """The methods of this group."""
     kept: Prompts | None = None
 
-    def generate(_request: Request, params: Generate) -> PromptResult:
+    async def generate(_request: Request, params: Generate) -> PromptResult:
         """Writes what a model is told about the tools."""
         # What writes prompts is loaded with the first one: most sessions need none.
         from tamis.protocols.prompt.assemble import PromptTooLargeError
@@ -58,22 +59,22 @@ def methods(host: Host) -> Group:
         prompts = kept = kept or Prompts()
         if params.template is not None:
             check_size(params.template)
+        wanted = PromptRequest(
+            protocol=params.protocol,
+            shape=params.shape,
+            tool_ids=None if params.tool_ids is None else tuple(params.tool_ids),
+            filter=params.filter,
+            style=params.style,
+            few_shot=params.few_shot,
+            instructions=params.instructions,
+            template=params.template,
+            max_tokens=params.max_tokens,
+            agent_id=(params.context.agent_id or "") if params.context is not None else "",
+        )
+        runtime = host.runtime
+        _ = runtime.registry  # read in the loop's thread, which owns the runtime
         try:
-            return prompts.generate(
-                host.runtime,
-                PromptRequest(
-                    protocol=params.protocol,
-                    shape=params.shape,
-                    tool_ids=None if params.tool_ids is None else tuple(params.tool_ids),
-                    filter=params.filter,
-                    style=params.style,
-                    few_shot=params.few_shot,
-                    instructions=params.instructions,
-                    template=params.template,
-                    max_tokens=params.max_tokens,
-                    agent_id=(params.context.agent_id or "") if params.context is not None else "",
-                ),
-            )
+            return await aside(lambda: prompts.generate(runtime, wanted))
         except (PromptError, PromptTooLargeError) as error:
             raise RpcError(INVALID_PARAMS, f"wrong params: {error}") from None
 

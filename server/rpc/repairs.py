@@ -9,7 +9,7 @@ import msgspec
 from tamis.protocols.contract import ExplainResult, RepairResult
 from tamis.protocols.model import Document
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
-from tamis.server.runtime.registry.inline import InlineTool
+from tamis.server.runtime.tools.inline import InlineTool
 
 
 class _Text(Params, kw_only=True):

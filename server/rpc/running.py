@@ -1,4 +1,4 @@
-"""Running calls (``tool/execute``, ``tool/executeText``) and what a call's surroundings are for a host. Holds no rules of its own."""
+"""Running calls (``tool/execute``, ``tool/executeText``) and what a call runs under for a host. Holds no rules of its own."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
 from tamis.server.rpc.session import Request
 from tamis.server.rpc.showing import Shown
-from tamis.server.runtime.approvals.questions import ApprovalUnknown
-from tamis.server.runtime.calls.execute import execute
-from tamis.server.runtime.calls.model import CallRequest, OnProgress, Surroundings
+from tamis.server.runtime.calls.model import CallContext, CallRequest, OnProgress
 from tamis.server.runtime.calls.states import State
-from tamis.server.runtime.calls.text import TextOptions, check_approval, execute_text
-from tamis.server.runtime.records.tracing import read_trace
-from tamis.server.runtime.records.trail import Caller
+from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.execution.text import TextOptions, check_approval
+from tamis.server.runtime.observe.tracing import read_trace
+from tamis.server.runtime.observe.trail import Caller
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 
@@ -96,22 +96,22 @@ class Runs:
             hint = "initialize with initializationOptions.trusted: true, or let the user trust the folder"
             raise named_error("notTrusted", "this folder is not trusted; nothing is run in it", hint)
 
-    def around(self, request: Request, params: Running) -> Surroundings:
+    def call_context(self, request: Request, params: Running) -> CallContext:
         """What a call of this request runs under."""
         host = self._host
         streams = params.output == "stream" or (params.output is None and host.streams)
-        context = params.context or Context()
+        asked = params.context or Context()
         shown = Shown(self._show) if streams else None
-        around = host.runtime.surroundings(
+        context = host.runtime.call_context(
             on_output=None if shown is None else shown.piece,
             # to a client that never said who it is, all that comes is an answer
             on_event=self.tell_state if host.encoding is not None else None,
             on_progress=None if params.work_done_token is None else self._reporter(params.work_done_token),
             cancelled=request.cancelled,
-            caller=Caller("rpc", context.session_id or "", context.agent_id or "", host.client or UNSET),
-            trace=read_trace(context.traceparent, context.tracestate),
+            caller=Caller("rpc", asked.session_id or "", asked.agent_id or "", host.client or UNSET),
+            trace=read_trace(asked.traceparent, asked.tracestate),
         )
-        return with_ladder(host, around if shown is None else replace(around, on_cut=shown.cut))
+        return with_ladder(host, context if shown is None else replace(context, on_cut=shown.cut))
 
     async def execute(self, request: Request, params: Execute) -> ExecutionResult:
         """Runs one tool in its sandbox; what happened to it is the result's ``status``, never an error of the request."""
@@ -135,7 +135,7 @@ class Runs:
         )
         with self.counted():
             try:
-                return await execute(call, self.around(request, params))
+                return await execute(call, self.call_context(request, params))
             except ApprovalUnknown as error:
                 raise unknown(error) from None
 
@@ -149,11 +149,11 @@ class Runs:
             params.text, params.protocol, complete=params.complete, options=given(params.options)
         )
         prefix = f"text-{self.number()}"
-        around = self.around(request, params)
+        context = self.call_context(request, params)
         if params.options is not None and params.options.stderr_fails is not UNSET:
-            own = around.settings
+            own = context.settings
             protocol = replace(own.protocol, stderr_fails=params.options.stderr_fails)
-            around = replace(around, settings=replace(own, protocol=protocol))
+            context = replace(context, settings=replace(own, protocol=protocol))
         options = TextOptions(
             mode=params.mode,
             on_error=params.on_error,
@@ -166,15 +166,18 @@ class Runs:
         )
         with self.counted():
             try:
-                await check_approval(document, around, options)
+                await check_approval(document, context, options)
             except ApprovalUnknown as error:
                 raise unknown(error) from None
-            return await execute_text(document, around, options)
+            from tamis.server.runtime.agents.noted_text import execute_noted_text
+
+            return await execute_noted_text(document, context, options)
 
     def tell_state(self, call_id: str, state: State) -> None:
         """Tells the client the state of a call."""
         # never dropped: a state that is missing would make the next one look illegal
-        self._host.session.notify("tool/event", CallEvent(call_id=call_id, state=state))
+        if self._host.events:
+            self._host.session.notify("tool/event", CallEvent(call_id=call_id, state=state))
 
     def _show(self, told: dict[str, Any], droppable: bool) -> bool:
         return self._host.session.notify("tool/output", told, droppable=droppable)

@@ -70,13 +70,13 @@ def methods(host: Host) -> Group:
 
     def register(_request: Request, params: Register) -> ServiceRegistration:
         """Registers a service of the host: the daemon calls its methods with `service/invoke`. A service that is there is replaced."""
-        from tamis.server.runtime.services.metadata import Refused
+        from tamis.server.runtime.tools.method_metadata import Refused
 
         runtime = host.runtime
         # What is there now is read first, so that the host is told of the difference.
         _ = runtime.registry
         try:
-            made = runtime.parts.services.register(params.service_name, params.methods)
+            made = runtime.parts.host_services.register(params.service_name, params.methods)
         except Refused as refused:
             raise RpcError(INVALID_PARAMS, f"wrong params: {refused}") from None
         if made.changed:
@@ -92,7 +92,9 @@ def methods(host: Host) -> Group:
         """Takes a service of the host away, or some of its methods. Calls that run are not disturbed."""
         runtime = host.runtime
         gone = (
-            runtime.parts.services.unregister(params.service_name, params.methods) if runtime.parts.has_services else []
+            runtime.parts.host_services.unregister(params.service_name, params.methods)
+            if runtime.parts.has_host_services
+            else []
         )
         if gone:
             runtime.services_changed()
@@ -101,12 +103,12 @@ def methods(host: Host) -> Group:
     def listed(_request: Request, _params: Empty) -> ServiceList:
         """Lists the registered services."""
         parts = host.runtime.parts
-        known = parts.services.names() if parts.has_services else {}
+        known = parts.host_services.names() if parts.has_host_services else {}
         return ServiceList(services=[ServiceMethods(service_name=name, methods=names) for name, names in known.items()])
 
     async def get(_request: Request, params: StateGet) -> StateValue:
         """Reads the world's state or an agent's private one."""
-        from tamis.server.runtime.services.state import StateError, find
+        from tamis.server.runtime.handlers.service.state import StateError, find
 
         try:
             found = find(await host.runtime.parts.states.read(_holder(params)), params.path)
@@ -116,7 +118,7 @@ def methods(host: Host) -> Group:
 
     async def put(_request: Request, params: StateSet) -> StateWritten:
         """Changes the world's state, which `ReadWorldStateTool` reads, or an agent's private one. All of it is changed or nothing."""
-        from tamis.server.runtime.services.state import StateError, put, remove
+        from tamis.server.runtime.handlers.service.state import StateError, put, remove
 
         if len(params.values) + len(params.remove) > MAX_PATHS:
             raise RpcError(INVALID_PARAMS, f"wrong params: at most {MAX_PATHS} paths are changed at once")
@@ -142,6 +144,6 @@ def methods(host: Host) -> Group:
 
 
 def _holder(params: StateGet | StateSet) -> str:
-    from tamis.server.runtime.services.state import WORLD, private_to
+    from tamis.server.runtime.handlers.service.state import WORLD, private_to
 
     return WORLD if params.scope == "world" else private_to(params.agent_id)

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from tamis.server.rpc.errors import named_error
-from tamis.server.runtime.records.trail import Log
+from tamis.server.runtime.observe.trail import Log
 from tamis.server.wire.framing import FrameDecoder, Framing, encode_frame
 from tamis.server.wire.jsonrpc import (
     INTERNAL_ERROR,
@@ -29,7 +29,7 @@ from tamis.server.wire.jsonrpc import (
     encode_result,
 )
 from tamis.server.wire.process import watch_process
-from tamis.server.wire.stdio import QueuedWriter, claim_stdio, start_reader
+from tamis.server.wire.stdio import QueuedWriter, claim_stdio, start_reader, watch_output
 
 MAX_PENDING = 1000
 # Within 0.5 s of the end of stdin (interface): what can still be answered, then what must be killed, then what must be written.
@@ -64,11 +64,12 @@ class Batch:
 class Request:
     """One request while it is answered; ``cancelled`` is set by ``$/cancelRequest`` and at the session's end."""
 
-    __slots__ = ("answer", "cancelled", "identity", "session")
+    __slots__ = ("answer", "cancelled", "identity", "method", "session")
 
-    def __init__(self, session: Session, identity: object, answer: Answer) -> None:
+    def __init__(self, session: Session, identity: object, answer: Answer, method: str = "") -> None:
         self.session = session
         self.identity = identity
+        self.method = method
         self.answer = answer
         self.cancelled = asyncio.Event()
 
@@ -87,11 +88,15 @@ class Method:
 
 
 class Session:
-    """Serves ``methods`` on the process's stdio until its stdin ends, ``exit`` comes, or the parent dies."""
+    """Serves ``methods`` on the process's stdio until its stdin ends, nobody reads its stdout, ``exit`` comes, or the parent dies."""
 
     def __init__(
-        self, methods: dict[str, Method], on_notification: dict[str, Callable[[Any], None]] | None = None
+        self,
+        methods: dict[str, Method],
+        on_notification: dict[str, Callable[[Any], None]] | None = None,
+        framing: Framing | None = None,
     ) -> None:
+        """``framing``: the only one that is spoken; None: that of the client's first message."""
         self.methods = methods
         self.on_answered: Callable[[str, float, bool], None] | None = None
         """Told each request's method, its seconds and whether it was answered with an error."""
@@ -100,8 +105,8 @@ class Session:
         self.on_notification = on_notification or {}
         self.pending: dict[object, tuple[Request, asyncio.Task[None]]] = {}
         self.warned_surrogates = False
-        self._decoder = FrameDecoder()
-        self._framing: Framing = "headers"
+        self._decoder = FrameDecoder(framing)
+        self._framing: Framing = framing or "headers"
         self._waiting: dict[str, asyncio.Future[Any]] = {}
         self._reverse = 0
         self._ended = asyncio.Event()
@@ -117,6 +122,8 @@ class Session:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.end)
         start_reader(incoming, lambda data: self._later(self._received, data), lambda: self._later(self._stdin_ended))
+        # who cannot be answered any more has gone, though its input is still open
+        unwatched = watch_output(outgoing, lambda: self._later(self.end))
         await self._ended.wait()
         for request, _ in self.pending.values():
             request.cancelled.set()
@@ -133,6 +140,7 @@ class Session:
                         request.answer(
                             encode_error(request.identity, RpcError(REQUEST_CANCELLED, "the daemon is ending"))
                         )
+        unwatched()
         self._writer.close(FLUSH_S)
         return self._exit_code
 
@@ -162,10 +170,13 @@ class Session:
             return await future
         except asyncio.CancelledError:
             # who asked does not want to know any more: the client may take the question back
-            self.notify("$/cancelRequest", {"id": identity})
+            self._withdraw(identity)
             raise
         finally:
             self._waiting.pop(identity, None)
+
+    def _withdraw(self, identity: str) -> None:
+        self.notify("$/cancelRequest", {"id": identity})
 
     def _later(self, call: Callable[..., None], *arguments: object) -> None:
         # The loop may be closed already while another thread still has something to say.
@@ -204,15 +215,17 @@ class Session:
             message, replaced = decode(body)
         except RpcError as error:
             if not (isinstance(body, bytes) and self._is_bad_reply(body)):
-                self._send(encode_error(None, error))
+                self._send(encode_error(error.identity, error))
             return
         if replaced and not self.warned_surrogates:
             self.warned_surrogates = True
             self.log().warn("a message held a lone surrogate escape; it is read as U+FFFD")
-        if not isinstance(message, list):
+        if isinstance(message, list):
+            self._batch(cast("list[object]", message))
+        else:
             self._message(message, self._answer_alone)
-            return
-        items = cast("list[object]", message)
+
+    def _batch(self, items: list[object]) -> None:
         if not 0 < len(items) <= MAX_PENDING:
             text = f"a batch holds from 1 to {MAX_PENDING} messages, this one {len(items)}"
             self._send(encode_error(None, RpcError(INVALID_REQUEST, text)))
@@ -306,7 +319,7 @@ class Session:
         if key in self.pending:
             answer(encode_error(identity, RpcError(INVALID_REQUEST, "a request with this id is still answered")))
             return
-        request = Request(self, identity, answer)
+        request = Request(self, identity, answer, method)
         task = asyncio.get_running_loop().create_task(self._answer(request, method, found, params))
         self.pending[key] = (request, task)
         # whatever became of it; one that was answered has gone already, and its id may be another request's by now

@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import TextIO, cast
 
-from tamis.server.runtime.records.trail import Log
+from tamis.protocols.visible import visible_lines
+from tamis.server.runtime.observe.trail import Log
 
 MAX_HELD_CHARS = 65_536
 """Of a text without an end of line so much is kept; what comes before it is a record of its own."""
@@ -47,11 +48,11 @@ class StrayText(io.TextIOBase):
         """Text as it comes; in a log of JSON a record when it comes to the end of a line, however many lines it has."""
         log = self._log()
         if log.form == "text":
-            written = self._under.write(text)
+            self._under.write(visible_lines(text))
             if "\n" in text:
                 # what goes to a file or a pipe would else be written with the next kilobytes, or never
                 self._under.flush()
-            return written
+            return len(text)
         with self._lock:
             self._held += text
             if self._held.endswith("\n") or len(self._held) > MAX_HELD_CHARS:

@@ -11,8 +11,8 @@ from tamis.protocols import contract
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, given
 from tamis.server.rpc.session import Request
-from tamis.server.runtime.registry.inline import InlineTool
 from tamis.server.runtime.runtime import MAX_TEXT_CHARS
+from tamis.server.runtime.tools.inline import InlineTool
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ class _Streams:
         return contract.FedText(
             text=fed.text,
             calls=[self._call(stream, call) for call in fed.calls],
+            retracted=[f"call-{index + 1}" for index in fed.retracted],
             partial=UNSET if fed.partial is None else _partial(fed.partial),
         )
 

@@ -17,10 +17,10 @@ from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
 from tamis.server.rpc.session import Request
 from tamis.server.runtime.calls.checking import said_range
-from tamis.server.runtime.calls.resolving import not_executable
-from tamis.server.runtime.registry.inline import InlineTool
-from tamis.server.runtime.registry.listing import ToolFilter, WrongCursorError
+from tamis.server.runtime.execution.resolving import not_executable
 from tamis.server.runtime.texts.exports import Form
+from tamis.server.runtime.tools.inline import InlineTool
+from tamis.server.runtime.tools.listing import ToolFilter, WrongCursorError
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 LARGE_TEXT = 1 << 18

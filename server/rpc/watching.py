@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from tamis.server.rpc.aside import aside
-from tamis.server.rpc.params import Host
+from tamis.server.rpc.session import Session
+from tamis.server.runtime.runtime import Runtime
 
 POLL_SECONDS = 0.5
 T = TypeVar("T")
@@ -22,10 +23,24 @@ SETTLE_SECONDS = 0.1
 """Who writes several files, or one in pieces, is given so long to finish."""
 
 
+class Watcher(Protocol):
+    """The face that looks."""
+
+    @property
+    def session(self) -> Session:
+        """The connection."""
+        ...
+
+    @property
+    def runtime(self) -> Runtime:
+        """Settings and registry of the root."""
+        ...
+
+
 class Watching:
     """The task that looks; it begins with the first runtime, and follows the host to another one."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Watcher) -> None:
         self._host = host
         self._task: asyncio.Task[None] | None = None
 
@@ -53,7 +68,7 @@ class Watching:
 
     async def _once(self) -> float:
         """Looks once; how long to wait before the next time, in seconds."""
-        from tamis.server.runtime.registry.watching import differs
+        from tamis.server.runtime.tools.watching import differs
 
         runtime = self._host.runtime
         seen = runtime.seen

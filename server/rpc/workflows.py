@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET
@@ -17,17 +18,20 @@ from tamis.protocols.contract import (
     WorkflowSummary,
 )
 from tamis.protocols.manifest.workflow import PREFIX
-from tamis.protocols.workflow.model import MAX_WAIT_MS
+from tamis.protocols.workflow.model import MAX_WAIT_MS, Workflow
 from tamis.server.rpc.approvals import check_token, token_answer, unknown
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params
 from tamis.server.rpc.running import Running
 from tamis.server.rpc.session import Request
-from tamis.server.runtime.approvals.questions import ApprovalUnknown
+from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
+from tamis.server.runtime.handlers.workflow.run_records import RunRecord
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.workflows.part import RunRecord
-from tamis.server.runtime.workflows.source import WorkflowTool
+from tamis.server.runtime.tools.workflows import WorkflowTool
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
+
+if TYPE_CHECKING:
+    from tamis.protocols.workflow.drawing import Timing
 
 
 class ListWorkflows(Params, kw_only=True):
@@ -72,14 +76,12 @@ class _Methods:
 
     def list(self, _request: Request, _params: ListWorkflows) -> WorkflowList:
         """Lists the workflows with what they take and give."""
-        runtime = self._host.runtime
-        found = [tool for tool in runtime.registry.tools if isinstance(tool, WorkflowTool)]
-        return WorkflowList(workflows=[_summary(tool, runtime) for tool in found])
+        return listed(self._host.runtime)
 
     def describe(self, _request: Request, params: Describe) -> WorkflowDescription:
         """The tool that a workflow is to agents, its file as it stands, and what keeps its graph from being run."""
-        from tamis.server.runtime.workflows.checks import graph_problems
-        from tamis.server.runtime.workflows.engine import BUILT_IN
+        from tamis.server.runtime.handlers.workflow.engine import BUILT_IN
+        from tamis.server.runtime.tools.workflows import graph_problems
 
         runtime = self._host.runtime
         tool = self._known(params.workflow_id)
@@ -96,13 +98,13 @@ class _Methods:
 
     async def run(self, request: Request, params: Run) -> WorkflowRunResult:
         """Runs a workflow as a call of its tool; every node is in ``steps``, also those that were not reached."""
-        from tamis.server.runtime.calls.execute import execute
         from tamis.server.runtime.calls.model import CallRequest
+        from tamis.server.runtime.execution.pipeline import execute
 
         runs = self._host.runs
         runs.check_trust()
         check_token(self._host, params.approval)
-        tool = _find(params.workflow_id, self._host.runtime)
+        tool = find(params.workflow_id, self._host.runtime)
         call = CallRequest(
             call_id=f"workflow-{runs.number()}",
             # an unknown workflow is an unknown tool: a result, like that of any call
@@ -118,7 +120,7 @@ class _Methods:
         part.expect(call.call_id)
         try:
             with runs.counted():
-                result = await execute(call, runs.around(request, params))
+                result = await execute(call, runs.call_context(request, params))
         except ApprovalUnknown as error:
             raise unknown(error) from None
         finally:
@@ -130,7 +132,7 @@ class _Methods:
 
     def graph(self, _request: Request, params: Graph) -> WorkflowGraph:
         """Draws a workflow, with what its last run took where it ran."""
-        from tamis.protocols.workflow.drawing import Timing, drawing_of
+        from tamis.protocols.workflow.drawing import Timing
 
         tool = self._known(params.workflow_id)
         last = self._host.runtime.parts.workflows.last(tool.workflow.workflow_id)
@@ -138,16 +140,9 @@ class _Methods:
             step.node_id: Timing(step.status, None if step.duration_ms is UNSET else step.duration_ms)
             for step in (last.steps if last is not None else ())
         }
-        drawing = drawing_of(tool.workflow, timings)
-        if params.format == "svg":
-            from tamis.protocols.workflow.svg import svg
-
-            text = svg(drawing)
-        else:
-            from tamis.protocols.workflow.mermaid import mermaid
-
-            text = mermaid(drawing)
-        return WorkflowGraph(format=params.format, text=text, timed=bool(timings))
+        return WorkflowGraph(
+            format=params.format, text=drawn(tool.workflow, params.format, timings), timed=bool(timings)
+        )
 
     async def read(self, _request: Request, params: Read) -> StreamItems:
         """Gives what has come in a streamed output since the last reading, waiting for it as long as asked."""
@@ -158,7 +153,7 @@ class _Methods:
         return found
 
     def _known(self, workflow_id: str) -> WorkflowTool:
-        tool = _find(workflow_id, self._host.runtime)
+        tool = find(workflow_id, self._host.runtime)
         if tool is None:
             raise named_error("toolNotFound", f"no workflow '{workflow_id[:200]}'", "workflow/list gives the ids")
         return tool
@@ -168,7 +163,28 @@ def _full_id(workflow_id: str) -> str:
     return workflow_id if workflow_id.startswith(PREFIX) else PREFIX + workflow_id
 
 
-def _find(workflow_id: str, runtime: Runtime) -> WorkflowTool | None:
+def listed(runtime: Runtime) -> WorkflowList:
+    """The workflows with what they take and give."""
+    found = [tool for tool in runtime.registry.tools if isinstance(tool, WorkflowTool)]
+    return WorkflowList(workflows=[_summary(tool, runtime) for tool in found])
+
+
+def drawn(workflow: Workflow, form: str, timings: Mapping[str, Timing] | None = None) -> str:
+    """A drawing of a workflow, ``mermaid`` or ``svg``."""
+    from tamis.protocols.workflow.drawing import drawing_of
+
+    drawing = drawing_of(workflow, timings or {})
+    if form == "svg":
+        from tamis.protocols.workflow.svg import svg
+
+        return svg(drawing)
+    from tamis.protocols.workflow.mermaid import mermaid
+
+    return mermaid(drawing)
+
+
+def find(workflow_id: str, runtime: Runtime) -> WorkflowTool | None:
+    """The workflow of an id, with or without ``workflow:``, or of another of its names."""
     for name in (_full_id(workflow_id), workflow_id):
         tool = runtime.registry.get(name)
         if isinstance(tool, WorkflowTool):

@@ -9,7 +9,7 @@ import msgspec
 from tamis.protocols.contract import ConvertResult
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
 from tamis.server.rpc.session import Request
-from tamis.server.runtime.registry.inline import InlineTool
+from tamis.server.runtime.tools.inline import InlineTool
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 

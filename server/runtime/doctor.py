@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from tamis.protocols.manifest.reading import LANGUAGES, ExternalScript
+from tamis.server.runtime.handlers.script.doctor import State, check, folder_checks, installer_checks, sandbox_checks
+from tamis.server.runtime.handlers.script.interpreters import describe, interpreters_of, missing_for, outdated
 from tamis.server.runtime.health import audit_state
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.scripts.doctor import State, check, folder_checks, installer_checks, sandbox_checks
-from tamis.server.runtime.scripts.interpreters import describe, interpreters_of, missing_for, outdated
-from tamis.server.runtime.settings.config import MAX_FILE_BYTES, read_bounded
+from tamis.server.runtime.settings.classes import is_default
 from tamis.server.runtime.settings.faults import engine_faults, policy_faults, protocol_faults, root_faults
+from tamis.server.runtime.settings.files import MAX_FILE_BYTES, read_bounded
+from tamis.server.runtime.settings.reading import level_of
 
+_NOT_TRUSTED = "nothing to do, unless the folder is yours; then `tamis trust` shows what it asks for"
 MAX_NAMED = 8
 """Tools that a line names."""
 
@@ -32,6 +35,7 @@ def examine(runtime: Runtime) -> dict[str, Any]:
         _store(),
         *_rules(runtime),
         *_roots(runtime),
+        *_secrets(runtime),
         *_tools(runtime),
         *_dependencies(runtime),
     ]
@@ -40,9 +44,9 @@ def examine(runtime: Runtime) -> dict[str, Any]:
 
 def _declared(runtime: Runtime) -> set[str]:
     """The kinds of packages that no registered script can do without."""
-    from tamis.sandbox.environments.declared import declares
+    from tamis.environments.declared import declares
     from tamis.sandbox.model import PathRefused
-    from tamis.server.runtime.scripts.interpreters import built_in
+    from tamis.server.runtime.handlers.script.interpreters import built_in
 
     kinds: list[str] = []
     scripts = 0
@@ -59,7 +63,7 @@ def _declared(runtime: Runtime) -> set[str]:
 
 def _dependencies(runtime: Runtime) -> list[dict[str, Any]]:
     """What tools declare that cannot be used, and the lint for what is not pinned (D78)."""
-    from tamis.server.runtime.scripts.dependencies import look_at, tools_with_scripts
+    from tamis.server.runtime.handlers.script.dependencies import look_at, tools_with_scripts
 
     checks: list[dict[str, Any]] = []
     for tool, handler in tools_with_scripts(runtime.registry):
@@ -73,7 +77,7 @@ def _dependencies(runtime: Runtime) -> list[dict[str, Any]]:
 
 
 def _store() -> dict[str, Any]:
-    from tamis.server.runtime.records.store import Store
+    from tamis.server.runtime.store.store import Store
 
     said: list[str] = []
     store = Store(say=said.append)
@@ -92,6 +96,29 @@ def _audit(runtime: Runtime) -> dict[str, Any]:
         remedy = "mend the folder's rights or free its disk, or set audit.path or TAMIS_STATE_DIR to another place"
         return check("audit log", "warning", f"{state['problem']}; calls run and are not written down", remedy)
     return check("audit log", "ok", state["path"])
+
+
+def _secrets(runtime: Runtime) -> list[dict[str, Any]]:
+    """Each secret by name: where it is from, and whether it can be had; never its value, nor how long it is."""
+    from tamis.server.runtime.observe.spellings import MIN_SECRET_CHARS
+    from tamis.server.runtime.policy.secret_sources import SecretError, is_open_to_others, read_secret, source_of
+
+    checks: list[dict[str, Any]] = []
+    for name, secret in sorted(runtime.settings.secrets.items()):
+        text, what = source_of(secret), f"secret {name}"
+        try:
+            value = read_secret(secret, runtime.root)
+        except SecretError as error:
+            checks.append(check(what, "warning", f"{text}: {error.reason}", error.remedy))
+            continue
+        if len(value) < MIN_SECRET_CHARS:
+            said = f"{text}: it is too short to be hidden in what tools print"
+            checks.append(check(what, "warning", said, "use a longer key"))
+        elif is_open_to_others(secret, runtime.root):
+            checks.append(check(what, "warning", f"{text}: other users can read the file", f"chmod 600 {secret.file}"))
+        else:
+            checks.append(check(what, "ok", text))
+    return checks
 
 
 def _runtimes(runtime: Runtime) -> list[dict[str, Any]]:
@@ -146,19 +173,42 @@ def _configuration(runtime: Runtime) -> list[dict[str, Any]]:
     problems = [*runtime.loaded.problems, *(fault.sentence for fault in faults), runtime.agent.problem]
     lines = _lines(path)
     found = [_problem(problem, path, lines) for problem in problems if problem]
-    return found or [check("configuration", "ok", where)]
+    return [*(found or [check("configuration", "ok", where)]), *_sources(runtime)]
+
+
+def _sources(runtime: Runtime) -> list[dict[str, Any]]:
+    """Each setting that is not a default with who set it, what a folder asks for in vain, and whose word trusts it."""
+    loaded = runtime.loaded
+    checks = [
+        check("setting", "ok", f"{name}: {where}")
+        for name, where in sorted(loaded.sources.items())
+        if not is_default(loaded.settings, name)
+    ]
+    checks += [check("trust", "warning", f"{one.where}: {one.sentence}") for one in loaded.not_in_force if one.final]
+    asked = [one for one in loaded.not_in_force if not one.final]
+    if asked:
+        # one line for all: a list of warnings would push a person to trust a stranger
+        names = ", ".join(dict.fromkeys(one.setting for one in asked))
+        text = f"{', '.join(dict.fromkeys(one.where for one in asked))}: not in force: {names}"
+        checks.append(check("trust", "warning", text, _NOT_TRUSTED))
+    if loaded.trusted_by and loaded.asks:
+        asked = ", ".join(dict.fromkeys(one.setting for one in loaded.asks))
+        checks.append(check("trust", "ok", f"by {loaded.trusted_by} in force: {asked}"))
+    return checks
 
 
 def _problem(problem: str, path: Path, lines: dict[str, int]) -> dict[str, Any]:
-    # A rule's level changes what is said and nothing of what runs.
-    lint = problem.startswith("tamis.toml: 'lint.")
+    said = problem.partition(": ")[2]
+    # What keeps no tool from running is as grave here as in `tamis check`; a rule's level changes only what is said.
+    lint = said.startswith("'lint.")
+    level = level_of(said) if said.startswith("unknown ") else "error"
     named = re.search(r"'([^']*)'", problem)
     names = (named[1] if named is not None else "", problem.partition(":")[0])
     line = next((lines[name] for name in names if name in lines), None)
     where = f"mend line {line} of {path}" if line is not None else f"mend {path}"
     if lint:
         where += " (docs/diagnostics.md has the rules' names)"
-    return check("configuration", "warning" if lint else "error", problem, where)
+    return check("configuration", "warning" if lint else level, problem, where)
 
 
 def _lines(path: Path) -> dict[str, int]:
@@ -179,7 +229,7 @@ def _lines(path: Path) -> dict[str, int]:
 
 
 def _rules(runtime: Runtime) -> list[dict[str, Any]]:
-    from tamis.server.runtime.approvals.rules import told
+    from tamis.server.runtime.policy.rules import told
 
     return [check("policy", "ok", words) for words in told(runtime.settings.policy)]
 
@@ -191,7 +241,7 @@ def _roots(runtime: Runtime) -> list[dict[str, Any]]:
 
 
 def _tools(runtime: Runtime) -> list[dict[str, Any]]:
-    from tamis.server.runtime.registry.loader import is_definition
+    from tamis.server.runtime.tools.loader import is_definition
 
     registry = runtime.registry
     checks = [check("tools", "ok", f"{len(registry.tools)} registered")]

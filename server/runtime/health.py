@@ -7,8 +7,8 @@ from typing import Any
 
 from tamis import __version__
 from tamis.protocols.contract import RPC_VERSION
+from tamis.server.runtime.handlers.script.judge import UNSANDBOXED
 from tamis.server.runtime.runtime import MAX_TEXT_CHARS, Runtime
-from tamis.server.runtime.scripts.judge import UNSANDBOXED
 from tamis.server.runtime.settings.config import Settings
 
 NO_SANDBOX_NOTE = "TAMIS_UNSAFE_NO_SANDBOX is set: scripts run with all of this user's rights, and nothing holds them"
@@ -53,6 +53,15 @@ def limits(runtime: Runtime) -> dict[str, int]:
     }
 
 
+def _trusting(runtime: Runtime) -> tuple[str, ...]:
+    """What this process was started with that makes every folder trusted."""
+    loaded = runtime.loaded
+    if not loaded.asks or loaded.trusted_by not in ("--trust", "TAMIS_TRUST"):
+        return ()
+    asked = ", ".join(dict.fromkeys(one.setting for one in loaded.asks))
+    return (f"{loaded.trusted_by} puts in force: {asked}",)
+
+
 def health(runtime: Runtime) -> dict[str, Any]:
     """``server/health``."""
     registry = runtime.registry
@@ -60,8 +69,9 @@ def health(runtime: Runtime) -> dict[str, Any]:
     audit = audit_state(runtime)
     unsafe = state["backend"] == UNSANDBOXED
     store = runtime.parts.store_problem
+    lack = _sandbox_problem(state)
     return {
-        "status": "ok" if state["available"] and not unsafe and "problem" not in audit and not store else "degraded",
+        "status": "ok" if not lack and not unsafe and "problem" not in audit and not store else "degraded",
         "version": __version__,
         "rpc": RPC_VERSION,
         "uptimeMs": round((time.monotonic() - runtime.started) * 1000),
@@ -75,8 +85,21 @@ def health(runtime: Runtime) -> dict[str, Any]:
         "audit": audit,
         "problems": [
             *runtime.loaded.problems,
+            *(one.sentence for one in runtime.loaded.not_in_force),
+            *(_trusting(runtime)),
             *([audit["problem"]] if "problem" in audit else ()),
             *([store] if store else ()),
             *([NO_SANDBOX_NOTE] if unsafe else ()),
+            *([lack] if lack else ()),
         ],
     }
+
+
+def _sandbox_problem(state: dict[str, Any]) -> str:
+    """Why scripts cannot run now, or could not a moment ago; empty when they can."""
+    from tamis.sandbox.probe import lately_lacked
+
+    if not state["available"]:
+        return f"no sandbox: {state['reason']}; remedy: {state['remedy']}"
+    lacked = lately_lacked()
+    return f"a sandbox could not be started a moment ago: {lacked}" if lacked else ""

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tamis.protocols.contract import ManifestFault, RegistryChanges, ToolConflict
-from tamis.server.runtime.agents.profile import AgentRules, Agents, load_agent_rules
-from tamis.server.runtime.calls.parts import Parts
-from tamis.server.runtime.registry.changes import Change, difference
-from tamis.server.runtime.registry.registry import Registry
-from tamis.server.runtime.registry.sources import Found, compose, find
-from tamis.server.runtime.settings.config import LoadedSettings, Settings, load_settings
+from tamis.server.runtime.services import Parts
+from tamis.server.runtime.settings.config import LoadedSettings, Settings
+from tamis.server.runtime.settings.loading import load_settings
+from tamis.server.runtime.settings.profile import AgentRules, Agents, load_agent_rules
+from tamis.server.runtime.tools.changes import Change, difference
+from tamis.server.runtime.tools.registry import Registry
+from tamis.server.runtime.tools.sources import Found, compose, find
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.registry.watching import Seen
+    from tamis.server.runtime.tools.host_services import HostServices
+    from tamis.server.runtime.tools.watching import Seen
 
 
 class Reading(msgspec.Struct):
@@ -38,11 +40,19 @@ class Reading(msgspec.Struct):
 class InForce:
     """Settings, registry and agent profile of one root; the registry is read with its first use."""
 
-    def __init__(self, root: Path, overlay: Mapping[str, Any] | None, loaded: LoadedSettings | None) -> None:
-        """``loaded``: settings that the caller read already, instead of the file's and ``overlay``."""
+    def __init__(
+        self,
+        root: Path,
+        overlay: Mapping[str, Any] | None,
+        loaded: LoadedSettings | None,
+        trusted: bool | None,
+    ) -> None:
+        """``loaded``: settings that the caller read already, instead of the files' and ``overlay``. ``trusted``: the host's word about the
+        folder, None where it said nothing."""
         self.root = root
-        self.loaded: LoadedSettings = loaded or load_settings(root, overlay)
+        self.loaded: LoadedSettings = loaded or load_settings(root, overlay, trusted=trusted)
         self._overlay = overlay
+        self._trusted = trusted
         self._given = loaded is not None
         self.parts = Parts(root, self.settings)
         self._registry: Registry | None = None
@@ -92,10 +102,12 @@ class InForce:
         """Reads settings, definitions and profile as they stand on disk now, for ``take``. Safe in a thread."""
         self._readings += 1
         number = self._readings
-        loaded = self.loaded if self._given or not settings else load_settings(self.root, self._overlay)
+        loaded = self.loaded
+        if settings and not self._given:
+            loaded = load_settings(self.root, self._overlay, trusted=self._trusted)
         seen = None
         if self.watched:
-            from tamis.server.runtime.registry.watching import look
+            from tamis.server.runtime.tools.watching import look
 
             seen = look(self.root, loaded.settings)
         found = find(self.root, loaded.settings, self._found.known if self._found is not None else None)
@@ -111,6 +123,7 @@ class InForce:
         self._newest = reading.number
         if reading.loaded.settings != self.settings or reading.loaded.closed != self.loaded.closed:
             self._adopt_settings(reading.loaded)
+        self.loaded = reading.loaded
         self._found, self._seen = reading.found, reading.seen
         other_agent = self._agent is not None and self._agent != reading.agent
         self._agent = reading.agent
@@ -123,8 +136,12 @@ class InForce:
             return Change()
         return self._compose(self._found)
 
+    def host_services(self) -> HostServices | None:
+        """The services that the host has registered; None where it never did."""
+        return self.parts.host_services if self.parts.has_host_services else None
+
     def _compose(self, found: Found, *, other: bool = False) -> Change:
-        before, after = self._registry, compose(found, self.root, self.settings, self.parts)
+        before, after = self._registry, compose(found, self.root, self.settings, self.host_services())
         if before is None:
             self._registry = self._answered = after
             return Change()
@@ -193,7 +210,7 @@ class InForce:
     def _protocols(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if not self.settings.protocol.also:
             return (), ()
-        from tamis.server.runtime.texts.protocols import load_also
+        from tamis.server.runtime.settings.protocols import load_also
 
         return load_also(self.settings.protocol.also)
 

@@ -17,26 +17,28 @@ from tamis.protocols.model import Document, ReadOptions, ToolHint
 from tamis.protocols.positions import PositionEncoding
 from tamis.protocols.reader import read_text
 from tamis.protocols.wire import parse_result
-from tamis.server.runtime.agents.discovery import Discovery, in_inventory
-from tamis.server.runtime.calls.dispatch import runner_of
-from tamis.server.runtime.calls.rates import CallRate, Refusals
-from tamis.server.runtime.calls.validating import validate_args, validate_manifest
+from tamis.server.runtime.execution.validating import validate_args, validate_manifest
+from tamis.server.runtime.handlers.runners import runner_of
 from tamis.server.runtime.in_force import InForce
-from tamis.server.runtime.registry.inline import InlineTool
-from tamis.server.runtime.registry.listing import ToolFilter, page
-from tamis.server.runtime.registry.registry import Tool
-from tamis.server.runtime.rights.permissions import missing_capability
+from tamis.server.runtime.policy.permissions import missing_capability
+from tamis.server.runtime.policy.rates import CallRate, Refusals
+from tamis.server.runtime.policy.secrets import missing_secret
+from tamis.server.runtime.policy.strangers import StrangerGate
 from tamis.server.runtime.settings.config import LoadedSettings, Settings
+from tamis.server.runtime.tools.discovery import Discovery, in_inventory
+from tamis.server.runtime.tools.inline import InlineTool
+from tamis.server.runtime.tools.listing import ToolFilter, page
+from tamis.server.runtime.tools.registry import Tool
 
 if TYPE_CHECKING:
     import asyncio
 
-    from tamis.server.runtime.calls.model import Ask, OnOutput, OnProgress, Surroundings
+    from tamis.server.runtime.calls.model import Ask, CallContext, OnOutput, OnProgress
     from tamis.server.runtime.calls.states import OnEvent
-    from tamis.server.runtime.records.audit import AuditLog
-    from tamis.server.runtime.records.tracing import Trace
-    from tamis.server.runtime.records.trail import Caller, Level, Log
-    from tamis.server.runtime.scripts.warming import Warming
+    from tamis.server.runtime.handlers.script.warming import Warming
+    from tamis.server.runtime.observe.audit import AuditLog
+    from tamis.server.runtime.observe.tracing import Trace
+    from tamis.server.runtime.observe.trail import Caller, Level, Log
     from tamis.server.runtime.texts.exports import Form
 
 MAX_TEXT_CHARS = 64 * 1024 * 1024
@@ -47,10 +49,16 @@ class Runtime(InForce):
     """What is in force of one root, what its calls share, and the methods over both."""
 
     def __init__(
-        self, root: Path, overlay: Mapping[str, Any] | None = None, *, loaded: LoadedSettings | None = None
+        self,
+        root: Path,
+        overlay: Mapping[str, Any] | None = None,
+        *,
+        loaded: LoadedSettings | None = None,
+        trusted: bool | None = None,
     ) -> None:
-        """``loaded``: settings that the caller read already, instead of the file's and ``overlay``."""
-        super().__init__(root, overlay, loaded)
+        """``loaded``: settings that the caller read already, instead of the files' and ``overlay``. ``trusted``: the host's word about the
+        folder, None where it said nothing."""
+        super().__init__(root, overlay, loaded, trusted)
         self.started = time.monotonic()
         self.running = 0
         self.discovery = Discovery()
@@ -61,6 +69,8 @@ class Runtime(InForce):
         self.log_level: Level = self.settings.log_level if self.settings.log_level == "debug" else "error"
         """Which lines a call writes on standard error. The command line shows what happens itself; a daemon takes the setting."""
         self.parts.audit = lambda: self.audit
+        self.gate = StrangerGate(lambda: self.loaded, lambda text: self.parts.log.write("warning", text))
+        """Looks at what the operator's configuration grants here while nobody trusts the root."""
         own = self.settings.policy
         self._rate = CallRate(own.calls_per_minute, own.tool_calls_per_minute)
         self._refusals = Refusals()
@@ -84,7 +94,7 @@ class Runtime(InForce):
 
     def keep_warm(self) -> None:
         """From now on let sandboxes wait for calls, if the settings allow; for a daemon, which calls ``close``."""
-        from tamis.server.runtime.scripts.warming import Warming
+        from tamis.server.runtime.handlers.script.warming import Warming
 
         if self.settings.sandbox.warm == "auto" and self._warming is None:
             self._warming = Warming()
@@ -100,7 +110,7 @@ class Runtime(InForce):
         if self._warming is not None:
             await self._warming.close()
 
-    def surroundings(
+    def call_context(
         self,
         *,
         ask: Ask | None = None,
@@ -110,20 +120,21 @@ class Runtime(InForce):
         cancelled: asyncio.Event | None = None,
         caller: Caller | None = None,
         trace: Trace | None = None,
-    ) -> Surroundings:
+    ) -> CallContext:
         """What a call runs under that comes in now: the same for every face."""
         # Only what runs calls needs an event loop; reading and listing start without one.
-        from tamis.server.runtime.calls.model import Surroundings
-        from tamis.server.runtime.records.trail import Caller, Log
+        from tamis.server.runtime.calls.model import CallContext
+        from tamis.server.runtime.observe.trail import Caller, Log
 
         if self._log is None:
             self._log = Log(self.log_level, self.settings.log_format)
-        return Surroundings(
+        return CallContext(
             registry=self.registry,
             settings=self.settings,
             root=self.root,
             closed=self.loaded.closed,
             agent=self.agent if caller is None else self.agent_for(caller.agent_id),
+            gate=self.gate,
             rate=self._rate,
             refusals=self._refusals,
             ask=ask,
@@ -144,7 +155,7 @@ class Runtime(InForce):
         """Where what happens to calls is written down; None when the settings switch it off."""
         own = self.settings.audit
         if self._audit is None and own.enabled:
-            from tamis.server.runtime.records.audit import AuditLog
+            from tamis.server.runtime.observe.audit import AuditLog
 
             path = self.root / own.path if own.path else None
             self._audit = AuditLog(path, max_bytes=own.max_bytes, keep=min(own.keep, 1_000), say=self.parts.log.warn)
@@ -191,6 +202,8 @@ class Runtime(InForce):
         return ReadOptions(
             complete=complete,
             reasoning_calls=given.get("reasoningCalls", own.reasoning_calls),
+            reasoning_tags=tuple(given["reasoningTags"]) if "reasoningTags" in given else own.reasoning_tags,
+            assume_open_reasoning=given.get("assumeOpenReasoning", own.assume_open_reasoning),
             fenced_calls=given.get("fencedCalls", own.fenced_calls),
             allow_multiple_blocks=given.get("allowMultipleBlocks", own.allow_multiple_blocks),
             strict=given.get("strict", False),
@@ -248,7 +261,7 @@ class Runtime(InForce):
         prefix: str = "",
     ) -> ValidateResult:
         """``tool/validate`` of one tool's arguments, or of a wire ``call``; an unknown tool is a problem, not an error."""
-        return validate_args(self.registry, tool_id, args, tools, call=call, prefix=prefix)
+        return validate_args(self.registry, tool_id, args, tools, call=call, prefix=prefix, lint=self.settings.lint)
 
     def validate_manifest(self, manifest: Mapping[str, Any] | str) -> ValidateResult:
         """``tool/validate`` of a manifest, given as JSON or as its text (then problems carry ranges)."""
@@ -259,13 +272,21 @@ class Runtime(InForce):
         reason = (
             tool.reason
             or missing_capability(tool.manifest.security_context, self.settings.policy)
+            or self._missing_secret(tool)
             or runner_of(tool).problem(tool, self.parts)
         )
         if reason or tool.origin != "workflow" or self.settings.engine.type != "builtin":
             return reason
-        from tamis.server.runtime.workflows.checks import graph_fault
+        from tamis.server.runtime.tools.workflows import graph_fault
 
         return graph_fault(tool, self.registry)
+
+    def _missing_secret(self, tool: Tool) -> str:
+        names = tool.manifest.security_context.secrets
+        if not names:
+            return ""
+        settings = self.settings
+        return missing_secret(names, tool.tool_id, tool.manifest.version, settings.secrets, settings.policy)
 
     def _summary(self, tool: Tool, *, full: bool) -> ToolSummary:
         manifest = tool.manifest

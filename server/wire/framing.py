@@ -15,11 +15,16 @@ Framing = Literal["headers", "lines"]
 MAX_MESSAGE_BYTES = 256 * 1024 * 1024
 MAX_HEADER_BYTES = 64 * 1024
 
-_BLANKS = re.compile(rb"[ \t\r\n]*")
+_NOTHING = re.compile(rb"(?:[ \t\r\n\x00]|\xef\xbb\xbf)*")
+"""What may stand before a message and says nothing: blanks, NULs, marks of UTF-8."""
 _HEADERS_END = re.compile(rb"\r?\n\r?\n")
-_LENGTH = re.compile(rb"(?im)^[ \t]*content-length[ \t]*:[ \t]*(\d{1,15})[ \t]*\r?$")
+_LENGTH = re.compile(rb"(?i)content-length[ \t]*:[ \t]*(\d{1,15})[ \t]*\r?\n")
+"""A header's line. A body that is JSON cannot hold one: its strings have no raw line end."""
 _LENGTH_NAME = re.compile(rb"(?i)content-length[ \t]*:")
-_USUAL_HEADER_BYTES = 1024
+_LONGEST_LENGTH = 128
+_HEADER_LINE = re.compile(rb"[ \t]*[A-Za-z][A-Za-z0-9-]*[ \t]*:[^\n]*\n")
+_JSON_LINE = re.compile(rb"(?:^|\n)[ \t]*(?=[{\[])")
+_JSON_ENDS = {123: b"}", 91: b"]"}
 
 
 class FrameDecoder:
@@ -28,9 +33,12 @@ class FrameDecoder:
     Without a given framing the first byte decides for the whole stream (interface, Command line): ``{`` or ``[`` after blanks
     is newline-delimited, anything else headers, whose names are read in any letter case. Bodies of more than ``limit`` bytes
     are read over, not kept. Cost is linear in the bytes fed: a search goes on where the last one ended.
+
+    Bytes between messages that are none, and a length that is a little too large or too small, cost at most the frame that they touch: behind
+    them the next header is looked for. NULs and marks of UTF-8 before a message are passed over. A header is believed otherwise.
     """
 
-    __slots__ = ("_buffer", "_expected", "_limit", "_refused", "_searched", "_skip", "framing")
+    __slots__ = ("_buffer", "_decides", "_expected", "_limit", "_lost", "_refused", "_searched", "_too_long", "framing")
 
     def __init__(self, framing: Framing | None = None, limit: int = MAX_MESSAGE_BYTES) -> None:
         self.framing: Framing | None = framing
@@ -38,8 +46,11 @@ class FrameDecoder:
         self._buffer = bytearray()
         self._searched = 0
         self._expected: int | None = None
-        self._skip = 0
+        self._too_long = False
+        self._lost = False
         self._refused = False
+        self._decides = framing is None
+        """Whether it is still open which framing the stream has."""
 
     def feed(self, data: bytes) -> list[bytes | RpcError]:
         """Takes the next bytes of the stream; returns the bodies completed by them, with errors in their place."""
@@ -51,7 +62,7 @@ class FrameDecoder:
 
     def end(self) -> list[bytes | RpcError]:
         """What the end of the stream completes: a last line without its newline; bytes that began no message are said."""
-        begun = self._expected is not None or self._skip > 0
+        begun = self._expected is not None or self._lost
         rest = self._take(len(self._buffer))
         if (
             self.framing == "headers"
@@ -66,8 +77,9 @@ class FrameDecoder:
     def _advance(self, found: list[bytes | RpcError]) -> bool:
         """Reads one thing; False when more bytes are needed."""
         if self.framing is None:
-            self._drop_blanks()
-            if not self._buffer:
+            self._drop_nothing()
+            # the beginning of a mark of UTF-8
+            if not self._buffer or bytes(self._buffer[:3]) in (b"\xef", b"\xef\xbb"):
                 return False
             self.framing = "lines" if self._buffer[0] in b"{[" else "headers"
         return self._line(found) if self.framing == "lines" else self._frame(found)
@@ -90,47 +102,96 @@ class FrameDecoder:
         return True
 
     def _frame(self, found: list[bytes | RpcError]) -> bool:
-        if self._skip:
-            self._skip -= len(self._take(min(self._skip, len(self._buffer))))
-            if self._skip:
+        if self._lost:
+            return self._look_for_header(found)
+        if self._expected is not None:
+            return self._framed_body(self._expected, found)
+        self._drop_nothing()
+        if self._decides and self._turns_to_lines(found):
+            return True
+        end = _HEADERS_END.search(self._buffer, max(0, self._searched - 3), MAX_HEADER_BYTES)
+        if end is None:
+            if len(self._buffer) <= MAX_HEADER_BYTES:
+                self._searched = len(self._buffer)
                 return False
-        if self._expected is None:
-            self._drop_blanks()
-            end = _HEADERS_END.search(self._buffer, max(0, self._searched - 3), MAX_HEADER_BYTES)
-            if end is None:
-                if len(self._buffer) <= MAX_HEADER_BYTES:
-                    self._searched = len(self._buffer)
-                    return False
-                found.append(RpcError(PARSE_ERROR, f"no end of the headers within {MAX_HEADER_BYTES} bytes"))
-                self._resynchronise()
-                return True
-            length = _LENGTH.search(self._take(end.end()))
-            if length is None:
-                found.append(
-                    RpcError(PARSE_ERROR, "a message without a Content-Length header that is a number of bytes")
-                )
-                return True
-            size = int(length[1])
-            if size > self._limit:
-                found.append(self._too_large())
-                self._skip = size
-                return True
-            self._expected = size
-        if len(self._buffer) < self._expected:
-            return False
-        found.append(self._take(self._expected))
-        self._expected = None
+            return self._lose(found, f"no end of the headers within {MAX_HEADER_BYTES} bytes")
+        head = bytes(memoryview(self._buffer)[: end.end()])
+        length = None
+        for match in _LENGTH.finditer(head):
+            # what stands nearest to the body belongs to it
+            length = match
+        if length is None:
+            self._take(end.end())
+            return self._lose(found, "a message without a Content-Length header that is a number of bytes")
+        self._take(end.end())
+        if not _is_headers(head[: length.start()]):
+            found.append(RpcError(PARSE_ERROR, "bytes before a Content-Length header are no header, and were left out"))
+        self._decides = False
+        self._expected = int(length[1])
+        self._too_long = self._expected > self._limit
+        if self._too_long:
+            found.append(self._too_large())
         return True
 
-    def _resynchronise(self) -> None:
-        # Only the end of what was given up may still begin a message, so that each byte is searched a bounded number of times.
-        name = _LENGTH_NAME.search(self._buffer, MAX_HEADER_BYTES - _USUAL_HEADER_BYTES)
-        self._take(len(self._buffer) if name is None else name.start())
+    def _framed_body(self, size: int, found: list[bytes | RpcError]) -> bool:
+        """The body. Where it cannot be JSON its length may be wrong: then its end may be the beginning of the next header.
 
-    def _drop_blanks(self) -> None:
-        blanks = _BLANKS.match(self._buffer)
-        if blanks is not None and blanks.end():
-            self._take(blanks.end())
+        Further in it no header is looked for: what a careless host did not escape must never be taken for a message.
+        """
+        if self._too_long:
+            return self._read_over(size)
+        if len(self._buffer) < size:
+            return False
+        self._expected = None
+        if _is_json(self._buffer, size):
+            found.append(self._take(size))
+            return True
+        found.append(bytes(memoryview(self._buffer)[:size]))
+        self._take(max(0, size - _LONGEST_LENGTH))
+        self._lost = True
+        return True
+
+    def _read_over(self, size: int) -> bool:
+        """Lets go of a body that is too long."""
+        gone = len(self._take(min(size, len(self._buffer))))
+        self._expected = size - gone if gone < size else None
+        self._too_long = self._expected is not None
+        return not self._too_long
+
+    def _lose(self, found: list[bytes | RpcError], text: str) -> bool:
+        """Where the next message begins is not known any more; said once."""
+        found.append(RpcError(PARSE_ERROR, text))
+        self._lost = True
+        return True
+
+    def _look_for_header(self, found: list[bytes | RpcError]) -> bool:
+        header = _LENGTH.search(self._buffer, max(0, self._searched - _LONGEST_LENGTH))
+        if header is None:
+            if self._decides and self._turns_to_lines(None):
+                return True
+            self._take(max(0, len(self._buffer) - _LONGEST_LENGTH))
+            self._searched = len(self._buffer)
+            return False
+        self._take(header.start())
+        self._lost = False
+        return True
+
+    def _turns_to_lines(self, found: list[bytes | RpcError] | None) -> bool:
+        """Before the first message, a line that begins as JSON means lines; what stood before it was none."""
+        line = _JSON_LINE.search(self._buffer)
+        if line is None or _LENGTH_NAME.search(self._buffer, 0, line.start()) is not None:
+            return False
+        self._take(line.end())
+        if found is not None:
+            found.append(RpcError(PARSE_ERROR, "what stood before the first message is none, and was left out"))
+        self._lost = self._decides = False
+        self.framing = "lines"
+        return True
+
+    def _drop_nothing(self) -> None:
+        nothing = _NOTHING.match(self._buffer)
+        if nothing is not None and nothing.end():
+            self._take(nothing.end())
 
     def _take(self, count: int) -> bytes:
         body = bytes(memoryview(self._buffer)[:count])
@@ -140,6 +201,30 @@ class FrameDecoder:
 
     def _too_large(self) -> RpcError:
         return RpcError(INVALID_REQUEST, f"a message of more than {self._limit} bytes is not read; send it in parts")
+
+
+def _is_headers(head: bytes) -> bool:
+    """Whether all of it is lines of headers; nothing, NULs and marks of UTF-8 are as good."""
+    at = 0
+    while at < len(head):
+        line = _HEADER_LINE.match(head, at)
+        if line is None:
+            return not head[at:].strip(b" \t\r\n\x00\xef\xbb\xbf")
+        at = line.end()
+    return True
+
+
+def _is_json(buffer: bytearray, size: int) -> bool:
+    """Whether so many bytes begin and end as a JSON object or array, or are blank; the rest is its reader's matter."""
+    body = memoryview(buffer)[:size]
+    try:
+        first = next((byte for byte in body if byte not in b" \t\r\n"), None)
+        if first is None:
+            return True
+        last = next(byte for byte in reversed(body) if byte not in b" \t\r\n")
+        return first in _JSON_ENDS and bytes((last,)) == _JSON_ENDS[first]
+    finally:
+        body.release()
 
 
 def encode_frame(body: bytes, framing: Framing) -> bytes:

@@ -25,13 +25,27 @@ _ESCAPE = re.compile(
 
 
 class RpcError(Exception):
-    """An error reply: the request or the daemon is wrong. What happened to a tool is never one of these."""
+    """An error reply: the request or the daemon is wrong. What happened to a tool is never one of these.
 
-    def __init__(self, code: int, text: str, data: dict[str, Any] | None = None) -> None:
+    ``identity`` is the request's id where it is known from the message itself.
+    """
+
+    def __init__(
+        self, code: int, text: str, data: dict[str, Any] | None = None, identity: str | int | None = None
+    ) -> None:
         super().__init__(text)
         self.code = code
         self.text = text
         self.data = data
+        self.identity = identity
+
+
+class _Request(msgspec.Struct):
+    """What tells a request from other messages, without a look into its parameters."""
+
+    id: str | int
+    method: str
+    params: msgspec.Raw = msgspec.Raw()
 
 
 def decode(body: bytes, kind: Any = Any) -> tuple[Any, bool]:
@@ -45,12 +59,24 @@ def decode(body: bytes, kind: Any = Any) -> tuple[Any, bool]:
         raise RpcError(PARSE_ERROR, "the message is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         # Without a shape to miss, a validation error is a number that no float can hold.
-        if isinstance(error, msgspec.ValidationError) and kind is not Any:
-            raise
+        if isinstance(error, msgspec.ValidationError):
+            if kind is not Any:
+                raise
+            raise _too_large_a_number(body, error) from error
         mended = mend_surrogates(body)
         if mended == body:
             raise RpcError(PARSE_ERROR, f"the message is not JSON: {error}") from error
     return decode(mended, kind)[0], True
+
+
+def _too_large_a_number(body: bytes, error: Exception) -> RpcError:
+    """The reply to ``1e400``, which is JSON: the parameters are wrong, not the message, and the request has an id."""
+    try:
+        request = msgspec.json.decode(body, type=_Request)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return RpcError(PARSE_ERROR, f"the message is not JSON: {error}")
+    text = f"wrong params: a number is too large for a float of 64 bits: {error}"
+    return RpcError(INVALID_PARAMS, text, identity=request.id)
 
 
 def mend_surrogates(body: bytes) -> bytes:

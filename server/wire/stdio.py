@@ -65,6 +65,31 @@ def start_reader(descriptor: int, on_data: Callable[[bytes], None], on_end: Call
     threading.Thread(target=read, name="tamis-read", daemon=True).start()
 
 
+def watch_output(descriptor: int, on_gone: Callable[[], None]) -> Callable[[], None]:
+    """Calls ``on_gone`` once, in a thread of its own, when nobody can read any more what is written there. A file is never left.
+
+    What it gives ends the watching; it must be called before the descriptor is closed, which is open for as long as it is watched.
+    """
+    ended, ending = os.pipe()
+
+    def wait() -> None:
+        waiting = select.poll()
+        waiting.register(descriptor, 0)  # the loss of the other end is told unasked
+        waiting.register(ended, select.POLLIN)
+        if dict(waiting.poll()).get(descriptor, select.POLLNVAL) & (select.POLLERR | select.POLLHUP):
+            on_gone()
+
+    watching = threading.Thread(target=wait, name="tamis-watch-output", daemon=True)
+    watching.start()
+
+    def stop() -> None:
+        os.close(ending)
+        watching.join()
+        os.close(ended)
+
+    return stop
+
+
 class Writer:
     """Writes messages at once; any thread may write, messages never mix. A gone reader is not an error."""
 

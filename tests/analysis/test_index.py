@@ -145,7 +145,7 @@ def test_prose_costs_nothing_and_is_not_kept() -> None:
 
 
 def test_other_protocols_are_read_once_they_are_wanted() -> None:
-    from tamis.server.runtime.texts.protocols import load_also
+    from tamis.server.runtime.settings.protocols import load_also
 
     text = 'Well: <tool_call>{"name": "x:a", "arguments": {}}</tool_call>'
     index = WorkspaceIndex()

@@ -11,8 +11,8 @@ import pytest
 
 from tamis.protocols.manifest.json_schema import published
 from tamis.server.analysis.diagnostics import diagnose
+from tests.lsp.marker_core import core_of
 from tests.lsp.markers import Case
-from tests.lsp.test_markers import core_of
 
 _SOUND: dict[str, Any] = {
     "toolId": "a:b",

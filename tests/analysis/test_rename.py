@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamis.server.analysis.index import WorkspaceIndex
+from tamis.server.analysis.kinds import kind_of
 from tamis.server.analysis.navigation.definition import declaration, definition, implementation
 from tamis.server.analysis.navigation.hierarchy import callers_at
 from tamis.server.analysis.navigation.linked import linked_names
@@ -24,11 +25,11 @@ from tamis.server.analysis.navigation.rename import prepare, remembered, rename
 from tamis.server.analysis.navigation.reverse import Memory
 from tamis.server.analysis.navigation.spelled import RenameEdit, RenameRefusedError, in_files
 from tamis.server.analysis.navigation.symbols import outline
-from tamis.server.analysis.snapshot import Settings, Snapshot, kind_of
-from tamis.server.runtime.registry.loader import FoundFile, Scan
-from tamis.server.runtime.registry.reading import build_registry
+from tamis.server.analysis.snapshot import Settings, Snapshot
 from tamis.server.runtime.settings.config import Settings as RuntimeSettings
-from tamis.server.runtime.texts.protocols import load_also
+from tamis.server.runtime.settings.protocols import load_also
+from tamis.server.runtime.tools.loader import FoundFile, Scan
+from tamis.server.runtime.tools.reading import build_registry
 
 ALSO = load_also(("hermes",))[0]
 PARAMETERS = ("text", "file_path", "mode")
@@ -169,6 +170,7 @@ def test_references_of_a_declaration_are_exactly_the_places_that_name_it(world: 
         assert find_references(workspace.snapshot(site.path), site.span[0] + 1) == sites
 
 
+@pytest.mark.slow
 @given(worlds(), st.data())
 def test_renaming_a_tool_there_and_back_gives_the_same_bytes(world: World, data: st.DataObject) -> None:
     before = Workspace(world.files)

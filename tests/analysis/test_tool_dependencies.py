@@ -15,7 +15,7 @@ from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.index import WorkspaceIndex
 from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.runtime.runtime import Runtime
-from tests.toolbox import make_tool, vcp
+from tests.sample_tools import make_tool, vcp
 
 
 def manifest(tool_id: str, dependencies: dict[str, Any], version: str = "1.0.0") -> str:

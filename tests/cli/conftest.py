@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.inside import Tamis
+from tests.cli.in_process import Tamis
 
 
 @pytest.fixture

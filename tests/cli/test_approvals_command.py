@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tamis.protocols.contract import Granted
-from tamis.server.runtime.approvals.standing import Kind, new_entry
+from tamis.server.runtime.execution.approvals.remembered import Kind, new_entry
 from tamis.server.runtime.runtime import Runtime
-from tests.cli.inside import Tamis
+from tests.cli.in_process import Tamis
 
 
 @pytest.fixture(autouse=True)

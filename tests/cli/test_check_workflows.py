@@ -63,7 +63,7 @@ def test_a_named_file_is_checked_wherever_it_stands(root: Path, capsys: pytest.C
 
 
 def test_the_worked_example_of_the_seed_is_clean(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from tests.rpc.test_workflows import SEED
+    from tests.rpc.seed_workflow import SEED
 
     (root / "flows" / "summarize_text.json").write_text(SEED.replace("// seed 004 §2.3.1", ""), encoding="utf-8")
     assert checked(capsys, "--strict", "flows/summarize_text.json") == (0, {"summarize_text.json": []})

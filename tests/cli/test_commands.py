@@ -14,27 +14,11 @@ from typing import Any
 import pytest
 
 from tamis.server.cli.main import COMMANDS, main
+from tests.cli.process import COMMAND, tamis
 from tests.node_runtime import NODE, bun
-from tests.toolbox import action, make_tool, tam, vcp
+from tests.sample_tools import action, make_tool, tam, vcp
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-COMMAND = [sys.executable, "-m", "tamis.server.cli.main"]
-
-
-def tamis(
-    *words: str, cwd: Path, data: str | bytes = b"", env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [*COMMAND, *words],
-        cwd=cwd,
-        input=data.encode() if isinstance(data, str) else data,
-        capture_output=True,
-        timeout=60,
-        check=False,
-        env=env,
-        start_new_session=True,
-    )
-    return subprocess.CompletedProcess(words, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @pytest.fixture
@@ -333,7 +317,8 @@ def test_a_call_of_a_tool_with_a_broken_manifest_names_the_manifest(root: Path) 
     path.write_text('{\n  "toolId": "text:shout",\n  "displayName": 3\n}')
     done = tamis("call", "text:shout", cwd=root)
     assert done.returncode == 1
-    assert f"Unknown tool ID 'text:shout': its manifest {path}:" in done.stdout
+    # from the project's folder: a model reads this, and is told no place of the machine (T15)
+    assert "Unknown tool ID 'text:shout': its manifest ./bad.tool.json:" in done.stdout
     assert "is not registered" in done.stdout
 
 
@@ -387,6 +372,11 @@ def test_the_demo_takes_a_file_of_the_folder_it_is_started_in(tmp_path: Path) ->
     )
     assert done.returncode == 0, done.stderr
     assert "units:convert executed successfully" in done.stdout
+
+
+def test_run_tells_of_a_call_that_it_takes_out_of_a_fence(root: Path) -> None:  # ruling 7
+    done = tamis("run", "--dry-run", cwd=root, data=f"```xml\n{action('echo', text='1').strip()}\n```\n")
+    assert "Block inside a code fence is taken as a call [TC008 block-in-fence]" in done.stderr
 
 
 def test_run_names_the_protocol_that_finds_a_call_where_none_was_found(root: Path) -> None:
@@ -466,3 +456,24 @@ def test_what_is_left_behind_keeps_no_command_alive(tmp_path: Path) -> None:  # 
     )
     ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=50, check=False)
     assert (ended.returncode, ended.stdout) == (7, "done\n")
+
+
+def test_a_text_beyond_the_limit_of_one_result_gives_its_calls(tmp_path: Path) -> None:
+    """C2: `tamis parse -` of more than 64 MiB: the calls of the whole text, and what the end left undecided."""
+    from tamis.protocols import read
+
+    block = "<<<[TOOL_REQUEST]>>>\ntool_name:「始」a「末」,\nx:「始」1「末」\n<<<[END_TOOL_REQUEST]>>>\n"
+    text = ("prose line without anything\n" * 12_000 + block) * 200
+    assert len(text) > 64 * 1024 * 1024
+    code = "import sys; from tamis.server.cli.main import entry; entry()"
+    for end, status, undecided in (("", 0, None), ("<|[REQUEST_TOOL]|>\ncommand:»»»", 1, [len(text), len(text) + 30])):
+        done = subprocess.run(
+            [sys.executable, "-c", code, "parse", "-"], cwd=tmp_path, input=(text + end).encode(), capture_output=True, timeout=100, check=False
+        )  # fmt: skip
+        found = json.loads(done.stdout)
+        assert (done.returncode, found["undecided"], found["retracted"]) == (status, undecided, [])
+        assert found["characters"] == len(text + end) and b"only its calls are printed" in done.stderr
+        assert len(found["calls"]) == 200
+        first = text[: text.index("<<<") + len(block)]
+        assert found["calls"][0] == json.loads(json.dumps(read(first)["calls"][0]))
+        assert found["calls"][-1]["range"]["start"]["line"] == 199 * 12_004 + 12_001

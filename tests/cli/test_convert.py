@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.cli.test_commands import tamis
-from tests.toolbox import action, make_tool, vcp
+from tests.cli.process import tamis
+from tests.sample_tools import action, make_tool, vcp
 
 
 def test_a_text_is_converted_in_place(tmp_path: Path) -> None:

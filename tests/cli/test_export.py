@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tamis.server.runtime.records.store import Store
-from tests.cli.inside import Tamis
+from tamis.server.runtime.store.store import Store
+from tests.cli.in_process import Tamis
 from tests.protocols.export_rules import faults
-from tests.toolbox import make_tool
+from tests.sample_tools import make_tool
 
 
 @pytest.fixture(autouse=True)
@@ -111,12 +111,13 @@ def test_a_caiu_record_holds_words_to_search_and_schemas_to_use(tamis: Tamis) ->
     assert tamis("export", "caiu", "off").json()[0]["management_metadata"]["is_enabled"] is False
 
 
+@pytest.mark.slow
 def test_a_caiu_record_has_the_counts_of_a_daemons_calls(
     tamis: Tamis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # D87
     import asyncio
 
-    from tamis.server.runtime.records.usage import UsageCounts
+    from tamis.server.runtime.observe.usage import UsageCounts
 
     monkeypatch.setenv("TAMIS_STATE_DIR", str(tmp_path / "state"))
 
@@ -145,3 +146,48 @@ def test_files_have_distinct_names(tamis: Tamis) -> None:
     done = tamis("export", "anthropic", "core:echo", "core-echo", "--out", "out")
     assert done.code == 0
     assert len(set(done.out.split())) == 2
+
+
+# Names, there and back
+
+
+def back(tamis: Tamis, target: str) -> dict[str, dict[str, Any]]:
+    """The tools that an export gives, by name."""
+    done = tamis("export", target, "--json")
+    assert done.code == 0, done.err
+    return {one["toolId"]: one for one in done.json()["tools"]}
+
+
+@pytest.mark.parametrize(
+    "name", ["search_web", "getWeather", "_private", "a-b-", "8ball", "x" * 64, "__", "custom_search"]
+)
+def test_a_legal_name_comes_back_as_it_went_in(tamis: Tamis, name: str) -> None:  # F5
+    function = {"type": "function", "function": {"name": name, "description": "Looks.", "parameters": {}}}
+    (tamis.folder / "f.json").write_text(json.dumps([function]))
+    assert tamis("import", "openai", "f.json", "--out", ".").code == 0
+    one = back(tamis, "openai")[f"custom:{name}"]
+    assert one["definition"]["function"]["name"] == name
+    assert "name-changed" not in {loss["code"] for loss in one["losses"]}
+
+
+def test_a_name_that_another_tool_has_is_not_given_twice(tamis: Tamis) -> None:  # F5
+    make_tool(tamis.folder, "a:go", aliases=["go"])
+    make_tool(tamis.folder, "b:go", aliases=["go"])
+    made = back(tamis, "openai")
+    assert [made[name]["definition"]["function"]["name"] for name in ("a:go", "b:go")] == ["go", "b_go"]
+
+
+def test_a_plugin_comes_back_under_its_own_name(tamis: Tamis) -> None:  # F5
+    make_tool(tamis.folder, "custom:Sum", protocolConfig={"vcpCommand": "Sum"})
+    one = back(tamis, "vcp")["custom:Sum"]
+    assert one["definition"]["name"] == "Sum"
+    assert "name-changed" not in {loss["code"] for loss in one["losses"]}
+
+
+def test_vcp_names_that_fall_together_are_numbered(tamis: Tamis) -> None:  # F5
+    make_tool(tamis.folder, "a:sum", protocolConfig={"vcpCommand": "Sum"})
+    make_tool(tamis.folder, "b:sum", protocolConfig={"vcpCommand": "Sum"})
+    made = back(tamis, "vcp")
+    names = {tool_id: made[tool_id]["definition"]["name"] for tool_id in ("a:sum", "b:sum", "core:echo", "core_echo")}
+    assert names == {"a:sum": "Sum", "b:sum": "Sum_2", "core:echo": "core_echo_2", "core_echo": "core_echo"}
+    assert "name-changed" in {loss["code"] for loss in made["b:sum"]["losses"]}

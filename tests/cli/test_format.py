@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tamis.server.runtime.texts.formatting import FormattedFile, write_file
-from tests.cli.test_commands import tamis
-from tests.toolbox import make_tool
+from tests.cli.process import tamis
+from tests.sample_tools import make_tool
 
 MANIFEST = '{"tags": ["x"], "toolId": "a:b", /* kept */ "version": "1.0.0",\n "displayName": "A"}'
 TEXT = "Look: <ACTION><T><p>1</p></T></ACTION>\n\nthen <<<[tool_request]>>>\ntool_name：「始」a「末」\n<<<[END_TOOL_REQUEST]>>>\n"

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.cli.inside import Done, Tamis
+from tests.cli.in_process import Done, Tamis
 from tests.protocols.openapi_document import pets
 
 PLUGIN = {
@@ -58,13 +58,20 @@ def test_a_stdio_plugin_of_vcp_runs_as_it_is(tamis: Tamis) -> None:  # interop Â
     put(tamis, "plugin/calc.py", CALC)
     file = put(tamis, "plugin/plugin-manifest.json", PLUGIN)
     told = tamis("import", "vcp", file, "--json")
-    assert {code for code, _ in losses(told)} == {"inferred", "field-dropped"}
+    assert {code for code, _ in losses(told)} == {"inferred", "credentials"}
     parameters = told.json()["tools"][0]["manifest"]["parameters"]
     assert (list(parameters["properties"]), parameters["required"]) == (["expression", "digits"], ["expression"])
     made = tamis("import", "vcp", file, "--out", "plugin")
     assert made.code == 0
     assert "parameters inferred from its text" in made.err
     assert "[inferred]" in made.err
+    # its key is a secret of the operator's now (ruling 60)
+    assert (
+        "no [secrets] of the operator's settings defines 'KEY'"
+        in tamis("call", "SciCalc", "--args", '{"expression": "4+2"}').out
+    )
+    put(tamis, "key", "s3cret-key")
+    put(tamis, "tamis.toml", '[secrets]\nKEY = { file = "key" }\n[policy.secrets]\n"*" = ["KEY"]\n')
     called = tamis("call", "SciCalc", "--args", '{"expression": "40+2"}')
     assert json.loads(called.out) == {"status": "success", "result": 42}
     assert "1 passed" in tamis("test").out  # its embedded example is one now
@@ -214,10 +221,14 @@ def test_operations_of_an_openapi_document_are_tools_that_work(tamis: Tamis, por
     missing = tamis("call", "getPet", "--args", '{"petId": 404}')
     assert missing.code == 1
     assert "404 Not Found: no such pet" in missing.out
-    # credentials stand beside the script; no model ever gives them
+    # keys are the operator's to give, never a model's (ruling 60)
     refused = tamis("call", "custom:delete-pets-petId", "--yes", "--args", '{"petId": 7}')
-    assert "put key into pets_credentials.json" in refused.out
-    put(tamis, "tools/pets_credentials.json", {"key": "s3cret"})
+    assert "add PETS_KEY = " in refused.out
+    put(tamis, "key", "s3cret\n")
+    settings = (tamis.folder / "tamis.toml").read_text("utf-8")
+    put(
+        tamis, "tamis.toml", f'{settings}secrets = {{ "*" = ["PETS_KEY"] }}\n[secrets]\nPETS_KEY = {{ file = "key" }}\n'
+    )
     deleted = tamis("call", "custom:delete-pets-petId", "--yes", "--args", '{"petId": 7}')
     assert (deleted.code, deleted.out) == (0, "null\n")
     assert _Server.seen.pop()[2]["X-Key"] == "s3cret"

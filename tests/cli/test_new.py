@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tamis.protocols.catalogue import severity
 from tamis.protocols.manifest.reading import read_manifest
 from tamis.protocols.manifest.template import new_tool
-from tests.cli.inside import Tamis
+from tests.cli.in_process import Tamis
 from tests.node_runtime import NODE, bun
 
 NAMES = ("hello", "Weather Report", "天气", "नमस्ते", "مرحبا", "text:shout", "a/b", "x" * 300, "1", "ｆｕｌｌ")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_commands import tamis
-from tests.toolbox import make_tool
+from tests.cli.process import tamis
+from tests.sample_tools import make_tool
 
 
 @pytest.fixture

@@ -79,11 +79,11 @@ def test_nonsense_without_end_is_a_no() -> None:
 
 
 def test_for_the_rest_of_the_command_holds_for_the_same_tool(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tamis.server.runtime.calls.execute import execute
     from tamis.server.runtime.calls.model import CallRequest
-    from tamis.server.runtime.records.trail import Caller
+    from tamis.server.runtime.execution.pipeline import execute
+    from tamis.server.runtime.observe.trail import Caller
     from tamis.server.runtime.runtime import Runtime
-    from tests.runtime.asking import ALWAYS, new_root, recorded
+    from tests.runtime.fake_approver import ALWAYS, new_root, recorded
 
     ran = recorded(monkeypatch)
     runtime = Runtime(new_root(tmp_path, monkeypatch), ALWAYS)
@@ -91,8 +91,8 @@ def test_for_the_rest_of_the_command_holds_for_the_same_tool(tmp_path: Any, monk
     ask = asker(lambda: next(typed))
 
     async def both() -> list[str]:
-        around = runtime.surroundings(ask=ask, caller=Caller("cli"))
-        done = [await execute(CallRequest(call_id=f"c{n}", name="t:echo", args={"count": n}), around) for n in (1, 2)]
+        context = runtime.call_context(ask=ask, caller=Caller("cli"))
+        done = [await execute(CallRequest(call_id=f"c{n}", name="t:echo", args={"count": n}), context) for n in (1, 2)]
         return [result.status for result in done]
 
     assert asyncio.run(both()) == ["success", "success"]

@@ -16,7 +16,7 @@ from tamis.client import AsyncClient, DaemonEnded, RpcFailure
 from tamis.client.messages import Framing
 from tests.client import fakes
 from tests.client.fakes import fake
-from tests.toolbox import make_tool
+from tests.sample_tools import make_tool
 
 HANG = "import time\ntime.sleep(60)"
 
@@ -178,7 +178,7 @@ def test_a_client_that_was_not_opened_says_so() -> None:
 
 
 def test_an_answer_that_comes_twice_and_a_callback_that_raises_stop_nothing(
-    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def told(_method: str, _params: Any) -> None:
         raise ValueError("a host's own fault")
@@ -188,4 +188,4 @@ def test_an_answer_that_comes_twice_and_a_callback_that_raises_stop_nothing(
             assert [await client.request("x/y"), await client.request("x/y")] == [1, 3]
 
     run(work())
-    assert "a host's own fault" in capsys.readouterr().err
+    assert "a host's own fault" in caplog.text

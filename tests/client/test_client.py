@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import typing
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.client import AsyncClient, Client, DaemonEnded, RpcFailure, WrongResult
+from tamis.client import AsyncClient, Client, DaemonEnded, RpcFailure, WrongResult, messages, params, results
 from tamis.client.messages import Frames, Framing, encode
 from tamis.client.methods import RESULTS
-from tamis.protocols.contract import ApprovalReply, ExecutionResult, ToolList
-from tamis.protocols.measured import MetricsReport, MetricsText
+from tamis.client.params import ToolCallConfig
+from tamis.client.results import ApprovalReply, ExecutionResult, MetricsReport, MetricsText, Result, ToolList
 from tamis.server.rpc.described import files
 from tests.client import fakes
 from tests.client.fakes import fake
-from tests.toolbox import make_tool, vcp
+from tests.sample_tools import make_tool, vcp
 
 HANG = "import time\ntime.sleep(60)"
 
@@ -59,7 +62,8 @@ def echo() -> Iterator[Client]:
 
 def question(**more: Any) -> dict[str, Any]:
     """Params of an approval."""
-    permissions = {"requested": {}, "granted": {}, "denied": []}
+    granted: dict[str, list[str]] = {"read": [], "write": [], "hosts": [], "capabilities": []}
+    permissions = {"requested": {}, "granted": granted, "denied": []}
     shown = {"tool": "t", "version": "1.0.0", "args": {"a": 1}, "argsPreview": "{}", "risk": "low"}
     options = [{"optionId": "yes", "label": "Yes", "kind": "allow_once"}]
     ids = {"approvalId": "a-1", "callId": "c-1", "expiresAt": "2030-01-01T00:00:00+00:00"}
@@ -83,6 +87,83 @@ def test_a_result_is_a_struct_of_the_contract(daemon: Client) -> None:
     done = daemon.tool_execute(tool_id="test:echo", args={"text": "你好 😀"})
     assert isinstance(done, ExecutionResult)
     assert done.output == {"text": "你好 😀"}
+
+
+def test_a_field_that_is_not_there_is_none(daemon: Client) -> None:
+    """P1: a loop of ``if step.stop is not None`` ended after one round, because the field was ``UNSET``."""
+    call = "<ACTION><test:echo><text>a</text></test:echo></ACTION>"
+    config: ToolCallConfig = {"enabled": True, "protocol": "action"}
+    step = daemon.agent_step(text=call, session_id="p1", config=config)
+    assert (step.stop, step.explanation) == (None, None)
+    assert (step.results[0].error, step.results[0].task_id, step.results[0].warnings) == (None, None, None)
+    assert step.results[0].output == {"text": "a"}
+    assert daemon.agent_step(text="done", session_id="p1", config=config).stop == "noTools"
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tool/execute", {"toolId": "test:echo", "args": {"text": "a"}}),
+        ("tool/execute", {"toolId": "test:echo", "args": {"tex": "a"}}),
+        ("tool/parse", {"text": vcp("test:echo", text="a") + "<ACTION><a></ACTION>"}),
+        ("tool/list", {"view": "full"}),
+        ("server/health", {}),
+        ("server/metrics", {}),
+        ("tool/validate", {"toolId": "test:echo", "args": {"tex": "a"}}),
+    ],
+)
+def test_a_result_as_a_dictionary_is_what_came_over_the_wire(daemon: Client, method: str, params: Any) -> None:
+    """P1: ``to_dict`` is plain data that ``json.dumps`` takes, with the names of the wire and without what is not there."""
+    seen: list[Any] = []
+    result_of = messages.result_of
+
+    def look(reply: messages.Incoming, *rest: Any) -> Any:
+        seen.append(json.loads(bytes(reply.result)))
+        return result_of(reply, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(messages, "result_of", look)
+        result = daemon.call(method, **params)
+    assert isinstance(result, Result)
+    assert json.loads(json.dumps(result.to_dict())) == seen[0]
+
+
+def test_every_struct_of_results_has_no_default_but_none() -> None:
+    """P1: a field that may be missing is ``None``; nothing of ``UNSET`` is left."""
+    kinds = [one for one in vars(results).values() if isinstance(one, type) and issubclass(one, Result)]
+    assert len(kinds) > 100
+    for kind in kinds:
+        for field in msgspec.structs.fields(kind):
+            assert field.default in (None, msgspec.NODEFAULT), (kind, field.name)
+            assert field.default_factory is msgspec.NODEFAULT, (kind, field.name)
+            assert "UnsetType" not in str(field.type), (kind, field.name)
+
+
+def test_a_result_may_be_given_back(daemon: Client) -> None:
+    done = daemon.tool_execute(tool_id="test:echo", args={"text": "a"})
+    assert '"text": "a"' in daemon.observation_format(results=[done], protocol="action").text
+
+
+@pytest.mark.parametrize(
+    ("method", "param", "kind"),
+    [
+        ("agent_step", "config", "ToolCallConfig"),
+        ("agent_step", "options", "ReadingOptions"),
+        ("tool_execute", "approval", "GivenApproval"),
+        ("tool_execute", "context", "Context"),
+        ("tool_list", "filter", "ToolFilter"),
+    ],
+)
+def test_objects_in_params_are_typed(method: str, param: str, kind: str) -> None:
+    """P1: each names every member that the daemon reads, so that a type checker finds a misspelled one."""
+    for client in (Client, AsyncClient):
+        hint = typing.get_type_hints(getattr(client, method))[param]
+        assert hint == getattr(params, kind) | None
+    described = json.loads(files.json_schema_text())["$defs"][kind]
+    members = typing.get_type_hints(getattr(params, kind), include_extras=True)
+    assert {*members} == {*described["properties"]}
+    needed = {name for name, one in members.items() if typing.get_origin(one) is not typing.NotRequired}
+    assert needed == {*described["required"]}
 
 
 def test_a_call_by_the_wires_names_gives_the_same(daemon: Client) -> None:
@@ -200,13 +281,13 @@ def test_a_notification_callback_must_not_wait_for_an_answer() -> None:
     assert "must not wait" in str(caught[0])
 
 
-def test_a_callback_that_raises_stops_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_callback_that_raises_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     def told(_method: str, _params: Any) -> None:
         raise ValueError("a host's own fault")
 
     with Client(command=fake(fakes.TWICE), on_notification=told) as client:
         assert [client.request("x/y"), client.request("x/y")] == [1, 3]
-    assert "a host's own fault" in capsys.readouterr().err
+    assert "a host's own fault" in caplog.text
 
 
 # what the daemon asks
@@ -408,13 +489,28 @@ def runs(process: int) -> bool:
         return False
 
 
-def test_the_log_goes_to_this_process_unless_someone_takes_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_log_goes_to_logging_unless_someone_takes_it(caplog: pytest.LogCaptureFixture) -> None:
+    """P1."""
     lines: list[str] = []
-    for on_log in (None, lines.append):
-        with Client(command=fake("os.write(2, b'one\\ntwo\\n')\nsys.stdin.read()\n"), on_log=on_log):
-            time.sleep(0.3)
-    assert capsys.readouterr().err == "one\ntwo\n"
-    assert lines == ["one", "two"]
+    with caplog.at_level("INFO", "tamis.client"):
+        for on_log in (None, lines.append):
+            with Client(command=fake("os.write(2, b'one\\ntwo %s\\n')\nsys.stdin.read()\n"), on_log=on_log):
+                time.sleep(0.3)
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [("INFO", "one"), ("INFO", "two %s")]
+    assert lines == ["one", "two %s"]
+
+
+def test_a_program_that_sets_up_no_logging_sees_nothing_on_standard_error() -> None:
+    """P1: neither what the daemon writes there nor a fault of the host's own function."""
+    code = (
+        "import sys\nfrom tamis.client import Client\n"
+        "from tests.client.fakes import fake, TWICE\n"
+        "def told(*_): raise ValueError('of the host')\n"
+        "with Client(command=fake('os.write(2, b\"noise\\\\n\")\\n' + TWICE), on_notification=told) as client:\n"
+        "    print(client.request('x/y'), client.request('x/y'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("1 3\n", "")
 
 
 def test_the_client_starts_without_the_runtime() -> None:

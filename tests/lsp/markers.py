@@ -10,16 +10,19 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.server.analysis.snapshot import Snapshot
-from tests.lsp.lsp_client import Client
+
+if TYPE_CHECKING:
+    from tests.lsp.lsp_client import Client
 
 FOLDER = Path(__file__).resolve().parents[1] / "markers"
+FIXTURES = FOLDER / "fixtures"
 _SECTION = re.compile(r"(?m)^-- (.+?) --\n")
 _MARK = re.compile(r"⟦([a-z]+)(?::([^⟧]*))?⟧")
 MAX_SHOWN = 12
@@ -46,22 +49,40 @@ class Case(msgspec.Struct, frozen=True):
 
 def read_case(path: Path) -> Case:
     """Reads a marker file."""
-    parts = _SECTION.split(path.read_text("utf-8"))
+    text = path.read_text("utf-8")
     documents: dict[str, str] = {}
     marks: dict[str, list[Mark]] = {}
     options: dict[str, Any] = {}
     expected = ""
-    for name, body in zip(parts[1::2], parts[2::2], strict=True):
+    for name, body in sections(text):
         if name == "expect":
             expected = body
         elif name == "options":
             options = msgspec.json.decode(body)
+        elif name.startswith("use "):
+            assert not body, f"{path.name}: nothing stands below '-- {name} --'"
+            for fixture in name.removeprefix("use ").split(", "):
+                for shared, document in read_fixture(fixture):
+                    assert shared not in documents, f"{path.name}: {shared} is there twice"
+                    documents[shared], marks[shared] = document, []
         else:
             documents[name], marks[name] = _without_marks(body)
     if "lints" not in path.parts:
         # Advice on every manifest would hide what a file is about; the folder ``lints`` is for it.
         options.setdefault("settings", {}).setdefault("lint", {"LN": "off"})
-    return Case(path, parts[0].strip(), documents, marks, options, expected)
+    return Case(path, _SECTION.split(text, 1)[0].strip(), documents, marks, options, expected)
+
+
+@functools.cache
+def read_fixture(name: str) -> tuple[tuple[str, str], ...]:
+    """The documents, with their paths, that ``-- use NAME --`` stands for."""
+    return tuple(sections((FIXTURES / f"{name}.documents").read_text("utf-8")))
+
+
+def sections(text: str) -> list[tuple[str, str]]:
+    """A file's sections: what stands between the dashes, and the lines below it."""
+    parts = _SECTION.split(text)
+    return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def _without_marks(body: str) -> tuple[str, list[Mark]]:

@@ -13,10 +13,10 @@ import pytest
 from tamis.protocols.workflow import reading as workflow_reading
 from tamis.server.lsp.workspace import roots, scanning
 from tamis.server.lsp.workspace.roots import Root
-from tamis.server.runtime.registry import loader
+from tamis.server.runtime.tools import loader
 from tests.lsp.editor import EVERYTHING, Editor
 from tests.lsp.lsp_client import Client
-from tests.toolbox import make_tool, tam
+from tests.sample_tools import make_tool, tam
 
 WATCHES = {"workspace": {"didChangeWatchedFiles": {"dynamicRegistration": True}}}
 CALL = tam({"command": "workflow:sum", "values": "[1, 2]"})
@@ -241,7 +241,7 @@ class _Loaded:
         self.disk: list[str] = []
         self.parsed: list[str] = []
         read_file, read_flow = loader.read_manifest_file, workflow_reading.read_workflow
-        from tamis.server.runtime.workflows import source
+        from tamis.server.runtime.tools import workflows as source
 
         monkeypatch.setattr(loader, "read_manifest_file", lambda path: (self.disk.append(path), read_file(path))[1])
         monkeypatch.setattr(source, "read_manifest_file", lambda path: (self.disk.append(path), read_file(path))[1])

@@ -22,12 +22,13 @@ from tamis.server.analysis.completion.schema_proposals import JsonAsk, propose_j
 from tamis.server.analysis.completion.texts import embedded_of
 from tamis.server.analysis.embedded_schema import explain_embedded
 from tamis.server.analysis.index import WorkspaceIndex
-from tamis.server.analysis.snapshot import FolderFacts, Settings, Snapshot, kind_of
-from tamis.server.runtime.registry.loader import FoundFile, Scan
-from tamis.server.runtime.registry.reading import build_registry
-from tamis.server.runtime.registry.registry import Registry
-from tamis.server.runtime.settings.config import load_settings
-from tamis.server.runtime.texts.protocols import load_also
+from tamis.server.analysis.kinds import kind_of
+from tamis.server.analysis.snapshot import FolderFacts, Settings, Snapshot
+from tamis.server.runtime.settings.loading import load_settings
+from tamis.server.runtime.settings.protocols import load_also
+from tamis.server.runtime.tools.loader import FoundFile, Scan
+from tamis.server.runtime.tools.reading import build_registry
+from tamis.server.runtime.tools.registry import Registry
 from tests.lsp.markers import FOLDER, language, opened, read_case
 
 CASES = sorted((FOLDER / "words").glob("*.txt"))
@@ -133,6 +134,7 @@ def test_what_was_called_last_here_comes_before_that(tmp_path: Path) -> None:
     assert labels(snapshot, text.rindex("«««")) == ["custom:c", "custom:b", "custom:a"]
 
 
+@pytest.mark.slow
 def test_a_large_manifest_is_completed_in_place() -> None:
     many = {f"p{index:05}": {"type": "string", "description": "x" * 40} for index in range(12_000)}
     text = manifest("custom:big", parameters={"type": "object", "properties": many}).replace(

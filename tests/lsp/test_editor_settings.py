@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tamis.protocols.manifest.profile import read_profile
-from tamis.server.runtime.settings.config import load_settings
+from tamis.server.runtime.settings.loading import load_settings
 
 
 def test_problems_of_an_overlay_are_the_editors(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tamis.protocols.model import Call, Piece, ReadOptions
 from tamis.protocols.reader import read_text
 from tamis.server.analysis.completion.json_calls import string_in
 from tamis.server.analysis.embedded import Embedded, of_value, texts_of
-from tamis.server.runtime.texts.protocols import load_also
+from tamis.server.runtime.settings.protocols import load_also
 
 CONTAINERS = ("tam", "vcp", "vcp-escape", "cdata", "text", "attribute", "hermes")
 _VALUES = st.text(

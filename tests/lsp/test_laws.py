@@ -1,4 +1,4 @@
-"""The laws of ``laws.py`` on half-typed and odd documents: those of the marker files, changed at random (D93; longer with ``--long``)."""
+"""The rules of ``answer_rules.py`` on half-typed and odd documents: those of the marker files, changed at random (D93; longer with ``--long``)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tamis.server.analysis.snapshot import Snapshot
-from tests.lsp.laws import LAWS, Law
+from tests.lsp.answer_rules import LAWS, Law
+from tests.lsp.marker_core import core_of
 from tests.lsp.markers import FOLDER, Core, opened, read_case
-from tests.lsp.test_markers import core_of
-from tests.lsp.test_session_soak import PIECES, TEXTS
+from tests.lsp.typed_texts import PIECES, TEXTS
 
 CASES = sorted(FOLDER.rglob("*.txt"))
 MAX_CHARS = 6_000

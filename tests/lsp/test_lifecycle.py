@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.lsp.lsp_client import PATIENCE, SERVER, Client
-from tests.toolbox import make_tool
+from tests.sample_tools import make_tool
 
 
 @pytest.fixture
@@ -192,6 +192,18 @@ def test_end_of_input_ends_the_process_at_once() -> None:
     assert min(took) < 0.5
 
 
+def test_a_server_that_nobody_reads_any_more_ends_though_its_input_is_open() -> None:
+    with subprocess.Popen(SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # R6
+        assert process.stdin is not None
+        assert process.stdout is not None
+        body = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}'
+        process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(20) == 1
+
+
 def test_end_of_input_after_shutdown_ends_with_0(client: Client) -> None:
     client.start()
     client.call("shutdown")
@@ -234,12 +246,12 @@ def test_client_of_another_process_namespace_is_not_taken_for_dead(client: Clien
 
 def test_only_protocol_on_stdout_even_if_a_library_prints() -> None:
     script = (
-        "import os, sys, tamis.server.lsp.hot_methods as s\n"
-        "old = s.REQUESTS['shutdown'][1]\n"
+        "import os, sys, msgspec, tamis.server.lsp.table as s\n"
+        "verb = s.REQUESTS['shutdown']\n"
         "def noisy(*args):\n"
         "    print('chatter'); sys.stdout.flush(); os.write(1, b'raw chatter\\n'); os.system('echo child chatter')\n"
-        "    return old(*args)\n"
-        "s.REQUESTS['shutdown'] = (object, noisy)\n"
+        "    return verb.handler(*args)\n"
+        "s.REQUESTS['shutdown'] = msgspec.structs.replace(verb, handler=noisy)\n"
         "from tamis.server.lsp.main import serve\n"
         "sys.exit(serve(None))\n"
     )
@@ -327,12 +339,15 @@ def test_start_loads_no_framework() -> None:
 
 
 def test_methods_of_the_framework_lane_are_those_that_it_registers() -> None:
-    from tamis.server.lsp.capabilities import FRAMEWORK_METHODS
-    from tamis.server.lsp.framework import Framework
-    from tamis.server.lsp.session import Session
+    from pygls.lsp.server import LanguageServer
 
-    framework = Framework(Session(lambda *_, **__: None, lambda _: None), lambda _: None)
-    assert set(framework.protocol.fm.features) == set(FRAMEWORK_METHODS)
+    from tamis.server.lsp.framework import register
+    from tamis.server.lsp.session import Session
+    from tamis.server.lsp.table import REQUESTS
+
+    server = LanguageServer("test", "1")
+    register(server, Session(lambda *_, **__: None, lambda _: None))
+    assert set(server.protocol.fm.features) == {name for name, verb in REQUESTS.items() if verb.schedule != "now"}
 
 
 def test_a_session_that_ended_leaves_nothing_open(tmp_path: Path) -> None:

@@ -16,10 +16,11 @@ from tamis.protocols.catalogue import CATALOGUE
 from tamis.protocols.levels import LEVELS, codes_of, is_binding, read_levels
 from tamis.server.analysis.answers import Finding
 from tamis.server.analysis.diagnostics import diagnose
+from tamis.server.analysis.kinds import kind_of
 from tamis.server.analysis.lints.ignore import ignore_actions
-from tamis.server.analysis.snapshot import Settings, Snapshot, kind_of
+from tamis.server.analysis.snapshot import Settings, Snapshot
 from tamis.server.runtime.settings.config import Settings as RootSettings
-from tamis.server.runtime.settings.config import load_settings
+from tamis.server.runtime.settings.loading import load_settings
 from tests.lsp.lsp_client import Client
 
 MANIFEST = """\
@@ -128,10 +129,10 @@ def test_a_right_entry_is_no_problem(tmp_path: Path) -> None:
 
 
 def test_levels_change_nothing_that_runs() -> None:
-    """The runtime never reads ``[lint]``: only the analysis and the check of the settings name it."""
+    """The runtime reads ``[lint]`` for its own ``formats`` alone; else only the analysis and the check of the settings name it."""
     root = Path(__file__).resolve().parents[2] / "server" / "runtime"
     users = {path.name for path in root.rglob("*.py") if "read_levels" in path.read_text("utf-8")}
-    assert users == {"config.py"}
+    assert users == {"reading.py", "checking.py"}
 
 
 # In the editor and on the command line

@@ -12,8 +12,8 @@ from tamis.server.analysis.actions.fixes import faults, quick_fixes
 from tamis.server.analysis.completion.proposals import complete
 from tamis.server.analysis.navigation.proof import apply
 from tests.lsp.lsp_client import Client
+from tests.lsp.marker_core import core_of
 from tests.lsp.markers import Case
-from tests.lsp.test_markers import core_of
 
 
 def _case(text: str) -> tuple[Case, int]:

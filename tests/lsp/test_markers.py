@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-import posixpath
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +14,19 @@ import pytest
 
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.server.analysis.diagnostics import diagnose
-from tamis.server.analysis.index import WorkspaceIndex
-from tamis.server.analysis.navigation.workflows import in_workflow_folder, workflow_files
-from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot, is_settings, kind_of
-from tamis.server.runtime.registry.sources import composed, find
-from tamis.server.runtime.settings.config import load_settings
-from tamis.server.runtime.settings.faults import disk_faults
-from tamis.server.runtime.texts.checkables import script_beside
-from tamis.server.runtime.texts.protocols import load_also
 from tests.lsp.lsp_client import Client
+from tests.lsp.marker_core import core_of
 from tests.lsp.markers import (
+    FIXTURES,
     FOLDER,
     Case,
-    Core,
     Shown,
     Wire,
     language,
     opened,
     read_case,
     render_diagnostics,
+    sections,
     write_documents,
     write_expected,
 )
@@ -40,49 +34,6 @@ from tests.lsp.verbs import ASKS, MARKS, capabilities
 
 CASES = sorted(FOLDER.rglob("*.txt"))
 UPDATE = bool(os.environ.get("TAMIS_UPDATE_MARKERS"))
-
-
-def core_of(case: Case, root: Path) -> Core:
-    """What the analyses are asked with, made without the server."""
-    write_documents(case, root)
-    loaded = load_settings(root, case.options.get("settings"))
-    registry = composed(find(root, loaded.settings), loaded.settings, (), ())
-    settings = Settings(
-        schema_diagnostics=case.options.get("schemaDiagnostics") != "off",
-        strict_json=loaded.settings.strict_json,
-        also=load_also(loaded.settings.protocol.also)[0],
-        config=loaded.settings,
-    )
-    index = WorkspaceIndex(settings.also, [str(root / name) for name in loaded.settings.workflows])
-    for name, text in case.documents.items():
-        index.update(str(root / name), text)
-    neighbours = {str(root / name): text for name, text in case.documents.items() if name.endswith(".tool.json")}
-
-    def snapshot(name: str) -> Snapshot:
-        path = str(root / name)
-        folder = posixpath.dirname(name)
-        beside = {posixpath.relpath(other, folder or ".") for other in case.documents}
-        facts = FolderFacts(frozenset(other for other in beside if not other.startswith("..")))
-        kind = kind_of(path, language(name))
-        text = case.documents[name]
-        read = script_beside(path, text) if kind == "manifest" else None
-        script = ScriptFile(*read) if read is not None else None
-        return Snapshot(
-            path,
-            kind,
-            text,
-            registry,
-            folder=facts,
-            settings=settings,
-            neighbours=neighbours,
-            index=index,
-            script=script,
-            workflows=workflow_files(index, loaded.settings.workflows, path) if kind in ("profile", "other") else None,
-            settings_faults=disk_faults((root / name).parent, text) if is_settings(path) else (),
-            is_graph=in_workflow_folder(path, loaded.settings.workflows),
-        )
-
-    return Core(case, root, snapshot)
 
 
 def through_core(case: Case, root: Path) -> list[str]:
@@ -171,6 +122,20 @@ def _shown(wire: Wire, name: str, item: dict[str, Any]) -> Shown:
 
 def test_there_are_marker_files() -> None:
     assert CASES
+
+
+def test_what_several_files_repeat_is_a_fixture_and_every_fixture_is_used() -> None:
+    """A reader of a marker file sees what it is about: a document of three lines or more stands in two files at most."""
+    files: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    used: set[str] = set()
+    for path in CASES:
+        for name, body in sections(path.read_text("utf-8")):
+            if name.startswith("use "):
+                used.update(name.removeprefix("use ").split(", "))
+            elif name not in ("options", "expect") and body.count("\n") >= 3:
+                files[name, body].append(case_id(path))
+    assert [(name, where) for (name, _), where in files.items() if len(where) > 2] == []
+    assert used == {path.stem for path in FIXTURES.glob("*.documents")}
 
 
 def case_id(path: Path) -> str:

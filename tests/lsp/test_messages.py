@@ -20,9 +20,8 @@ import msgspec
 import pytest
 from lsprotocol import converters, types
 
-from tamis.server.lsp.capabilities import FRAMEWORK_METHODS
-from tamis.server.lsp.hot_methods import HOT_METHODS
 from tamis.server.lsp.session import Session
+from tamis.server.lsp.table import REQUESTS
 from tests.lsp.validation import check_message
 
 CONVERTER = converters.get_converter()
@@ -193,11 +192,12 @@ def started() -> InProcess:
     return started
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [method for method in to_server() if is_request(method)])
 def test_every_request_is_answered_and_wrong_ones_are_refused(started: InProcess, method: str) -> None:
     if method in ("initialize", "shutdown"):
         return
-    served = method in HOT_METHODS or method in FRAMEWORK_METHODS
+    served = method in REQUESTS
     for params in valid(method):
         answer = started.ask(method, params)
         if not served:
@@ -222,6 +222,7 @@ def test_every_notification_is_taken_or_ignored(
     assert "Traceback" not in capfd.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", to_server())
 def test_every_message_in_any_state(method: str) -> None:
     """Before ``initialize`` and after ``shutdown``."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.lsp.lsp_client import Client
-from tests.lsp.test_workspace_files import CALL, WATCHES, codes, manifest
+from tests.lsp.workspace_folder import CALL, WATCHES, codes, manifest
 
 PULLS: dict[str, Any] = {
     "textDocument": {"diagnostic": {"relatedDocumentSupport": True}},
@@ -232,10 +232,11 @@ def test_files_that_are_not_open_are_left_alone_by_default(root: Path) -> None:
 
 
 def test_large_document_has_one_finding() -> None:
-    import tamis.server.analysis.snapshot as snapshot
     from tamis.server.analysis.diagnostics import diagnose
+    from tamis.server.analysis.kinds import MAX_ANALYSED_CHARS, kind_of
+    from tamis.server.analysis.snapshot import Snapshot
 
-    text = json.dumps({"a": "x" * snapshot.MAX_ANALYSED_CHARS})
+    text = json.dumps({"a": "x" * MAX_ANALYSED_CHARS})
     for name in ("a.md", "a.tool.json", "agent_profile.json"):
-        found = diagnose(snapshot.Snapshot(f"/w/{name}", snapshot.kind_of(name, ""), text, None))
+        found = diagnose(Snapshot(f"/w/{name}", kind_of(name, ""), text, None))
         assert [item.code for item in found] == ["TC024"]

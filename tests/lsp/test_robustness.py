@@ -13,11 +13,12 @@ from tamis.server.analysis.actions.fixes import fix_all, quick_fixes
 from tamis.server.analysis.completion.proposals import complete
 from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.hover.explain import explain
-from tamis.server.analysis.snapshot import FolderFacts, Snapshot, kind_of
-from tamis.server.runtime.registry.loader import FoundFile, Scan
-from tamis.server.runtime.registry.reading import build_registry
-from tamis.server.runtime.registry.registry import Registry
+from tamis.server.analysis.kinds import kind_of
+from tamis.server.analysis.snapshot import FolderFacts, Snapshot
 from tamis.server.runtime.settings.config import Settings
+from tamis.server.runtime.tools.loader import FoundFile, Scan
+from tamis.server.runtime.tools.reading import build_registry
+from tamis.server.runtime.tools.registry import Registry
 from tests.lsp.markers import FOLDER, read_case
 
 CASES = sorted(FOLDER.glob("*.txt"))

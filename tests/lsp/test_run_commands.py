@@ -16,7 +16,7 @@ import pytest
 
 from tests.lsp.editor import EVERYTHING, KEEP, Editor, children, gone
 from tests.lsp.lsp_client import edit
-from tests.toolbox import action, make_tool, tam, vcp
+from tests.sample_tools import action, make_tool, tam, vcp
 
 SAMPLE = Path(__file__).parent.parent / "protocols" / "seed_manifest.jsonc"
 SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(60)\n"
@@ -694,10 +694,12 @@ def test_the_prompt_preview_is_what_a_model_is_told(editor: Editor, root: Path) 
     words = command["title"].removeprefix("Preview prompt (").removesuffix(")")
     assert words.endswith(" tokens for this tool")
     preview = editor.run(command)
-    assert f"## VCP: {words}, " in preview["text"]
+    assert f"## ACTION, the tool id as tag: {words}, " in preview["text"]
     text = editor.call("workspace/textDocumentContent", {"uri": preview["uri"]})["text"]
     assert text == preview["text"]
-    assert next(line for line in text.splitlines() if line.startswith("## ")).startswith("## VCP: ")
+    assert next(line for line in text.splitlines() if line.startswith("## ")).startswith(
+        "## ACTION, the tool id as tag: "
+    )
     assert "tool_name:「始」t:echo「末」" in text
     one = editor.run(command, protocol="tam")["text"]
     assert "## TAM" in one

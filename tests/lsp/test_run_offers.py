@@ -11,20 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamis.server.analysis.kinds import kind_of
 from tamis.server.analysis.running.lenses import Around, lenses, run_actions
 from tamis.server.analysis.running.rewriting import FORMS, PROTOCOLS, converted, copied
 from tamis.server.analysis.running.runnables import MAX_TARGETS, digest_of, selected, target_at, targets
 from tamis.server.analysis.running.tracebacks import Place, places
-from tamis.server.analysis.snapshot import Snapshot, kind_of
+from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.lsp.client_settings import changed, read_options
 from tamis.server.lsp.running.runs import MAX_RUNS, Run, Runs
 from tamis.server.runtime.calls.checking import check_parsed
-from tamis.server.runtime.registry.loader import FoundFile, Scan
-from tamis.server.runtime.registry.reading import build_registry
 from tamis.server.runtime.settings.config import Settings
+from tamis.server.runtime.tools.loader import FoundFile, Scan
+from tamis.server.runtime.tools.reading import build_registry
 from tests.growth import growth
 from tests.lsp.markers import FOLDER, read_case
-from tests.toolbox import action, tam, vcp
+from tests.sample_tools import action, tam, vcp
 
 CASES = [*sorted(FOLDER.glob("*.txt")), *sorted((FOLDER / "run").glob("*.txt"))]
 MANIFEST = {

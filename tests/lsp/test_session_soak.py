@@ -17,73 +17,12 @@ from typing import Any
 import pytest
 
 from tamis.protocols.positions import LineIndex, PositionEncoding
-from tamis.server.lsp.capabilities import FRAMEWORK_METHODS
-from tamis.server.lsp.hot_methods import HOT_METHODS
+from tamis.server.lsp.features.tool_methods import NAMES
+from tamis.server.lsp.table import REQUESTS
 from tests.lsp.lsp_client import Client
 from tests.lsp.markers import FOLDER, LANGUAGES, read_case
+from tests.lsp.typed_texts import PIECES, TEXTS
 
-TEXTS: dict[str, str] = {
-    "all.md": """# 说明 😋
-
-<ACTION><core:echo><text>你好 😋</text><mode>loud</mode></core:echo></ACTION>
-
-```
-<ACTION><tool_id>core:echo</tool_id><inputs><input name="text"><![CDATA[{"a": [1, "é"]}]]></input></inputs></ACTION>
-```
-
-<|[REQUEST_TOOL]|>
-command_1: »»»core:echo«««
-text_1: »»»多行
- 值«««
-command_2:»»»core:twin«««
-<|[END_TOOL]|>
-
-<<<[TOOL_REQUEST]>>>
-tool_name:「始」core:echo「末」,
-text:「始」{"k": "v"}「末」
-<<<[END_TOOL_REQUEST]>>>
-""",
-    "second.md": "<think>\n<ACTION><core:twin/></ACTION></think>\r\nprose 😋 </ACTION>\r\n<ACTION><core:unknown><x>1</x></core:unknown></ACTION>\r\n",
-    "calls.tam": "<|[REQUEST_TOOL]|>\ncommand: »»»core:echo«««\ntext: »»»x«««\n<|[END_TOOL]|>\n",
-    "calls.vcp": "<<<[TOOL_REQUEST]>>>\ntool_name:「始」core:echo「末」\n<<<[END_TOOL_REQUEST]>>>\n",
-    "names.tam": """<|[REQUEST_TOOL]|>
-command_1: »»»workflow:sum«««
-command_2: »»»workflow_sum«««
-command_3: »»»flows/sum.json«««
-command_4: »»»adder«««
-command_5: »»»image:Blur«««
-text_5: »»»a«««
-command_6: »»»core_echo«««
-<|[END_TOOL]|>
-<tool_call>{"name": "core_echo", "arguments": {"text": "a"}}</tool_call>
-""",
-    "agent_profile.json": """{
-  "tool_ids_inventory": ["core:echo", "core:missing", "workflow:sum", "image:Blur", "core_echo"],
-  "toolCallConfig": {"maxIterations": 3}
-}
-""",
-    "tamis.toml": """workflows = ["flows"]
-[protocol]
-fencedCalls = "run"
-also = ["hermes"]
-""",
-    "flows/sum.json": """{
-  "name": "Sum", "description": "Adds numbers up, for a test of this project.", "id": "adder",
-  "interfaceInputs": {"values": {"dataFlowType": "ARRAY"}},
-  "nodes": [{"id": "c", "type": "core:echo", "config": {"text": "x"}}]
-}
-""",
-    "flows/twice.json": """{
-  "description": "Adds numbers up twice, for a test of this project.",
-  "nodes": [{"id": "a", "type": "workflow:sum"}, {"id": "b", "type": "image:Blur"}]
-}
-""",
-    "image.node.json": """[
-  {"fullType": "image:Blur", "description": "Blurs.", "toolId": "core:echo@^1", "inputs": {"text": {"dataFlowType": "STRING"}}},
-  {"fullType": "image:Turn", "description": "Turns.", "toolId": "core:twin"}
-]
-""",
-}
 GRAPHS = ("flows/sum.json", "flows/twice.json", "image.node.json", "tamis.toml")
 
 
@@ -108,37 +47,6 @@ def manifest(tool_id: str, words: str, *, newline: str = "\n") -> str:
 
 
 MANIFESTS = {"echo.tool.json": "core:echo", "twin.tool.json": "core:twin", "sub/other.tool.json": "core:twin"}
-PIECES = [
-    *("x", " ", "\n", "\r\n", "\r", "\t", "😋", "你好", "\u2028", "é", "0"),
-    *("<ACTION>", "</ACTION>", "<core:echo>", "</text>", "<![CDATA[", "]]>", "<think>", "</", "<"),
-    *("<|[REQUEST_TOOL]|>\n", "<|[END_TOOL]|>", "command_2: »»»core:echo«««\n", "text: »»»", "«««"),
-    *("<<<[TOOL_REQUEST]>>>\n", "「始」", "「末」", "tool_name:", "<<<[END_TOOL_REQUEST]>>>"),
-    *(
-        '"',
-        "{",
-        "}",
-        "[",
-        "]",
-        ",",
-        ":",
-        '"toolId": "core:echo"',
-        '"type": "string"',
-        "// note\n",
-        "/*",
-        "null",
-        "\\u00e9",
-    ),
-    *(
-        "workflow:sum",
-        "workflow_sum",
-        "core_echo",
-        "image:Blur",
-        '"fullType": "image:Turn"',
-        '"id": "adder"',
-        '"nodes": [',
-    ),
-    *("```\n", "`", "<!-- ", "-->", "core:echo", "@1.0", "\x00"),
-]
 # What may be refused with words, because there is nothing of the kind at a random place.
 MAY_BE_REFUSED = {
     "textDocument/rename",
@@ -510,12 +418,12 @@ WHOLE = {
     "textDocument/semanticTokens/full",
     "textDocument/semanticTokens/full/delta",
 }
-VERBS = sorted((FRAMEWORK_METHODS | HOT_METHODS) - OURS)
+VERBS = sorted(REQUESTS.keys() - set(NAMES) - OURS)
 
 
-def fresh(soak: Soak, expected: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """What a server says that was started just now, of the same files and the same open documents. On a busy machine it may be
-    quiet for longer than a second before its scan ends: what differs then is looked at again."""
+def fresh(soak: Soak, expected: dict[str, list[Any]]) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+    """What the session's server says at its end, and what one says that was started just now, of the same files and the same open
+    documents. On a busy machine either may be quiet for longer than a second before it has read all: what differs is looked at again."""
     other = object.__new__(Soak)
     other.__dict__.update(soak.__dict__)
     other.published = {}
@@ -527,8 +435,8 @@ def fresh(soak: Soak, expected: dict[str, list[Any]]) -> dict[str, list[Any]]:
             other.client.notify("textDocument/didOpen", {"textDocument": item})
         found, deadline = other.settled(), time.monotonic() + 30
         while found != expected and time.monotonic() < deadline:
-            found = other.settled()
-        return found
+            found, expected = other.settled(), soak.settled()
+        return expected, found
 
 
 def run(soak: Soak, *, steps: int = 0, seconds: float = 0.0) -> None:
@@ -548,7 +456,7 @@ def run(soak: Soak, *, steps: int = 0, seconds: float = 0.0) -> None:
         now = soak.usage()
         assert not soak.refused, soak.refused[:3]
         assert b"Traceback" not in client.stderr, client.stderr.decode(errors="replace")[-3000:]
-        again = fresh(soak, found)
+        found, again = fresh(soak, found)
         for name in soak.texts:
             assert found[name] == again[name], (name, soak.texts[name])
         assert now[1] <= warm[1] + 2, (warm, now)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tamis.server.analysis.diagnostics import diagnose
-from tamis.server.analysis.snapshot import Snapshot, kind_of
+from tamis.server.analysis.kinds import kind_of
+from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.cli.main import main
 from tamis.server.runtime.doctor import examine
 from tamis.server.runtime.runtime import Runtime

@@ -10,34 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.server.analysis.configuration.toml_places import toml_places
+from tamis.server.analysis.configuration.findings import toml_places
 from tamis.server.analysis.diagnostics import diagnose
-from tamis.server.analysis.snapshot import Snapshot, kind_of
-from tamis.server.runtime.settings.config import load_settings
+from tamis.server.analysis.kinds import kind_of
+from tamis.server.analysis.snapshot import Snapshot
+from tamis.server.runtime.settings.loading import load_settings
 from tests.conftest import ROOT
 from tests.lsp.lsp_client import Client
-
-WRONG = """\
-tools = ["tools"] # comment with = and [brackets]
-strctJson = true
-onConflict = "replce"
-
-[policy]
-allowHost = ["a.b"]
-"readRoots" = "x"
-
-[sandbox]
-wallMs = "10"
-interpreters = { nodejs = "/opt/node", pyton = '''/usr/bin/python3''' }
-
-[sandbox.runtimes.python]
-command = ["x"]
-
-[lint]
-LN9999 = "off"
-parameter-undescrbed = "off"
-not-flat = "warn"
-"""
+from tests.lsp.wrong_settings import WRONG
 
 
 def found(text: str) -> list[tuple[str, str, str, str]]:
@@ -76,7 +56,7 @@ def test_a_misspelled_name_has_a_fix() -> None:
     path = "/w/tamis.toml"
     fixes = {
         WRONG[edit.start : edit.end]: edit.new_text
-        for finding in diagnose(Snapshot(path, "other", WRONG, None))
+        for finding in diagnose(Snapshot(path, "settings", WRONG, None))
         if finding.fix is not None
         for edit in finding.fix.edits
     }
@@ -138,7 +118,7 @@ def test_the_scan_finds_every_key_of_inline_tables(value: Any) -> None:
 @given(st.text("[]{}=,.\"'#\n ab1é", max_size=40), st.integers(0, len(WRONG)), st.integers(0, 30))
 def test_half_typed_settings_are_analysed(put: str, at: int, cut: int) -> None:
     text = WRONG[:at] + put + WRONG[at + cut :]
-    snapshot = Snapshot("/w/tamis.toml", "other", text, None)
+    snapshot = Snapshot("/w/tamis.toml", "settings", text, None)
     for finding in diagnose(snapshot):
         assert 0 <= finding.span[0] <= finding.span[1] <= len(text)
 

@@ -16,6 +16,7 @@ from tamis.protocols.model import Block
 from tamis.server.analysis.hover.explain import explain
 from tamis.server.analysis.hover.plain import plain_text
 from tamis.server.analysis.hover.signature import signature_at
+from tamis.server.analysis.kinds import kind_of
 from tamis.server.analysis.shown.folding import folds
 from tamis.server.analysis.shown.formatting import Layout, format_document, format_ranges
 from tamis.server.analysis.shown.inlay import inlay_hints
@@ -23,15 +24,15 @@ from tamis.server.analysis.shown.on_type import TRIGGERS, on_type
 from tamis.server.analysis.shown.selection import selection
 from tamis.server.analysis.shown.semantic_tokens import TokenCache, semantic_tokens
 from tamis.server.analysis.shown.token_kinds import KINDS, MODIFIERS, Token
-from tamis.server.analysis.snapshot import Snapshot, kind_of
-from tamis.server.lsp import shown
+from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.lsp.documents import Document
+from tamis.server.lsp.features import formatting
 from tamis.server.lsp.fold_data import Wish, fold_ranges
 from tamis.server.lsp.token_data import Legend, delta, encode, legend_for
-from tamis.server.runtime.registry.loader import FoundFile, Scan
-from tamis.server.runtime.registry.reading import build_registry
-from tamis.server.runtime.registry.registry import Registry
 from tamis.server.runtime.settings.config import Settings
+from tamis.server.runtime.tools.loader import FoundFile, Scan
+from tamis.server.runtime.tools.reading import build_registry
+from tamis.server.runtime.tools.registry import Registry
 from tests.lsp.markers import FOLDER, language, read_case
 
 CASES = sorted((FOLDER / "show").glob("*.txt"))
@@ -179,6 +180,7 @@ def test_folded_lines_are_valid_and_no_more_than_the_client_takes(name: str, tex
         assert all(item in ranges for item in kept)
 
 
+@pytest.mark.slow
 @every_document
 def test_selections_hold_the_place_and_one_another_strictly(name: str, text: str) -> None:
     snapshot = snapshot_of(name, text)
@@ -317,7 +319,7 @@ def test_what_is_typed_for_the_user_keeps_the_blocks_around_it() -> None:
 
 
 def test_the_announced_characters_are_the_ones_that_are_answered() -> None:
-    assert shown.TYPED == TRIGGERS
+    assert formatting.TYPED == TRIGGERS
 
 
 def test_hints_of_results_stand_behind_what_was_run() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tamis.server.rpc.methods import RpcServer
 from tests.lsp.lsp_client import Client
-from tests.toolbox import make_tool, vcp
+from tests.sample_tools import make_tool, vcp
 
 SLEEP = "import time\ntime.sleep(60)\nprint(1)\n"
 

@@ -26,13 +26,12 @@ AT = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 12}}
 # A server whose hover takes a while, so that something is under way when the next message comes.
 SLOW_HOVER = """
 import sys, time
-import tamis.server.lsp.features.hover as hover
-def register(server, session):
-    def slow(params: hover.types.HoverParams):
-        print("begun", file=sys.stderr, flush=True)
-        time.sleep(0.4)
-    server.feature("textDocument/hover")(slow)
-hover.register = register
+import msgspec
+from tamis.server.lsp.table import REQUESTS
+def slow(session, params):
+    print("begun", file=sys.stderr, flush=True)
+    time.sleep(0.4)
+REQUESTS["textDocument/hover"] = msgspec.structs.replace(REQUESTS["textDocument/hover"], handler=slow)
 from tamis.server.lsp.main import serve
 sys.exit(serve(None))
 """

@@ -19,25 +19,10 @@ from tamis.server.lsp.workspace import elsewhere, scanning
 from tamis.server.lsp.workspace.roots import Root
 from tamis.server.lsp.workspace.scanning import Change, Scanner
 from tamis.server.lsp.workspace.workspace import Workspace
-from tamis.server.runtime.registry.sources import composed, find
-from tamis.server.runtime.settings.config import load_settings
+from tamis.server.runtime.settings.loading import load_settings
+from tamis.server.runtime.tools.sources import composed, find
 from tests.lsp.lsp_client import Client
-
-MANIFEST: dict[str, Any] = {
-    "toolId": "core:echo",
-    "displayName": "Echo",
-    "description": "Gives back the text that it is given, so that a call can be tried out.",
-    "version": "1.0.0",
-    "handler": {"type": "external-script", "scriptPath": "echo.py", "language": "python"},
-    "parameters": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
-}
-CALL = "<ACTION><core:echo><txt>x</txt></core:echo></ACTION>\n"
-WATCHES = {"workspace": {"didChangeWatchedFiles": {"dynamicRegistration": True}}}
-
-
-def manifest(tool_id: str = "core:echo", parameter: str = "text") -> str:
-    parameters = {"type": "object", "properties": {parameter: {"type": "string"}}, "required": [parameter]}
-    return json.dumps({**MANIFEST, "toolId": tool_id, "parameters": parameters})
+from tests.lsp.workspace_folder import CALL, WATCHES, codes, manifest
 
 
 @pytest.fixture
@@ -45,10 +30,6 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "echo.py").write_text("")
     (tmp_path / "echo.tool.json").write_text(manifest())
     return tmp_path
-
-
-def codes(items: list[dict[str, Any]]) -> list[str]:
-    return [item["code"] for item in items if item["severity"] == 1]
 
 
 class Watched:
@@ -296,7 +277,7 @@ def test_only_the_changed_file_is_read_again(root: Path, monkeypatch: pytest.Mon
         (root / f"t{number}.tool.json").write_text(manifest(f"core:t{number}"))
     watched = Watched(root)
     read: list[str] = []
-    import tamis.server.runtime.registry.loader as loader
+    import tamis.server.runtime.tools.loader as loader
 
     original = loader.read_manifest_file
     monkeypatch.setattr(loader, "read_manifest_file", lambda path: (read.append(path), original(path))[1])

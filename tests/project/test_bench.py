@@ -10,6 +10,7 @@ from bench import measure
 from bench.lsp import bench_lsp
 from bench.reading import bench_parse
 from bench.run import PARTS, part
+from tests.growth import leave_out
 
 # Whole processes and the corpus runners have tests of their own; a sandbox or a full run is no smoke test.
 SMALL = [name for name in PARTS if name not in ("start", "call", "corpus", "parse", "lsp")]
@@ -17,13 +18,16 @@ SMALL = [name for name in PARTS if name not in ("start", "call", "corpus", "pars
 
 @pytest.fixture(autouse=True)
 def little_effort(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out()  # a benchmark collects what is there before each of its rounds
     monkeypatch.setattr(measure.EFFORT, "rounds", 0.01)
     monkeypatch.setattr(measure.EFFORT, "sizes", 0.002)
     monkeypatch.setattr("bench.streaming._SMALL", 400)
     monkeypatch.setattr("bench.streaming._LARGE", 1_600)
 
 
-LENGTHY = frozenset({"growth", "sandbox-rate", "sandbox-idle", "streaming", "sandbox", "write", "tolerant", "check"})
+LENGTHY = frozenset(
+    {"growth", "sandbox-rate", "sandbox-pace", "sandbox-idle", "streaming", "sandbox", "write", "tolerant", "check"}
+)
 """Even the least of them takes many seconds."""
 
 
@@ -34,10 +38,12 @@ def test_a_benchmark_gives_its_table(name: str, is_long: bool) -> None:
     assert _rows(part(name)()) > 0
 
 
+@pytest.mark.slow
 def test_reading_is_measured_without_the_network() -> None:
     assert _rows(partial(bench_parse, node=False)()) >= 6
 
 
+@pytest.mark.slow
 def test_the_language_server_is_measured_without_the_network() -> None:
     assert _rows(bench_lsp(node=False, bulks=("nested",), sizes=("10 KB",))) >= 9
 
@@ -50,10 +56,12 @@ def test_times_and_ratios_are_written_for_people() -> None:
     )
 
 
+@pytest.mark.slow
 def test_sides_run_in_turn() -> None:
     order: list[str] = []
     measure.in_turn({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, rounds=300, at_least=0)
-    assert order == ["a", "b"] * 4  # one trial each, then three rounds at this effort
+    # each once to load what it needs and once to be timed, then three rounds at this effort
+    assert order == ["a", "a", "b", "b", *["a", "b"] * 3]
 
 
 def _rows(text: str) -> int:

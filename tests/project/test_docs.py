@@ -22,7 +22,8 @@ from tamis.server.cli.main import COMMANDS
 from tamis.server.rpc import errors as rpc_errors
 from tamis.server.rpc import methods as rpc_methods
 from tamis.server.rpc.methods import RpcServer
-from tamis.server.runtime.settings.config import Settings, load_settings
+from tamis.server.runtime.settings.config import Settings
+from tamis.server.runtime.settings.loading import load_settings
 from tamis.server.runtime.settings.rule_pages import page_text
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -217,7 +218,7 @@ def test_no_path_of_this_machine_and_no_registry_address_is_in_a_tracked_file() 
 
 
 def test_modules_that_a_docstring_names_exist() -> None:
-    rooms = ("protocols", "sandbox", "server", "client")
+    rooms = ("protocols", "sandbox", "environments", "server", "client")
     for path in (file for room in rooms for file in (ROOT / room).rglob("*.py")):
         for name in re.findall(r"``([a-z_]+(?:/[a-z_]+)*\.py)``", path.read_text("utf-8")):
             around = (

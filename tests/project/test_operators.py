@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tamis.protocols.messages import NOTIFICATIONS
 from tamis.server.rpc.methods import RpcServer
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -17,7 +18,7 @@ def test_updates_watching_incidents_and_backup_are_told() -> None:  # D86
 
 
 def test_every_method_that_it_names_is_there() -> None:  # D86
-    named = set(re.findall(r"`([a-z]+/[a-zA-Z]+)`", PAGE)) - {"registry/changed"}
+    named = set(re.findall(r"`([a-z]+/[a-zA-Z]+)`", PAGE)) - NOTIFICATIONS.keys()
     assert {"server/health", "registry/reload", "approval/revoke", "tool/cancel"} <= named
     assert named <= {*RpcServer(None).session.methods}
 
@@ -30,7 +31,7 @@ def events_in_the_table() -> set[str]:
 def test_every_event_and_setting_that_it_names_is_told() -> None:  # D86
     settings = (ROOT / "docs" / "settings.md").read_text("utf-8")
     files = {"tamis.toml", "tamis.db", "audit.jsonl", "results.xml"}
-    known = files | {"execution.integrity", "sandbox.backend", *events_in_the_table()}
+    known = files | {"execution.integrity", "execution.files", "sandbox.backend", *events_in_the_table()}
     for name in re.findall(r"`([a-z]+\.[a-zA-Z]+)`", PAGE):
         assert name in known or f"`{name}`" in settings, name
 

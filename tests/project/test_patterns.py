@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import random
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -12,9 +13,13 @@ import pytest
 
 import tamis.protocols
 import tamis.server
+from tamis.protocols.pairs.walk import Dialect
+from tamis.protocols.tam.protocol import DIALECT
+from tamis.protocols.vcp.protocol import DIALECTS as VCP_DIALECTS
 
 parser: Any = importlib.import_module("re._parser")
 constants: Any = importlib.import_module("re._constants")
+DIALECTS = (DIALECT, *VCP_DIALECTS.values())
 LOOKS = {constants.ASSERT, constants.ASSERT_NOT, constants.AT}
 
 
@@ -31,7 +36,7 @@ def patterns() -> list[tuple[str, str, int]]:
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern):
                 found.setdefault((value.pattern, value.flags), f"{module.__name__}.{name}")
-            elif type(value).__name__ == "_Lazy":
+            elif type(value).__name__ in ("_Lazy", "_Signed"):
                 found.setdefault((value.pattern, value._wanted_flags), f"{module.__name__}.{name}")
     return [(where, pattern, flags) for (pattern, flags), where in found.items()]
 
@@ -69,3 +74,43 @@ def test_no_possessive_repeat_holds_a_look_around(where: str, pattern: str, flag
     assert not looks_in_possessive(
         parser.parse(pattern, flags & ~re.UNICODE if isinstance(pattern, bytes) else flags)
     ), where
+
+
+_PARTS = (
+    *(
+        "<",
+        "<<",
+        "<<<",
+        "<|",
+        "＜",
+        "《",
+        "[",
+        "]",
+        ">",
+        ">>",
+        "]|>",
+        "]>>>",
+        "｜",
+        "［",
+        " ",
+        "\t",
+        "\u200b",
+        "/",
+        "x",
+    ),
+    *("REQUEST_TOOL", "end_tool", "TOOL_REQUEST", "END_TOOL_REQUEST", "_EXP", *(d.open_text for d in DIALECTS)),
+    *(d.close_text for d in DIALECTS),
+)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.open_text)
+def test_markers_are_found_alike_by_their_first_sign_and_by_the_whole_pattern(dialect: Dialect) -> None:
+    chance = random.Random(5)
+    count = 0
+    for _ in range(2_000):
+        text = "".join(chance.choices(_PARTS, k=chance.randint(1, 10)))
+        for pattern in (dialect.opens, dialect.closes):
+            expected = [match.span() for match in re.finditer(pattern.pattern, text)]
+            assert [match.span() for match in pattern.finditer(text)] == expected, text
+            count += bool(expected)
+    assert count > 50

@@ -20,7 +20,7 @@ PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md", "editors/*/*.md", "schemas/*")
     for path in ROOT.glob(pattern)
-    if path.name != "ARCHITECTURE.md" and "node_modules" not in path.parts
+    if path.name != "ARCHITECTURE.md" and "design" not in path.parts and "node_modules" not in path.parts
 )
 
 

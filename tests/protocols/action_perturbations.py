@@ -522,14 +522,6 @@ def comments(rng: Random, block: Block) -> Block | None:
     return block.swap(i, block.parts[i], Part("extra", rng.choice(texts)))
 
 
-def comment_after_value(rng: Random, block: Block) -> Block | None:
-    """A comment behind the text of a value (ruling 17)."""
-    i = _text_value(rng, block, "text")
-    return (
-        None if i is None else block.swap(i, block.parts[i], Part("extra", rng.choice(["<!-- c -->", " <!-- c -->"])))
-    )
-
-
 def cut(rng: Random, block: Block) -> Block | None:
     """The text ends anywhere, and the host knows it."""
     text = block.text
@@ -629,7 +621,6 @@ PERTURBATIONS: dict[str, Perturbation] = {
         ("action-open", "tool-open", "inputs-open", "param-close", "tool-close", "inputs-close", "id-close"), PROSE
     ),
     "comments": comments,
-    "comment-after-value": comment_after_value,
     "entity-form": entity_form,
     "raw-value": raw_value,
     "own-closer-in-value": own_closer_in_value,

@@ -11,7 +11,7 @@ from tamis.protocols.hermes.protocol import HERMES
 from tamis.protocols.model import Document, ReadOptions
 from tamis.protocols.plugins import find_protocol, register
 from tamis.protocols.reader import read_text
-from tests.protocols.reading import Shown, runnable
+from tests.protocols.reader_helpers import Shown, runnable
 
 if find_protocol("hermes") is None:
     register(HERMES)

@@ -71,13 +71,14 @@ def reversed_delimiters(rng: Rng, w: Written) -> None:
 
 def doubled_tail(rng: Rng, w: Written) -> None:
     f = _one(rng, w)
-    f.tail += rng.choice(["", " ", "  "]) + f.tail
+    # Set close, one run of TAM's delimiter is six long and three of it belong to the value (ruling 56).
+    f.tail += rng.choice(["", " ", "  "] if w.protocol == "vcp" else [" ", "  "]) + f.tail
 
 
 def doubled_head(rng: Rng, w: Written) -> bool:
     f = _one(rng, w)
     f.head += f.head
-    return True
+    return w.protocol == "vcp"
 
 
 def separators(choices: list[str]) -> Fault:
@@ -362,7 +363,7 @@ TAM_FAULTS: dict[str, Fault] = {
     "backup delimiters": delimiters([">>>"], ["<<<"]),
     "mixed delimiters": delimiters(["»»»", ">>>", "»>>", ">»»"], ["«««", "<<<", "<««", "<<«"]),
     "short delimiters": delimiters(["»»", "»", ">>", "»»»"], ["««", "«", "<<", "«««"]),
-    "long delimiters": delimiters(["»»»»", ">>>>", "»»»»»", "»»»"], ["««««", "<<<<", "«««««", "«««"]),
+    "long delimiters": delimiters([">>>>", "»»»"], ["<<<<", "«««"]),
     "wide delimiters": delimiters(["》》》", "＞＞＞", "》》", "»»»"], ["《《《", "＜＜＜", "《《", "«««"]),
     "spaced delimiters": delimiters(["» » »", "> > >", " »»» ", "»» »"], ["« « «", "< < <", " ««« ", "«« «"]),
     "other marks": delimiters(

@@ -10,7 +10,7 @@ from tamis.protocols.catalogue import severity
 from tamis.protocols.model import Document, ReadOptions
 from tamis.protocols.reader import read_text
 from tests.growth import growth, processor_seconds
-from tests.protocols.reading import codes, read, runnable
+from tests.protocols.reader_helpers import codes, read, runnable
 
 BOMB = (
     '<!DOCTYPE lolz [<!ENTITY lol "lol">'
@@ -109,6 +109,7 @@ def test_bidi_controls_in_a_name_are_dropped_with_a_warning() -> None:  # ruling
     assert "TC013" in codes(document)
 
 
+@pytest.mark.slow
 def test_ten_megabytes_in_one_value_come_back_whole() -> None:
     value = "0123456789abcdef & <b>" * (10 * 1024 * 1024 // 22)
     text = block(f"<![CDATA[{value}]]>")
@@ -164,6 +165,7 @@ def test_strict_reading_is_linear_too(name: str) -> None:
     assert growth(HOSTILE[name], strict, 250) <= 8
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_nested_tags_are_said_to_be_too_deep() -> None:  # TC020
     document = read(HOSTILE["nested tags"](100_000))
     assert runnable(document) == []

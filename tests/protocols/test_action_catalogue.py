@@ -12,7 +12,7 @@ from tamis.protocols.catalogue import CATALOGUE, message, severity
 from tamis.protocols.model import Diag, Document, ReadOptions
 from tamis.protocols.reader import read_text
 from tamis.protocols.repair import apply_edits
-from tests.protocols.reading import tool
+from tests.protocols.reader_helpers import tool
 
 
 def _inputs(body: str, head: str = "<tool_id>T</tool_id>") -> str:
@@ -47,6 +47,8 @@ ROWS: list[Row] = [
     ("AX124", _tool("<a>1</a><!-- x -- y -->"), INFO, "--", "-- inside a comment", "-", ""),
     ("AX125", "<ACTION><?xml version='1.0'?><T/></ACTION>", W, "<?xml version='1.0'?>", "Processing instruction ignored", "s", "<ACTION><T/></ACTION>"),
     ("AX126", "<ACTION><!DOCTYPE a><T/></ACTION>", E, "<!DOCTYPE a>", "DTDs and entity declarations are not allowed", "u", "<ACTION><T/></ACTION>"),
+    ("AX127", "<ACTION><T><p><!-- c --><k>1</k></p></T></ACTION>", W, "<!-- c -->", "Comment inside p is left out", "u", "<ACTION><T><p><k>1</k></p></T></ACTION>"),
+    ("AX128", "<ACTION><T><p><p></p></p></T></ACTION>", E, "<p><p></p></p>", "<p> holds nothing but an empty <p>; what its value was is unclear", "-", ""),
     ("AX130", _tool("<a 1</a>"), W, "<a", "Tag <a lacks '>'", "s", _tool("<a>1</a>")),
     ("AX131", _tool("< a>1</a>"), W, "< a>", "Space after '<' in < a>", "s", _tool("<a>1</a>")),
     ("AX132", _tool("<a>1<a>"), W, "<a>", "<a> read as </a>", "s", _tool("<a>1</a>")),
@@ -84,7 +86,8 @@ ROWS: list[Row] = [
     ("TC014", _tool("<a>x\x08y</a>"), W, "\x08", "Control character U+0008 in the value of a", "u", _tool("<a>xy</a>")),
     ("TC015", "\ufeff<ACTION><T/></ACTION>", INFO, "\ufeff", "Byte order mark ignored", "s", "<ACTION><T/></ACTION>"),
     ("TC016", _tool("<p\u0430th>1</p\u0430th>"), W, "p\u0430th", "Name p\u0430th has Cyrillic or Greek look-alikes or bidi controls", "-", ""),
-    ("TC017", "<think><ACTION><T/></ACTION></think>", H, "<ACTION>", "Block inside <think> is not executed", "-", ""),
+    ("TC017", "<think><ACTION><T/></ACTION></think>", H, "<ACTION>", "Block inside reasoning is not executed", "-", ""),
+    ("TC018", "> <ACTION><T/></ACTION>", H, "<ACTION>", "Block inside a block quote is shown, not executed; a call stands outside of it", "-", ""),
     ("TC020", _tool("<a>" * 70 + "x" + "</a>" * 70), E, "<a>", "More than 64 levels of nesting; block rejected", "-", ""),
     ("TC022", f"<ACTION><{'T' * 300}/></ACTION>", E, "T" * 300, "More than 256 characters in a name; block rejected", "-", ""),
     ("TC023", _tool("x<a>1</a>" * 300), E, "x", "More than 200 problems; block rejected", "-", ""),

@@ -6,7 +6,7 @@ import pytest
 
 from tamis.protocols.model import ReadOptions, ToolHint
 from tamis.protocols.reader import read_text
-from tests.protocols.reading import codes, read, runnable
+from tests.protocols.reader_helpers import codes, read, runnable
 
 Q = {"q": "x"}
 

@@ -15,7 +15,7 @@ from tamis.protocols.reader import read_text
 from tests.growth import growth
 from tests.protocols.action_calls import good_block
 from tests.protocols.action_perturbations import PERTURBATIONS, perturbed
-from tests.protocols.test_reader_linear import STRESS
+from tests.protocols.hostile_texts import STRESS
 
 
 def check(document: Document) -> None:

@@ -6,16 +6,12 @@ trimmed ruling 16; both are written here a second time, in the plainest way, fro
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from tamis.protocols.model import Json
-from tests.protocols.reading import codes, read, runnable
-
-etree: Any = pytest.importorskip("lxml.etree", reason="lxml is the oracle of these tests; install the dev extra")
+from tests.protocols.lxml_oracle import children_of, etree, only_own_pair, together
+from tests.protocols.reader_helpers import codes, read, runnable
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,6}(?:[.\-][a-z0-9]{1,4})?", fullmatch=True).map(
     lambda name: f"x{name}"
@@ -62,47 +58,8 @@ def blocks(draw: st.DrawFn) -> str:
     return f"<ACTION>{draw(LAYOUT)}<{tool}>{body}</{tool}>{draw(LAYOUT)}</ACTION>"
 
 
-def text_of(element: Any) -> str:
-    """Ruling 16 and the rule for text: layout of the tags around a text is not part of it, everything else is."""
-    text: str = element.text or ""
-    if "<![CDATA[" in etree.tostring(element, encoding="unicode"):
-        return _without_last_line(text.removeprefix("\n"))
-    if not text.strip():
-        return ""
-    first, newline, rest = text.partition("\n")
-    if not newline or first.strip(" \t"):
-        return _without_last_line(text)
-    shortened = _without_last_line(rest)
-    return shortened.lstrip(" \t") if shortened != rest and "\n" not in shortened else shortened
-
-
-def _without_last_line(text: str) -> str:
-    before, newline, last = text.rpartition("\n")
-    return before if newline and not last.strip(" \t") else text
-
-
-def value_of(element: Any) -> Json:
-    """Ruling 15: elements make a list of items or an object."""
-    children = children_of(element)
-    if not children:
-        return text_of(element)
-    if all(child.tag == "item" for child in children):
-        return [value_of(child) for child in children]
-    return together(children)
-
-
-def children_of(element: Any) -> list[Any]:
-    return [child for child in element if isinstance(child.tag, str)]
-
-
-def together(children: list[Any]) -> dict[str, Json]:
-    found: dict[str, list[Json]] = {}
-    for child in children:
-        found.setdefault(child.tag, []).append(value_of(child))
-    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
-
-
 # The second spelling of the markers goes through the tolerant path, which must come to the same.
+@pytest.mark.slow
 @pytest.mark.parametrize("marker", ["ACTION", "action"])
 @settings(max_examples=150, deadline=None)
 @given(blocks())
@@ -111,7 +68,9 @@ def together(children: list[Any]) -> dict[str, Json]:
 def test_a_well_formed_block_is_read_as_lxml_reads_it(marker: str, block: str) -> None:
     tree = etree.fromstring(block, etree.XMLParser(strip_cdata=False, resolve_entities=False, no_network=True))
     tool = children_of(tree)[0]
+    assume(not any(only_own_pair(param) for param in children_of(tool)))  # ruling 52: an error, whatever XML says
     text = block.replace("<ACTION>", f"<{marker}>").replace("</ACTION>", f"</{marker}>")
     document = read(text)
     assert runnable(document) == [(tool.tag, together(children_of(tool)))]
-    assert set(codes(document)) == (set() if marker == "ACTION" else {"TC004"})
+    # A comment inside a structure is left out with a warning (ruling 17).
+    assert set(codes(document)) - {"AX127"} == (set() if marker == "ACTION" else {"TC004"})

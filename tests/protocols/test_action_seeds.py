@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.protocols.reading import codes, read, response, runnable, tool, trailing
+from tests.protocols.reader_helpers import codes, read, response, runnable, tool, trailing
 
 WEATHER = """Okay, I need to check the current weather to answer the player's question.
 <ACTION>

@@ -16,7 +16,7 @@ from tamis.protocols.plugins import find_protocol, register
 from tamis.protocols.schema.plan import Plan, compile_plan
 from tamis.protocols.writing.values import same
 from tests.protocols.bfcl import Answer, answers
-from tests.protocols.written import FORMS, OWN, kept, read, write
+from tests.protocols.writer_helpers import FORMS, OWN, kept, read, write
 
 # The answers do not all satisfy the schemas that BFCL gives them; such a value comes back as the text that was written.
 CALLS = 2_667
@@ -31,6 +31,7 @@ def corpus(corpora: Path) -> list[Answer]:
     return list(answers(corpora / "bfcl"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [*FORMS, ("hermes", "tag")], ids=" ".join)
 def test_every_answer_that_a_form_can_carry_comes_back_equal(corpus: list[Answer], form: tuple[str, Shape]) -> None:
     plans: dict[int, Plan] = {}

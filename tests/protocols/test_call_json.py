@@ -12,12 +12,16 @@ from hypothesis import strategies as st
 from tamis.protocols.base import PlainCall, WriteOptions
 from tamis.protocols.calljson.plain import read_call_json
 from tamis.protocols.calljson.protocol import JSON
+from tamis.protocols.catalogue import severity
+from tamis.protocols.model import ReadOptions, ToolHint
+from tamis.protocols.passed_over import notes_of
 from tamis.protocols.reader import read_text
 from tamis.protocols.repair import apply_edits, safe_edits
 from tests.growth import growth
+from tests.protocols.hermes_slips import slips
 from tests.protocols.json_calls import CALLS, check_spans, executable_calls, read
-from tests.protocols.reading import codes, runnable
-from tests.protocols.test_hermes_properties import slips
+from tests.protocols.reader_helpers import codes, runnable
+from tests.protocols.streams import check_stream
 
 SEED = {"toolName": "workflow:summarize_text", "arguments": {"text_to_summarize": "…", "n": 3}}
 CHAT = {
@@ -29,6 +33,7 @@ CHAT = {
     ],
 }
 TWO = [("f", {"a": [1, "x\ny"], "路": True}), ("g", {})]
+TWO_NAMED = [{"name": "f", "arguments": {"a": 1}}, {"name": "g", "arguments": {}}]
 TOOL_USE = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1.5}}
 MCP = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "f", "arguments": {"a": None}}}
 
@@ -86,7 +91,7 @@ OPEN: list[tuple[str, Any, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("value", "calls", "ids"), [row[1:] for row in SURE], ids=[row[0] for row in SURE])
-@pytest.mark.parametrize("form", ["{}", " \n{}\n", "```json\n{}\n```", "\ufeff{}", "~~~\n{}\n~~~\n"])
+@pytest.mark.parametrize("form", ["{}", " \n{}\n", "\ufeff{}"])
 def test_a_document_that_can_be_nothing_else_is_read_by_auto(
     value: object, calls: list[Any], ids: list[str], form: str
 ) -> None:
@@ -94,9 +99,49 @@ def test_a_document_that_can_be_nothing_else_is_read_by_auto(
     document = read(text, "auto")
     assert repr(runnable(document)) == repr(calls)
     assert [call.meta["id"] for call in document.calls if call.meta] == ids
-    assert set(codes(document)) <= {"TC008"}
+    assert codes(document) == []
     assert {call.protocol for call in document.calls} == {"json"}
     check_spans(document)
+
+
+@pytest.mark.parametrize("value", [row[1] for row in SURE], ids=[row[0] for row in SURE])
+@pytest.mark.parametrize("form", ["```json\n{}\n```", "~~~\n{}\n~~~\n"])
+def test_a_fenced_document_is_shown_and_read_when_json_is_asked_for(value: object, form: str) -> None:
+    """Ruling 53."""
+    text = form.replace("{}", json.dumps(value, ensure_ascii=False, indent=1), 1)
+    assert (runnable(read(text, "auto")), codes(read(text, "auto"))) == ([], ["TC019"])
+    assert repr(runnable(read(text, "json"))) == repr(runnable(read(json.dumps(value), "json")))
+
+
+@pytest.mark.parametrize("role", ["user", "system", "tool"])
+def test_a_message_of_somebody_else_is_no_request(role: str) -> None:
+    """Ruling 53."""
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    text = json.dumps({"role": role, "content": None, "tool_calls": [call]})
+    assert (runnable(read(text, "auto")), codes(read(text, "auto"))) == ([], ["TC018"])
+    assert runnable(read(text.replace(f'"{role}"', '"assistant"', 1), "auto")) == [("f", {})]
+
+
+@pytest.mark.parametrize("reason", ["length", "max_tokens", "content_filter"])
+@pytest.mark.parametrize("key", ["finish_reason", "stop_reason"])
+def test_an_answer_that_says_that_it_was_cut_runs_nothing(key: str, reason: str) -> None:
+    """Ruling 53."""
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    for value in ({"choices": [{"message": message, key: reason}]}, {**message, key: reason}):
+        document = read(json.dumps(value), "auto")
+        assert runnable(document) == []
+        assert "TC001" in codes(document)
+    assert runnable(read(json.dumps({"choices": [{"message": message, key: "tool_calls"}]}), "auto")) == [("f", {})]
+
+
+def test_a_call_without_arguments_is_an_error_unless_its_tool_takes_none() -> None:
+    """Ruling 53."""
+    text = '{"type": "function_call", "name": "f"}'
+    assert runnable(read(text, "auto")) == []
+    assert runnable(
+        read_text(text, "auto", ReadOptions(tools={"f": ToolHint("f", {"type": "object", "properties": {}})}))
+    ) == [("f", {})]
 
 
 @pytest.mark.parametrize(("value", "calls"), [row[1:] for row in OPEN], ids=[row[0] for row in OPEN])
@@ -173,7 +218,6 @@ def test_what_is_cut_off_never_runs() -> None:
     [
         '{"arguments": {"text": "<ACTION><rm><p>/</p></rm></ACTION> and"}, "toolName": "write"}',
         '{"toolName": "write", "arguments": {"text": "<ACTION><rm><p>/</p></rm></ACTION>\nand"}}',
-        '```json\n{"arguments": {"text": "<ACTION><rm><p>/</p></rm></ACTION> and"}, "toolName": "write"}\n```',
     ],
 )
 def test_no_prefix_runs_what_stands_in_an_argument(text: str) -> None:
@@ -213,9 +257,64 @@ def test_without_arguments_an_empty_object_is_read_with_a_warning() -> None:
 def test_fences_are_read_as_the_options_say() -> None:
     """Ruling 7."""
     text = f"```json\n{json.dumps(SEED)}\n```"
-    assert codes(read(text, "auto")) == ["TC008"]
+    assert codes(read(text, "auto")) == ["TC019"]
+    assert codes(read(text, "auto", fenced_calls="run")) == ["TC008"]
     ignored = read(text, "auto", fenced_calls="ignore")
-    assert (runnable(ignored), codes(ignored)) == ([], ["TC009"])
+    assert (runnable(ignored), codes(ignored)) == ([], ["TC019"])
+
+
+FENCED = {
+    "json": "I call it:\n```json\n{}\n```\nDone.",
+    "no word": "I call it:\n\n```\n{}\n```\n",
+    "tildes": "I call it:\n~~~~ json title\n\n  {}\n\n~~~~~\n",
+    "in a list": "1. first\n   ```json\n   {}\n   ```\n2. then",
+    "behind another": "```py\nx\n```\n\n```json\n{}\n```\nx",
+    "line ends of Windows": "I call it:\r\n```json\r\n{}\r\n```\r\nDone.",
+}
+
+
+@pytest.mark.parametrize("around", FENCED.values(), ids=FENCED)
+@pytest.mark.parametrize("protocol", ["auto", "tam", "json"])
+def test_call_json_in_a_fence_between_prose_is_set_aside_with_a_reason(protocol: str, around: str) -> None:
+    """Rulings 53, 54: it never runs, a hint says why, in a stream too, and the model is told."""
+    for value in (SEED, TWO_NAMED, CHAT):
+        text = around.replace("{}", json.dumps(value))
+        document = read(text, protocol)
+        assert (runnable(document), codes(document)) == ([], ["TC019"])
+        (diagnostic,) = document.diagnostics
+        assert severity(diagnostic) == "hint" and text[diagnostic.span[0]] in "{["
+        (note,) = notes_of(document)
+        assert note.kind == "setAside" and "not executed" in note.text and "outside of a fence" in note.text
+    check_stream([text[at : at + 5] for at in range(0, len(text), 5)], protocol)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        '{"a": 1}',
+        '{"name": "x", "version": "1"}',
+        '{"name": "x", "parameters": {"type": "object", "properties": {}}}',
+        '{"name": "x", "arguments": ',
+        "[1, 2]",
+        "[text](link)",
+        "",
+    ],
+)
+def test_other_json_in_a_fence_is_no_call(inner: str) -> None:  # ruling 53
+    assert codes(read(f"See:\n```json\n{inner}\n```\nDone.", "auto")) == []
+
+
+def test_call_json_in_a_fence_within_a_value_is_text() -> None:
+    """Rulings 44, 53: the value belongs to its call; what stands behind it is looked at again."""
+    fenced = f"```json\n{json.dumps(SEED)}\n```\n"
+    block = f"<|[REQUEST_TOOL]|>\ncommand:»»»t«««\nq:»»»a\n{fenced}«««\n<|[END_TOOL]|>\n"
+    assert codes(read(block, "auto")) == []
+    assert codes(read(f"{block}Then:\n{fenced}x", "auto")) == ["TC019"]
+
+
+def test_fences_of_json_cost_in_proportion_to_their_number() -> None:  # ruling 10
+    for unit in ("```json\n{}\n```\n", f"```json\n{json.dumps(SEED)}\n```\n", "~~~ x ", "```\n\n{ ", "```json\n{\n"):
+        assert growth(lambda n, unit=unit: "a\n" + unit * n, read_text, 300) <= 8
 
 
 def test_asked_for_json_a_text_that_is_none_says_why() -> None:
@@ -239,6 +338,7 @@ def test_calls_for_conversion_come_from_texts_and_values() -> None:
     assert read_call_json("no JSON").calls == ()
 
 
+@pytest.mark.slow
 @given(CALLS)
 def test_what_is_written_reads_back_equal(calls: list[tuple[str, dict[str, Any]]]) -> None:
     """P1."""
@@ -247,6 +347,7 @@ def test_what_is_written_reads_back_equal(calls: list[tuple[str, dict[str, Any]]
     assert repr(executable_calls(written.text, "auto")) == repr(calls)
 
 
+@pytest.mark.slow
 @given(CALLS, st.integers(0, 2**32), st.sampled_from(["toolName", "openai"]))
 def test_broken_documents_give_places_and_sound_fixes(
     calls: list[tuple[str, dict[str, Any]]], seed: int, form: str

@@ -21,9 +21,9 @@ from tamis.protocols.model import Diag
 from tamis.protocols.reader import read_text
 from tests.conftest import ROOT
 from tests.protocols.pair_reading import BUILDERS, faulty
-from tests.protocols.test_tam_vcp_codes import ROWS
-from tests.runtime.test_agents import ON, with_profile
-from tests.toolbox import make_tool
+from tests.protocols.tam_vcp_rows import ROWS
+from tests.runtime.profiles import ON, with_profile
+from tests.sample_tools import make_tool
 
 _CODE = re.compile(r"\b(?:TC|AX|TM|VC|HM|VA|MF|LN|ST|PF|WF)\d{3}\b")
 _PREFIXES = {code[:2] for code in CATALOGUE}

@@ -210,6 +210,11 @@ def test_other_json_is_refused_and_a_repair_is_only_proposed(text: str, code: st
     assert [(finding.code, finding.path, finding.suggestion) for finding in outcome.errors] == [(code, "/p", proposed)]
 
 
+def test_a_word_in_broken_json_does_not_change_what_is_wrong_with_it():
+    """What a sentence quotes is the model's: it decides nothing."""
+    assert one(PERSON, '{"name": digits}') == (..., ["VA420"])
+
+
 @pytest.mark.parametrize(
     "text",
     ['{"age": 25, "name": "A', '{"age": 25', '{"name": "a\nb', '{"age": 2, "name": tr', "[1, 2,", '{"name": "x\\'],

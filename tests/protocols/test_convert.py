@@ -22,8 +22,8 @@ from tamis.protocols.model import Document, Json, ReadOptions, ToolHint
 from tamis.protocols.reader import read_text
 from tamis.protocols.schema.plan import compile_plan
 from tests.protocols.corpus_adapter import tools as tools_of
-from tests.protocols.test_write_properties import text as nasty_text
-from tests.protocols.written import plain_args
+from tests.protocols.nasty_texts import text as nasty_text
+from tests.protocols.writer_helpers import plain_args
 
 TEXTS = ("action", "tam", "vcp")
 SCHEMA = {
@@ -118,14 +118,14 @@ def test_an_argument_by_address_cannot_go_missing() -> None:
     assert turned(text, "action").text == text
 
 
-def test_type_hints_are_applied_where_they_cannot_go_along() -> None:  # T22
+def test_type_hints_are_applied_where_they_cannot_go_along() -> None:  # T22, ruling 56
     encoded = base64.b64encode("héllo".encode()).decode()
     text = (
         '<|[REQUEST_TOOL]|>\ncommand:»»»a«««\ntype_hint_x:»»»json«««\nx:»»»{"k": [1]}«««\n'
         f"type_hint_y:»»»base64«««\ny:»»»{encoded}«««\n<|[END_TOOL]|>"
     )
     made = json.loads(turned(text, "anthropic").text)
-    assert made["content"][0]["input"] == {"x": {"k": [1]}, "y": "héllo"}
+    assert made["content"][0]["input"] == {"x": {"k": [1]}, "y": encoded}
     broken = turned(text.replace(encoded, "?"), "vcp")
     assert ("TC052", "/calls/0/typeHints/y") in codes(broken.losses)
 
@@ -340,7 +340,8 @@ def test_the_line_end_of_a_json_file_is_no_text_of_its_message() -> None:
     assert json.loads(made.text) == MESSAGE
     assert turned(made.text, "openai").text == made.text
     fenced = turned(f"```json\n{json.dumps(MESSAGE)}\n```\n", "anthropic")
-    assert [part["type"] for part in json.loads(fenced.text)["content"]] == ["text", "tool_use"]
+    # ruling 53: a document in a fence is an example, and stays text
+    assert [part["type"] for part in json.loads(fenced.text)["content"]] == ["text"]
 
 
 @pytest.mark.parametrize("ident", [7, "7"])

@@ -106,6 +106,7 @@ def test_what_has_one_reading_has_no_alternative() -> None:
     assert alternatives("Just text.") == []
 
 
+@pytest.mark.slow
 def test_alternatives_are_bounded_and_so_is_their_time() -> None:
     def build(n: int) -> str:
         return vcp(NAME, *(f"x{i}:「始」a「末」b「末」," for i in range(n)))

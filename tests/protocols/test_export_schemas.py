@@ -284,6 +284,7 @@ def test_values_of_secrets_are_not_told_to_any_model() -> None:
         assert "secret-values" in codes(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_hostile_schemas_end_in_time_and_in_a_definition(target: Target) -> None:
     deep: Any = {"type": "string"}

@@ -133,6 +133,7 @@ def real_tools(folder: Path) -> Iterator[tuple[str, Manifest]]:
                 yield f"{path.name}: {tool.name}", reading.manifest
 
 
+@pytest.mark.slow
 def test_no_real_tool_is_refused_by_the_rules_of_any_target(corpora: Path) -> None:  # interop §2.3
     count = 0
     for name, one in real_tools(corpora / "mcp-tools"):
@@ -168,7 +169,7 @@ def test_a_definition_block_tells_name_description_parameters_and_example() -> N
     text, losses = definition_text(one, PromptTool("echo", one.description, one.parameters or {}))
     assert text.startswith("<<<[TOOL_DEFINITION]>>>")
     assert text.endswith("<<<[END_TOOL_DEFINITION]>>>")
-    for field in ("tool_name:「始」echo「末」", "description:", "parameters:", "example:", "<<<[TOOL_REQUEST]>>>"):
+    for field in ("tool_name:「始」echo「末」", "description:", "parameters:", "example:「始」{"):
         assert field in text
     assert {(loss.code, loss.path) for loss in losses} == {
         ("name-changed", "/toolId"),
@@ -192,7 +193,14 @@ def test_a_plugin_manifest_says_what_a_vcp_server_will_not_do() -> None:
     assert made.definition["entryPoint"] == {"type": "nodejs", "command": "node e.mjs"}
     assert made.definition["communication"] == {"protocol": "stdio", "timeout": 1234}
     assert {loss.code for loss in made.losses} == {
-        *("name-changed", "entry-point-dropped", "value-as-text", "rights-dropped", "output-dropped"),
+        *(
+            "name-changed",
+            "entry-point-dropped",
+            "result-convention",
+            "value-as-text",
+            "rights-dropped",
+            "output-dropped",
+        ),
         *("expected-output-dropped", "field-dropped"),
     }
     service = plugin_manifest(manifest(handler={"type": "service-method", "serviceName": "S", "methodName": "m"}))
@@ -294,6 +302,18 @@ def test_what_has_no_loss_comes_back_from_openai_and_anthropic(data: dict[str, A
             assert back.manifest["parameters"] == given
         for field in ("output", "examples"):
             assert field not in data or _lost(made.losses, field)
+
+
+def test_variables_and_secrets_are_settings_of_a_vcp_plugin_and_come_back() -> None:  # ruling 60
+    one = manifest(env={"UNITS": "metric"}, securityContext={"secrets": ["WEATHER_KEY"]})
+    made = plugin_manifest(one)
+    assert made.definition["configSchema"] == {
+        "UNITS": {"type": "string", "default": "metric"},
+        "WEATHER_KEY": {"type": "string"},
+    }
+    (back,) = import_tools("vcp", made.definition).tools
+    assert back.manifest["env"] == {"UNITS": "metric"}
+    assert back.manifest["securityContext"] == {"secrets": ["WEATHER_KEY"]}
 
 
 @given(_manifests)

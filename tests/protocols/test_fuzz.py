@@ -22,6 +22,7 @@ def test_mutated_texts_are_read_within_the_rules(is_long: bool) -> None:
     assert {kind: case.text for kind, case in found.items()} == {}, f"seed {seed}, {done} cases"
 
 
+@pytest.mark.slow
 def test_no_cut_inside_a_good_block_runs_its_call() -> None:  # ruling 1 F1 P9
     rng = random.Random("cuts")
     for _ in range(300):
@@ -38,6 +39,7 @@ def test_no_cut_inside_a_good_block_runs_its_call() -> None:  # ruling 1 F1 P9
             assert runs == [] or (cut > block.close[1] - 2 and runs == wanted), text[:cut]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("complete", [True, False])
 def test_the_corpus_itself_is_read_within_the_rules(corpora: Path, complete: bool) -> None:
     texts = corpus_texts()

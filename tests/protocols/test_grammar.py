@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tamis.protocols.base import PlainCall, PromptTool, Shape, WriteOptions
 from tamis.protocols.catalogue import CATALOGUE
@@ -61,6 +63,7 @@ def test_another_implementation_takes_the_grammar(name: str, shape: Shape) -> No
     assert llguidance.LLMatcher.validate_grammar(lark) == ""
 
 
+@pytest.mark.slow
 @every_form
 def test_what_the_writer_writes_is_a_sentence(
     grammars: dict[tuple[str, Shape], Grammar], name: str, shape: Shape
@@ -137,9 +140,84 @@ def test_prose_may_precede_a_call_and_hold_no_marker(
     grammars: dict[tuple[str, Shape], Grammar], name: str, shape: Shape
 ) -> None:
     call = write(name, shape, "nothing", {})
-    assert grammars[name, shape].accepts(f"I look it up, 好的:\n{call}") is (name != "json")
+    assert grammars[name, shape].accepts(f"I look it up, 好的:\n\n{call}") is (name != "json")
     for opener in ("<think>", "```\n", "<ACTION>", "~~~\n", "\\"):
         assert not grammars[name, shape].accepts(opener + call), opener
+
+
+CONTEXTS = [
+    *("Observation: x\n", "OBSERVATION ：", "[INST] ", "[THINK]\n", "◁think▷", "[TOOL_RESULTS]", "[[VCP调用结果信息汇总:\n"),
+    *('{"a": "', "> ", "| ", "// ", "/* ", "12:00 INFO a\n12:00 INFO ", 'He said "', "“", "「", "Set it to 5\" wide.\n"),
+    *("@@ -1 +1 @@\n+", "<!--", "＜!--\n", "<pre>\n", "<|im_start|>user\n", "<tool_response>\n", "<start_of_turn>user\n"),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@every_form
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_prose_that_sets_a_call_aside_is_no_sentence(
+    grammars: dict[tuple[str, Shape], Grammar], name: str, shape: Shape, context: str
+) -> None:
+    """Rulings 44 to 49: what the grammar accepts behind a mark of a context is a call that runs."""
+    quoting = write(name, shape, "search", {"q": 'a " b ” c', "opts": {"tags": []}})
+    assert quoting
+    for call in (quoting, f"{write(name, shape, 'nothing', {})}\n{quoting}"):
+        for text in (context + call, f"{context}\n{call}", f"{context}\n\n{call}", f"a\n\n{context}\n\n{call}"):
+            if grammars[name, shape].accepts(text):
+                options = ReadOptions(allow_multiple_blocks=True, tools=HINTS)
+                calls = read_text(text, "auto" if name != "hermes" else name, options).calls
+                assert calls, text
+                assert all(one.executable for one in calls), text
+
+
+PROSE_PARTS = [
+    *("O", "О", "Ο", "Ｏ", "o", "о", "bservation", "BSERVATION", "ｂｓｅｒｖａｔｉｏｎ", "bservаtiоn", "bservati", "ОN", "Οn", "on"),
+    *(":", "：", " ", "\n", "\n\n", "word", "Result: ", '"', "'", "“", "”", "> ", "| ", "- ", "// ", "12:00 INFO ", "】", "▷", "]]"),
+    *("V", "VCP调用结果结束", "＞", "ＡＣＴＩＯＮ", "ACTION>", "tool_name:「始」", "command:»»»t«««", "〈", "‹", "⟨", "≪"),
+]  # fmt: skip
+SIGNS = [
+    *("[", "{", "<", "＜", "◁", "《", "`", "~", "\\", "\u200b", "\u00ad", "\u034f", "\u061c", "\u3164", "\ufe0f", "\ufff0"),
+    *("\U0001bca0", "\U0001d173", "\U000e0041", "\u2028"),
+]  # fmt: skip
+CONFUSABLES = st.lists(st.sampled_from(PROSE_PARTS), max_size=12).map("".join) | st.lists(
+    st.sampled_from([*PROSE_PARTS, *SIGNS]), max_size=6
+).map("".join)
+
+
+@pytest.mark.slow
+@given(prose=CONFUSABLES)
+@pytest.mark.parametrize("name", ["action", "tam", "vcp", "hermes"])
+def test_no_prose_of_the_grammar_is_a_call_or_sets_one_aside(
+    grammars: dict[tuple[str, Shape], Grammar], name: str, prose: str
+) -> None:
+    """Rulings 44 to 49: neither characters that look alike nor those that nobody sees make a mark in it."""
+    call = write(name, "tag", "nothing", {})
+    text = f"{prose}\n\n{call}"
+    if not grammars[name, "tag"].accepts(text):
+        return
+    reader = "auto" if name != "hermes" else name
+    assert read_text(prose, reader).calls == []
+    assert [one.executable for one in read_text(text, reader, ReadOptions(tools=HINTS)).calls] == [True], ascii(text)
+
+
+@every_form
+@pytest.mark.parametrize(
+    "char", ["\u200b", "\u00ad", "\u034f", "\u061c", "\u3164", "\ufe0f", "\ufff8", "\U0001bca0", "\U0001d17a", "\U000e0fff"], ids=ascii
+)  # fmt: skip
+def test_prose_holds_no_invisible_character(
+    grammars: dict[tuple[str, Shape], Grammar], name: str, shape: Shape, char: str
+) -> None:  # rulings 44 to 49
+    assert not grammars[name, shape].accepts(f"a{char}b\n\n" + write(name, shape, "nothing", {}))
+
+
+@pytest.mark.parametrize(
+    "word", ["Оbservation", "Ｏbservation", "ОBSERVATIОN", "Observаtiоn", "Obser\u034fvation"], ids=ascii
+)
+def test_prose_holds_no_word_that_looks_like_an_echo(grammars: dict[tuple[str, Shape], Grammar], word: str) -> None:
+    """Ruling 48; words of other scripts that only share a letter with it are prose."""
+    call = write("tam", "tag", "nothing", {})
+    assert not grammars["tam", "tag"].accepts(f"{word}: x\n\n{call}")
+    assert grammars["tam", "tag"].accepts(f"Область О Ο, observation\n\n{call}")
 
 
 @pytest.mark.parametrize(("name", "mark"), [("tam", "«««"), ("vcp", "「末」"), ("action", "]]>")])

@@ -76,6 +76,7 @@ def test_an_invalid_call_document_does_not_fit(document: Json) -> None:
     assert not validator("json", TOOLS).is_valid(document)
 
 
+@pytest.mark.slow
 def test_a_document_that_fits_is_read_as_a_valid_call() -> None:
     protocol = find_protocol("json")
     assert protocol is not None
@@ -138,6 +139,7 @@ def test_the_examples_of_the_manifests_fit_the_schema() -> None:
         assert schema.is_valid({"toolName": tool, "arguments": args}), (tool, args)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "shape"), FORMS, ids=[f"{name}-{shape}" for name, shape in FORMS])
 def test_the_examples_of_the_manifests_are_sentences_of_the_grammar(name: str, shape: str) -> None:
     protocol = find_protocol(name)

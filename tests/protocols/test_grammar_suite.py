@@ -60,6 +60,7 @@ def test_sentences_fit_the_schemas_of_the_suite(corpora: Path, is_long: bool) ->
     assert exact > 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["action", "tam", "vcp", "hermes"])
 def test_every_schema_of_the_suite_has_a_grammar_in_every_protocol(corpora: Path, name: str) -> None:
     for title, schema in schemas(corpora):
@@ -71,6 +72,7 @@ def test_every_schema_of_the_suite_has_a_grammar_in_every_protocol(corpora: Path
         assert grammar.undefined() == grammar.unused() == grammar.left_recursive() == set(), title
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "schema",
     [

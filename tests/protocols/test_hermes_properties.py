@@ -6,6 +6,7 @@ import json
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,27 +14,9 @@ from tamis.protocols.base import PlainCall, WriteOptions
 from tamis.protocols.hermes.protocol import HERMES
 from tamis.protocols.repair import apply_edits, safe_edits
 from tests.growth import growth
+from tests.protocols.hermes_slips import JSON_CHARS, slips
 from tests.protocols.json_calls import ARGS, CALLS, NAMES, block, check_spans, executable_calls, read
-from tests.protocols.reading import runnable
-
-JSON_CHARS = "{}[]\",:\\'n<>/_tool_call 1a\n\t"
-
-
-def slips(text: str, rng: random.Random) -> str:
-    """One small change, as a model's slip or a cut would make it."""
-    at = rng.randrange(len(text) + 1)
-    kind = rng.randrange(6)
-    if kind == 0:
-        return text[:at] + text[at + rng.randrange(1, 6) :]
-    if kind == 1:
-        return text[:at] + rng.choice(JSON_CHARS) + text[at:]
-    if kind == 2:
-        return text.replace('"', "'", rng.randrange(1, 6))
-    if kind == 3:
-        return text.replace("}", ",}", 1)
-    if kind == 4:
-        return text.replace("true", "True").replace("null", "None").replace("\\n", "\n")
-    return text[:at] + text[max(0, at - rng.randrange(1, 40)) :]
+from tests.protocols.reader_helpers import runnable
 
 
 @given(CALLS)
@@ -61,6 +44,7 @@ def test_the_fixes_of_a_slip_are_sound(calls: list[tuple[str, dict[str, Any]]], 
         assert not safe_edits(again.diagnostics)
 
 
+@pytest.mark.slow
 @given(NAMES, ARGS, st.integers(0, 2**32))
 def test_no_prefix_runs_what_the_whole_text_does_not(name: str, args: dict[str, Any], seed: int) -> None:
     """P9, ruling 11: at every split point, of good and of broken text."""

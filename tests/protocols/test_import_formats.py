@@ -174,7 +174,20 @@ def test_credentials_that_the_script_cannot_get_are_said(scheme: dict[str, Any],
     told = [note.message for tool in made.tools for note in tool.notes if note.code == "credentials"]
     assert [said in one for one in told] == ([True] if said else [])
     (script,) = made.scripts.values()
-    assert ("SCHEMES = {'s': ['bearer', '']}" in script) == bool(sent)
+    assert ("SCHEMES = {'s': ['bearer', '', 'X_S']}" in script) == bool(sent)
+    asked = [tool.manifest["securityContext"].get("secrets") for tool in made.tools]
+    assert asked == [["X_S"] if sent else None]
+
+
+@pytest.mark.parametrize(
+    ("security", "secrets"),
+    [([{"a": []}, {"b": []}], ["X_A"]), ([{"a": [], "b": []}], ["X_A", "X_B"]), ([{}, {"a": []}], None)],
+)
+def test_an_operation_asks_for_the_secrets_of_its_first_way_to_authorize(security: Any, secrets: Any) -> None:
+    scheme = {"type": "apiKey", "in": "header", "name": "K"}
+    document = operation(security=security) | {"components": {"securitySchemes": {"a": scheme, "b": scheme}}}
+    (tool,) = import_openapi(document, "x").tools
+    assert tool.manifest["securityContext"].get("secrets") == secrets
 
 
 def test_a_body_that_is_left_out_says_whether_the_service_asks_for_it() -> None:

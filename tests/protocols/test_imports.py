@@ -146,7 +146,12 @@ def test_marks_in_request_blocks_say_what_is_required() -> None:
     assert manifest["parameters"]["required"] == ["a"]
     assert list(manifest["parameters"]["properties"]) == ["a", "b"]
     assert any("inferred" in note for note in notes)
-    assert manifest["handler"] == {"type": "external-script", "scriptPath": "Sum.js", "language": "nodejs"}
+    assert manifest["handler"] == {
+        "type": "external-script",
+        "scriptPath": "Sum.js",
+        "language": "nodejs",
+        "result": "vcp",
+    }
     assert manifest["execution"] == {"timeoutMs": 9000}
     assert manifest["version"] == "1.2.0"
     assert manifest["protocolConfig"] == {"vcpCommand": "Sum"}
@@ -165,7 +170,7 @@ def test_an_example_becomes_a_typed_example() -> None:
 
 
 def test_a_parameter_that_not_every_block_has_is_optional() -> None:
-    manifest, _ = one(plugin(description=request(a="1", b="2"), example=request(a="3")))
+    manifest, _ = one(plugin(description=request(a="(必需) 1", b="(必需) 2"), example=request(a="3")))
     assert manifest["parameters"]["required"] == ["a"]
 
 
@@ -180,9 +185,25 @@ def test_what_only_the_vcp_server_can_do_is_said() -> None:
     data = plugin()
     data["pluginType"] = "hybridservice"
     data["communication"] = {"protocol": "direct"}
-    data["configSchema"] = {"API_KEY": "string"}
+    data["configSchema"] = {"API_KEY": "string", "PATH": "string"}
     _, notes = one(data)
     assert {note.partition(":")[0] for note in notes} >= {"/pluginType", "/communication", "/configSchema"}
+
+
+def test_settings_of_a_plugin_become_variables_and_secrets() -> None:  # ruling 60
+    data = plugin()
+    data["configSchema"] = {
+        "WEATHER_KEY": {"type": "string"},
+        "UNITS": {"type": "string", "default": "metric"},
+        "DAYS": {"type": "integer", "default": 3},
+        "CITY": "string",
+    }
+    tool, notes = one(data)
+    assert tool["env"] == {"UNITS": "metric", "DAYS": "3"}
+    assert tool["securityContext"] == {"secrets": ["WEATHER_KEY"]}
+    said = " ".join(notes)
+    assert '"TOOL_ID" = ["WEATHER_KEY"] to [policy.secrets]' in said
+    assert "CITY have no default" in said
 
 
 def test_a_plugin_that_models_do_not_call_is_no_tool() -> None:
@@ -219,6 +240,7 @@ JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
 KEYS = (
     *("name", "id", "title", "description", "version", "parameters", "inputSchema", "input_schema", "arguments"),
     *("annotations", "implementation", "function", "tools", "capabilities", "entryPoint", "communication", "tags"),
+    *("schema", "script", "fs_prefixes", "network_allow", "env_allow", "permissions", "timeout_ms", "configSchema"),
 )
 
 
@@ -245,3 +267,130 @@ def test_any_name_fits_after_it_was_made_fit(name: str) -> None:
 @given(st.text(max_size=20))
 def test_any_version_becomes_semantic(version: str) -> None:
     assert is_semver(fit_version(version, lambda *_: None))
+
+
+def test_variables_of_an_mcp_server_that_are_keys_are_named_with_what_to_write() -> None:  # ruling 60
+    data = {"mcpServers": {"weather": {"command": "node", "env": {"WEATHER_API_KEY": "x", "UNITS": "metric"}}}}
+    why_not = import_tools("mcpServers", data).why_not
+    assert "name WEATHER_API_KEY in mcpServers.NAME.secrets" in why_not
+    assert "UNITS" not in why_not
+
+
+# Fields of other runners (F6)
+
+
+def losses(data: object) -> set[tuple[str, str]]:
+    made = imported(data)
+    return {(note.code, note.path) for tool in made.tools for note in tool.notes}
+
+
+def scripted(**fields: Any) -> dict[str, Any]:
+    return {"name": "gh_read", "description": "Reads issues of a repository.", "schema": {"type": "object"}, **fields}
+
+
+def test_a_definition_with_a_schema_and_a_script_is_known() -> None:  # F6
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    manifest, _ = one(scripted(schema=schema, script="read.py"))
+    assert manifest["parameters"] == schema
+    assert manifest["handler"] == {"type": "external-script", "scriptPath": "read.py", "language": "python"}
+
+
+def test_rights_of_a_definition_are_asked_for() -> None:  # F6
+    data = scripted(
+        fs_prefixes=["state/gh_cache/", "/srv/data"],
+        network_allow=["api.github.com", "https://x.example/v1"],
+        env_allow=["GITHUB_TOKEN", "UNITS", "LD_PRELOAD"],
+        timeout_ms=2500,
+    )
+    manifest, _ = one(data)
+    folders = ["state/gh_cache/**", "/srv/data/**"]
+    assert manifest["securityContext"] == {
+        "fileAccess": {"allowRead": folders, "allowWrite": folders},
+        "networkAccess": {"allowHosts": ["api.github.com", "x.example"]},
+        "secrets": ["GITHUB_TOKEN"],
+    }
+    assert manifest["execution"] == {"timeoutMs": 2500}
+    assert losses(data) >= {
+        ("path-relative", "/fs_prefixes/0"),
+        ("permission-widened", "/network_allow/1"),
+        ("credentials", "/env_allow"),
+        ("env-to-set", "/env_allow"),
+        ("field-dropped", "/env_allow/2"),
+    }
+
+
+@pytest.mark.parametrize("path", ["../x", "~/x", "/proc/self", "a\\b", "fs://x"])
+def test_a_path_that_can_never_be_granted_is_not_asked_for(path: str) -> None:  # F6
+    data = scripted(fs_prefixes=[path])
+    assert "securityContext" not in one(data)[0]
+    assert ("permission-dropped", "/fs_prefixes/0") in losses(data)
+
+
+@pytest.mark.parametrize("path", [".", "./", "**", "/"])
+def test_a_folder_that_nothing_may_write_is_at_most_read(path: str) -> None:  # F6
+    context = one(scripted(fs_prefixes=[path]))[0].get("securityContext", {})
+    assert "allowWrite" not in context.get("fileAccess", {})
+
+
+@pytest.mark.parametrize(
+    ("permissions", "context"),
+    [
+        ({"network": {"allow": ["a.example"]}}, {"networkAccess": {"allowHosts": ["a.example"]}}),
+        ({"read": ["in"], "write": ["out"]}, {"fileAccess": {"allowRead": ["in/**"], "allowWrite": ["out/**"]}}),
+        (
+            ["fs:read:in", "net:a.example"],
+            {"fileAccess": {"allowRead": ["in/**"]}, "networkAccess": {"allowHosts": ["a.example"]}},
+        ),
+        ({"shell": False, "network": []}, None),
+    ],
+)
+def test_permissions_become_what_is_asked_for(permissions: Any, context: Any) -> None:  # F6
+    assert one(scripted(permissions=permissions))[0].get("securityContext") == context
+
+
+@pytest.mark.parametrize("permissions", [{"shell": True}, ["admin"], "all", {"network": True}, [7]])
+def test_a_permission_without_a_counterpart_is_named(permissions: Any) -> None:  # F6
+    data = scripted(permissions=permissions)
+    assert "securityContext" not in one(data)[0]
+    assert {code for code, path in losses(data) if path.startswith("/permissions")} & {
+        "permission-dropped",
+        "field-dropped",
+    }
+
+
+@pytest.mark.parametrize(("field", "value"), [("timeout_ms", "5s"), ("timeoutSec", -1), ("timeout_ms", True)])
+def test_a_time_that_is_none_is_named(field: str, value: Any) -> None:  # F6
+    data = scripted(**{field: value})
+    assert "execution" not in one(data)[0]
+    assert ("field-dropped", f"/{field}") in losses(data)
+
+
+def test_seconds_become_milliseconds() -> None:  # F6
+    assert one(scripted(timeoutSec=5))[0]["execution"] == {"timeoutMs": 5000}
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [("dict", "object"), ("float", "number"), ("tuple", "array"), ("str", "string"), ("any", None), ("Frob", None)],
+)
+def test_types_of_other_languages_become_those_of_json(word: str, kind: str | None) -> None:  # F6
+    listed = {"name": "f", "description": "Does it.", "arguments": [{"name": "x", "type": word, "desc": "What."}]}
+    part = one(listed)[0]["parameters"]["properties"]["x"]
+    assert part == {"type": kind, "description": "What."} if kind else {"description": "What."}
+    code = "type-dropped" if word == "Frob" else "type-mapped"
+    assert (code, "/arguments/0/type") in losses(listed)
+    schema = {"type": "dict", "properties": {"x": {"type": "array", "items": {"type": word}}}}
+    deep = [{"name": "f", "description": "Does it.", "parameters": schema}]
+    assert one(deep)[0]["parameters"]["properties"]["x"]["items"] == ({"type": kind} if kind else {})
+    assert (code, "/0/parameters/properties/x/items/type") in losses(deep)
+
+
+def test_a_choice_of_types_with_any_takes_anything() -> None:  # F6
+    schema = {"type": "object", "properties": {"x": {"type": ["str", "any"]}, "y": {"type": ["int", "null"]}}}
+    properties = one(scripted(schema=schema))[0]["parameters"]["properties"]
+    assert properties == {"x": {}, "y": {"type": ["integer", "null"]}}
+
+
+def test_rights_beside_a_function_are_taken_too() -> None:  # F6
+    data = {"name": "f", "description": "Does it.", "parameters": {"type": "object"}, "network_allow": ["a.example"]}
+    assert one(data)[0]["securityContext"] == {"networkAccess": {"allowHosts": ["a.example"]}}

@@ -162,6 +162,7 @@ def test_edits_of_a_broken_text_give_what_reading_it_anew_gives(
     run(text, lenient, steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", BROKEN, ids=range(len(BROKEN)))
 def test_edits_at_many_places_of_a_text_with_caps_give_what_reading_it_anew_gives(text: str) -> None:
     chance = random.Random(text)
@@ -278,6 +279,7 @@ def characters_read(tree: JsonTree, edit: Edit, monkeypatch: pytest.MonkeyPatch)
     return sum(read)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ['"p3"', '"p1000"', '"p1999"'])
 @pytest.mark.parametrize(("offset", "new"), [(1, "x"), (12, "7"), (25, " "), (0, "\n")])
 def test_a_key_typed_in_a_large_document_reads_its_neighbourhood_only(
@@ -288,6 +290,7 @@ def test_a_key_typed_in_a_large_document_reads_its_neighbourhood_only(
     assert characters_read(tree, (at, at, new), monkeypatch) < 2000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("new", ["{", "}", "]", '"'])
 def test_a_stray_mark_in_a_large_document_passes_over_what_it_does_not_touch(
     new: str, monkeypatch: pytest.MonkeyPatch

@@ -372,6 +372,26 @@ def test_faults_of_the_security_context_are_located():  # D39 to D41
     assert read(asks).security_context.unknown_capabilities == ("root",)
 
 
+@pytest.mark.parametrize(
+    "name", ["PATH", "path", "LD_PRELOAD", "NODE_OPTIONS", "HTTPS_PROXY", "PYTHONPATH", "1A", "A-B", "É", ""]
+)
+def test_names_that_no_variable_of_a_tool_can_have_are_errors(name: str):  # ruling 60
+    assert said(manifest(env={name: "x"})) == [("error", "MF537", f'"{name}"')]
+    assert said(manifest(securityContext={"secrets": [name]})) == [("error", "MF537", f'"{name}"')]
+
+
+def test_variables_and_secrets_are_read():  # ruling 60
+    found = read(manifest(env={"UNITS": "metric", "NODE_ENV": ""}, securityContext={"secrets": ["WEATHER_KEY"]}))
+    assert found.env == {"UNITS": "metric", "NODE_ENV": ""}
+    assert found.security_context.secrets == ("WEATHER_KEY",)
+
+
+def test_a_variable_that_is_a_secret_too_and_values_that_are_no_text_are_errors():  # ruling 60
+    assert said(manifest(env={"A": "x"}, securityContext={"secrets": ["A"]})) == [("error", "MF537", '"A"')]
+    assert said(manifest(env={"A": 1, "B": "x\0y"})) == [("error", "MF502", "1"), ("error", "MF537", '"B"')]
+    assert said(manifest(env=[])) == [("error", "MF502", "[]")]
+
+
 # Other shapes and broken files
 
 
@@ -423,6 +443,7 @@ def test_an_empty_file_is_one_error():
     assert [code for _, code, _ in said("")] == ["MF520"]
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_no_damage_raises_and_a_manifest_means_no_error(data: st.DataObject):
     text = manifest(

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 manifests = st.dictionaries(st.one_of(st.sampled_from(FIELD_ORDER), st.text(max_size=4)), values, max_size=6)
 
 
+@pytest.mark.slow
 @given(manifests, st.sampled_from([None, 0, 1, 4]), st.booleans())
 def test_meaning_stays_and_a_second_time_changes_nothing(
     made: dict[str, Any], indent: int | None, ascii_: bool

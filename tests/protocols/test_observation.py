@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 from tamis.protocols.contract import (
     ErrorDetails,
     ExecutionError,
-    ExecutionResult,
-    Granted,
-    Permissions,
     Status,
-    Usage,
 )
 from tamis.protocols.observation import (
     MAX_DETAIL_LINES,
@@ -31,18 +27,7 @@ from tamis.protocols.observation import (
     unknown_tool,
 )
 from tamis.protocols.reader import read_text
-
-
-def result(status: Status = "success", tool_id: str = "t", **fields: Any) -> ExecutionResult:
-    return ExecutionResult(
-        call_id="c1",
-        tool_id=tool_id,
-        version="1.0.0",
-        status=status,
-        usage=Usage(cpu_ms=0, max_rss_bytes=0),
-        permissions=Permissions(requested={}, granted=Granted(), denied=[]),
-        **fields,
-    )
+from tests.protocols.results import result
 
 
 def failed(kind: Any, message: str, text: str = "") -> ExecutionError:

@@ -46,6 +46,7 @@ def test_most_single_faults_are_read_and_not_refused(protocol: str) -> None:
 
 
 # F1, F17: wherever a block is cut, nothing of it runs
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_cut_block_never_runs(protocol: str) -> None:
     build = BUILDERS[protocol][0]

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tamis.protocols.base import PlainCall, PromptTool, WriteOptions
-from tamis.protocols.contract import ExecutionResult, Granted, Permissions, Usage
-from tamis.protocols.model import Json
 from tamis.protocols.observation import observation
 from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols, register
 from tests.protocols.json_calls import block, executable_calls, read
-from tests.protocols.reading import codes, runnable
-
-PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "protocols.md"
-
-
-def example_source() -> str:
-    """The plug-in of the documentation."""
-    return PAGE.read_text("utf-8").split("```python\n", 1)[1].split("```", 1)[0]
+from tests.protocols.plugin_source import INVOKE, example_source, result
+from tests.protocols.reader_helpers import codes, runnable
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +23,11 @@ def invoke() -> str:
     return "invoke"
 
 
-INVOKE = '<invoke name="core:echo"><parameter name="text">a < b</parameter></invoke>'
-
-
 def test_the_plug_in_of_the_documentation_reads_its_calls(invoke: str) -> None:
     text = f"So.\n{INVOKE}\n<think>{INVOKE}</think> and `{INVOKE}`"
     document = read(text, invoke)
     assert runnable(document) == [("core:echo", {"text": "a < b"})]
-    assert codes(document) == ["TC017", "TC009", "TC009"]
+    assert codes(document) == ["TC017", "TC018"]
     assert [text[slice(*param.value.span)] for param in document.calls[0].params] == ["a < b"]
 
 
@@ -88,18 +76,6 @@ def test_ids_are_unique_and_well_formed(invoke: str) -> None:
 CALL = PlainCall("core:echo", {"text": "hello"})
 TOOL = PromptTool("core:echo", "Says it.", {"type": "object", "properties": {"text": {"type": "string"}}})
 IDS = (*BUILT_IN, "hermes", "json", "invoke")
-
-
-def result(status: Any = "success", output: Json = None) -> ExecutionResult:
-    return ExecutionResult(
-        call_id="call-1",
-        tool_id="core:echo",
-        version="1.0.0",
-        status=status,
-        output=output,
-        usage=Usage(cpu_ms=0.0, max_rss_bytes=0),
-        permissions=Permissions(requested={}, granted=Granted(), denied=[]),
-    )
 
 
 @pytest.mark.parametrize("name", IDS)

@@ -129,3 +129,12 @@ def test_a_misspelt_config_is_named_beside_an_inventory():
 
 def test_other_names_of_the_root_are_the_hosts():
     assert said('{"toolCallConfig": {}, "tools": [], "toolCallLimit": 3, "inventory": 1}') == []
+
+
+def test_a_tool_that_a_host_would_have_to_register_is_told_where_tools_are_known() -> None:
+    """T8: what is registered is known; without a list of tools nothing can be said."""
+    text = '{"toolCallConfig": {}, "tool_ids_inventory": ["system:get_current_time", "system:nope", "kb:Query"]}'
+    reading = read_profile(text, ["system:get_current_time"])
+    found = [(diag.code, severity(diag), text[diag.span[0] : diag.span[1]]) for diag in reading.diagnostics]
+    assert found == [("PF613", "information", '"system:nope"'), ("PF613", "information", '"kb:Query"')]
+    assert read_profile(text).diagnostics == []

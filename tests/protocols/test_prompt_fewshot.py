@@ -13,12 +13,12 @@ from tamis.protocols.check import check_call
 from tamis.protocols.hermes.protocol import HERMES
 from tamis.protocols.model import Document, Json, ReadOptions, ToolHint
 from tamis.protocols.plugins import find_protocol, register
-from tamis.protocols.prompt.fewshot import few_shot
+from tamis.protocols.prompt.fewshot import CORRECTED, few_shot
 from tamis.protocols.prompt.instructions import instructions
 from tamis.protocols.reader import read_text
 from tamis.protocols.schema.plan import compile_plan
+from tests.protocols.prompt_forms import example_tools, forms, protocol_of
 from tests.protocols.prompt_tools import EVERYTHING, GREET, PUBLISH, READ, TOOLS, schema, text
-from tests.protocols.test_prompt_definitions import example_tools, forms, protocol_of
 
 
 def read(shown: str, tools: list[PromptTool] | tuple[PromptTool, ...]) -> Document:
@@ -207,3 +207,32 @@ def test_a_plug_ins_instructions_show_a_made_up_call(written: str) -> None:  # V
     assert written in shown
     assert "in the examples" not in shown
     assert "in the examples" in instructions(cast("CallProtocol", _Plug("")))
+
+
+def test_lists_and_objects_stand_as_the_instructions_name_first() -> None:
+    """F11: `<item>` and tags, in the worked call and in both calls of the correction."""
+    properties: dict[str, Json] = {
+        "names": {"type": "array", "items": {"type": "string"}},
+        "options": {"type": "object", "properties": {"depth": {"type": "integer"}, "kind": {"type": "string"}}},
+    }
+    args: dict[str, Json] = {"names": ["a", "b"], "options": {"depth": 1, "kind": "x"}}
+    tool = PromptTool("t", "d", {"type": "object", "properties": properties}, examples=(Example("An example.", args),))
+    shown = few_shot(protocol_of("action"), [tool], 1).text(1)
+    assert shown.count("<item>a</item>") == 3
+    assert shown.count("<kind>x</kind>") == 3
+    assert '["a"' not in shown and "{" not in shown.replace("{{", "")
+
+
+def test_the_corrected_call_is_the_smallest_that_is_shown() -> None:
+    """F11: the pair was a third to a half of the tokens of all examples."""
+    schema_of: dict[str, Json] = {
+        "type": "object",
+        "properties": {"text_a": {"type": "string"}},
+        "required": ["text_a"],
+    }
+    long = PromptTool("a:long", "d", schema_of, examples=(Example("Long.", {"text_a": "long words " * 50}),))
+    short = PromptTool("b:short", "d", schema_of, examples=(Example("Short.", {"text_a": "few"}),))
+    shown = few_shot(protocol_of("action"), [long, short], 2).text(2)
+    assert shown.count("long words long words") > 0
+    pair = shown.partition(CORRECTED)[2]
+    assert "b:short" in pair and "a:long" not in pair

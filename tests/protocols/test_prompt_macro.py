@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.protocols.base import Shape
+from tamis.protocols.base import PromptTool, Shape
 from tamis.protocols.prompt.assemble import Prompt, PromptTooLargeError, PromptWish, build_prompt
 from tamis.protocols.prompt.macro import MACRO, TOOLS_MACRO, fill
+from tests.protocols.prompt_forms import definitions, example_tools, forms, protocol_of
 from tests.protocols.prompt_tools import TOOLS
-from tests.protocols.test_prompt_definitions import definitions, example_tools, forms, protocol_of
 
 
 def test_the_metadata_is_the_seeds() -> None:  # V30
@@ -63,8 +63,9 @@ def build(name: str, shape: Shape, limit: int | None, few: int = 6) -> Prompt:
     return build_prompt(protocol_of(name), example_tools(), wish, count=len)
 
 
+@pytest.mark.slow
 @forms
-def test_a_budget_drops_examples_then_goes_compact_then_refuses(name: str, shape: Shape) -> None:
+def test_a_budget_drops_examples_then_goes_compact_then_leaves_tools_out(name: str, shape: Shape) -> None:
     whole = build(name, shape, None)
     assert (whole.style, whole.few_shot, whole.notes) == ("full", 6, ())
     fewer = build(name, shape, whole.tokens - 1)
@@ -82,8 +83,57 @@ def test_a_budget_drops_examples_then_goes_compact_then_refuses(name: str, shape
     assert 0 < build(name, shape, compact.tokens - 1).few_shot < 6
     least = build(name, shape, bare.tokens - 1, few=0).tokens
     assert build(name, shape, least).few_shot == 0
+    # R4: it was refused
+    chosen = build(name, shape, least - 1)
+    assert (chosen.style, chosen.few_shot) == ("compact", 0)
+    assert chosen.tokens == len(chosen.text) < least
+    left_out = {tool.tool_id or tool.name for tool in example_tools()} - set(chosen.per_tool)
+    assert left_out and all(name in chosen.notes[0] for name in left_out)
     with pytest.raises(PromptTooLargeError, match=rf"^\d+ tools need about {least} tokens"):
-        build(name, shape, least - 1)
+        build(name, shape, 20)
+
+
+@given(st.integers(1, 4000), st.permutations(TOOLS))
+def test_a_budget_chooses_tools_in_their_order_and_names_the_others(limit: int, tools: list[PromptTool]) -> None:
+    # R4
+    wish = PromptWish(max_tokens=limit, few_shot=1)
+    try:
+        prompt = build_prompt(protocol_of("tam"), tools, wish, count=len)
+    except PromptTooLargeError:
+        return
+    assert len(prompt.text) <= limit
+    assert list(prompt.per_tool) == [tool.name for tool in tools if tool.name in prompt.per_tool]
+    for tool in tools:
+        assert (f"`{tool.name}`" in prompt.text) is (tool.name in prompt.per_tool)
+        assert tool.name in prompt.per_tool or tool.name in prompt.notes[0]
+
+
+def test_of_many_tools_that_are_left_out_the_first_are_named() -> None:
+    tools = [PromptTool(f"tool_{n:03}", "Does a thing.", {}) for n in range(100)]
+    prompt = build_prompt(protocol_of("tam"), tools, PromptWish(max_tokens=2_500, instructions=False), count=len)
+    left = 100 - len(prompt.per_tool)
+    assert 20 < left < 100
+    assert prompt.notes[0].startswith(f"{left} of 100 tools are left out")
+    assert prompt.notes[0].endswith(f" and {left - 20} more")
+
+
+def test_what_did_not_change_is_not_counted_again() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    pieces: dict[bytes, int] = {}
+    first = build_prompt(protocol_of("vcp"), TOOLS, PromptWish(), count=count, pieces=pieces)
+    before = len(counted)
+    changed = msgspec.structs.replace(TOOLS[0], description="Another one.")
+    second = build_prompt(protocol_of("vcp"), [changed, *TOOLS[1:]], PromptWish(), count=count, pieces=pieces)
+    # the whole text, and the one that changed
+    assert len(counted) - before == 2
+    assert {name: first.per_tool[name] for name in first.per_tool if name != changed.name} == {
+        name: second.per_tool[name] for name in second.per_tool if name != changed.name
+    }
 
 
 def test_a_budget_counts_the_template_too() -> None:

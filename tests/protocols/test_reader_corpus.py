@@ -36,6 +36,7 @@ def test_rows_are_read_as_a_careful_reader_would(score: ModuleType, name: str) -
     assert sum(score.POINTS[grade] for grade in grades.values()) / len(rows) >= 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES[:4])
 def test_no_prefix_of_a_good_text_runs_a_changed_call(score: ModuleType, name: str) -> None:  # F1 F2 ruling 1
     for row in score.load([name]):

@@ -34,7 +34,7 @@ FRAGMENTS += ["《《[TOOL_REQUEST]》》", "\\<ACTION>", "<table>", "`<ACTION>`
 def every_run(text: str, options: ReadOptions) -> Document:
     """The text read with a look at every run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader._Scan, "_run", lambda scan, at: reader._TICKS.search(scan._text, at))
+        patch.setattr(reader._Scan, "_run", lambda scan, at: reader.TICKS.search(scan._text, at))
         return read_text(text, "auto", options)
 
 
@@ -50,6 +50,6 @@ def test_inline_code_far_from_any_marker_is_not_looked_at(monkeypatch: pytest.Mo
     monkeypatch.setattr(
         reader.Context, "run", lambda context, start, end: asked.append(start) or run(context, start, end)
     )
-    document = read_text("a `b` and ``c``\n" * 500 + "`<ACTION>`\n" + ACTION + "\n" + "a `b` and ``c``\n" * 500)
+    document = read_text("a `b` and ``c``\n\n" * 500 + "`<ACTION>`\n\n" + ACTION + "\n" + "a `b` and ``c``\n\n" * 500)
     assert len(document.calls) == 1 and [diag.code for diag in document.diagnostics] == ["TC009"]
     assert len(asked) == 1

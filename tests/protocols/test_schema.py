@@ -267,6 +267,7 @@ def test_a_recursive_schema_and_deep_arguments_stay_bounded():
     assert [finding.code for finding in plan.check(deep).errors] == ["VA424"]
 
 
+@pytest.mark.slow
 def test_alternatives_that_all_recurse_end_in_bounded_time():
     both = {"anyOf": [{"type": "object", "properties": {"a": {"$ref": "#/$defs/t"}}, "required": ["x"]}] * 3}
     plan = compile_plan({"type": "object", "properties": {"a": {"$ref": "#/$defs/t"}}, "$defs": {"t": both}})

@@ -15,8 +15,8 @@ from tamis.protocols.reader import read_text
 from tamis.protocols.streaming.lines import LineCounter
 from tamis.protocols.streaming.reader import StreamReader
 from tests.growth import growth
+from tests.protocols.plugin_source import example_source
 from tests.protocols.streams import called, check_stream, feed, shown
-from tests.protocols.test_plugins import example_source
 
 ACTION = "<ACTION><T><a>x</a></T></ACTION>"
 TAM = "<|[REQUEST_TOOL]|>\ncommand:»»»x«««\np:»»»v«««\n<|[END_TOOL]|>"
@@ -117,10 +117,14 @@ def test_several_tam_blocks_all_run_as_they_come() -> None:  # ruling 14
     assert [called([fed]) for fed in feed([TAM, "text", TAM])] == [[("x", True)], [], [("x", True)]]
 
 
-def test_a_block_that_may_be_wrapped_by_its_fence_waits_for_the_fence() -> None:  # ruling 7
+def test_a_block_that_may_be_wrapped_by_its_fence_waits_for_the_end() -> None:  # ruling 7
     feds = feed(["```\n", TAM, "\n", "```\n", "more"])
-    assert [called([fed]) for fed in feds] == [[], [], [], [("x", True)], []]
-    assert shown(feds) == "```\n\n```\nmore"
+    assert [called([fed]) for fed in feds] == [[], [], [], [], [("x", False)]]
+    assert shown(feds) == f"```\n{TAM}\n```\nmore"
+    reader = StreamReader()
+    assert not reader.feed(f"```\n{TAM}\n```\n").calls
+    assert [call.executable for call in reader.close().calls] == [True]
+    assert [call.call.executable for call in reader.rest.calls] == [True]
 
 
 def test_a_fence_with_other_lines_is_shown_whole_and_runs_nothing() -> None:  # ruling 7
@@ -333,6 +337,7 @@ MENDED = st.lists(
 ).map("".join)  # fmt: skip
 
 
+@pytest.mark.slow
 @given(MENDED, st.booleans())
 def test_tags_that_do_not_fit_never_give_what_the_end_takes_back(text: str, several: bool) -> None:  # P8, P9
     check_stream(list(text), options=ReadOptions(allow_multiple_blocks=several))
@@ -382,6 +387,7 @@ STRESS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRESS)
 def test_each_token_costs_the_same(name: str) -> None:  # ruling 10, F18
     def read(text: str) -> None:
@@ -389,3 +395,11 @@ def test_each_token_costs_the_same(name: str) -> None:  # ruling 10, F18
 
     # Below the size of the window that is looked at again, the cost of a token still grows.
     assert growth(STRESS[name], read, 800 if name == "backticks" else 20) <= 8
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_text_behind_a_comparison_is_not_held_back(size: int) -> None:  # F17
+    reader = StreamReader()
+    text = "Where a < b the loop goes on, "
+    given_so_far = "".join(reader.feed(piece).text for piece in chunked(text, size))
+    assert given_so_far == text

@@ -53,6 +53,7 @@ def test_every_corpus_text_cut_in_two_gives_what_the_whole_gives(corpora: Path, 
             check_feeds(feed([text[:cut], text[cut:]], options=options), whole, outside)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("complete", [True, False])
 @pytest.mark.parametrize("name", FILES)
 def test_every_corpus_text_one_character_at_a_time_gives_what_the_whole_gives(

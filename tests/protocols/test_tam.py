@@ -157,7 +157,6 @@ def test_a_fence_around_the_block_or_inside_the_markers_is_ignored() -> None:
         ("x:»»»1<<<", "TM210"),
         ("x:>>>1«««", "TM210"),
         ("x:»»1««", "TM212"),
-        ("x:»»»»1««««", "TM212"),
         ("x: » » »1« « «", "TM212"),
         ("x:》》》1《《《", "TM212"),
         ("x:1«««", "TM213"),

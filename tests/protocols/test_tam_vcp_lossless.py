@@ -15,7 +15,7 @@ from tamis.protocols.reader import read_text
 from tests.growth import growth
 from tests.protocols.pair_reading import BUILDERS, faulty
 from tests.protocols.tam_vcp_blocks import tam, vcp
-from tests.protocols.test_tam_vcp_properties import SOUP
+from tests.protocols.tam_vcp_texts import SOUP
 
 
 def check(document: Document) -> None:
@@ -81,6 +81,7 @@ def test_a_vcp_block_is_cut_into_what_it_is_written_with() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", BUILDERS)
 def test_tokens_of_blocks_with_faults_leave_nothing_out(protocol: str) -> None:
     for seed in range(1_000):

@@ -20,52 +20,8 @@ from tamis.protocols.vcp.protocol import DIALECTS, VCP
 from tamis.protocols.vcp.protocol import lex_canonical as vcp_canonical
 from tests.growth import growth
 from tests.protocols.tam_vcp_blocks import read, repaired, runs, tam, vcp, warnings
+from tests.protocols.tam_vcp_texts import SOUP
 
-PARTS = st.sampled_from(
-    [
-        "<|[REQUEST_TOOL]|>",
-        "<|[END_TOOL]|>",
-        "<<<[TOOL_REQUEST]>>>",
-        "<<<[END_TOOL_REQUEST]>>>",
-        "<<<[TOOL_DEFINITION]>>>",
-        "»»»",
-        "«««",
-        ">>>",
-        "<<<",
-        "»",
-        "««",
-        "「始」",
-        "「末」",
-        "「始ESCAPE」",
-        "「末ESCAPE」",
-        "{始}",
-        "「未」",
-        "command",
-        "command_1",
-        "tool_name",
-        "command1",
-        "x_1",
-        "common_y",
-        ":",
-        "：",
-        "=",
-        ",",
-        "\n",
-        "\r\n",
-        "  ",
-        "# note",
-        "// note",
-        "```",
-        "a",
-        "文",
-        "😀",
-        "\u200b",
-        "\x00",
-        "**",
-        "- ",
-    ]
-)
-SOUP = st.lists(st.one_of(PARTS, st.text(max_size=4)), max_size=40).map("".join)
 WORDS = st.text(st.sampled_from("ab 文😀\n\t:#»>「始<&{}`\"'-,"), max_size=24)
 NAMES = st.from_regex(r"[a-z]{1,6}(?:_[a-z]{1,4})?", fullmatch=True).filter(
     lambda name: not name.startswith(("command", "common", "uri", "type", "comment", "on_error", "retry", "tool"))

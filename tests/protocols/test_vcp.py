@@ -289,10 +289,10 @@ def test_a_request_quoted_in_a_cut_value_does_not_run() -> None:
     assert runs(text, complete=False) == []
 
 
-@pytest.mark.parametrize("suffix", ["EXP", "ESCAPE"])
-def test_ruling_28_marker_variants_close_with_their_own_kind(suffix: str) -> None:
+@pytest.mark.parametrize(("suffix", "calls"), [("EXP", []), ("ESCAPE", [("A_b", {})])])
+def test_ruling_28_marker_variants_close_with_their_own_kind(suffix: str, calls: list[tuple[str, object]]) -> None:
     text = f"<<<[TOOL_REQUEST_{suffix}]>>>\n{NAME}\n<<<[END_TOOL_REQUEST_{suffix}]>>>"
-    assert runs(text) == [("A_b", {})]
+    assert runs(text) == calls
     assert warnings(text) == []
 
 

@@ -149,6 +149,7 @@ def test_a_file_with_only_an_interface_is_drawn() -> None:
     assert ElementTree.fromstring(svg(drawn({"nodes": []}))).tag == f"{SVG}svg"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("span", [1, 1700])
 def test_large_graphs_are_drawn_and_cut(span: int) -> None:
     count = 5000

@@ -186,6 +186,7 @@ def test_a_misspelled_name_has_a_fix() -> None:
     assert json.loads(text[: edit.start] + edit.new_text + text[edit.end :])["nodes"][0]["type"] == "t:echo"
 
 
+@pytest.mark.slow
 def test_ten_thousand_nodes_in_a_circle_are_one_finding() -> None:
     count = 10_000
     nodes = [{"id": f"n{i}", "type": "merge"} for i in range(count)]
@@ -201,6 +202,7 @@ def test_ten_thousand_nodes_in_a_circle_are_one_finding() -> None:
     assert said.endswith("… (10000 in all)")
 
 
+@pytest.mark.slow
 def test_graphs_beyond_the_limit_are_cut_and_said() -> None:
     text = '{"nodes": [' + ",".join(['{"id":"a","type":"merge"}'] * 20_001) + "]}"
     reading = read_workflow(text, "mine")

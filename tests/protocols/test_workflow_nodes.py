@@ -115,6 +115,7 @@ def test_every_value_equals_its_copy(value: Any) -> None:
     assert same(value, json.loads(json.dumps(value)))
 
 
+@pytest.mark.slow
 def test_equality_is_not_bounded_by_depth() -> None:
     a: Any = 1
     b: Any = 1

@@ -9,7 +9,7 @@ from tamis.protocols.catalogue import message
 from tamis.protocols.check import check_call
 from tamis.protocols.model import Diag, Json, ToolHint
 from tamis.protocols.schema.plan import compile_plan
-from tests.protocols.written import plain_args, read, write
+from tests.protocols.writer_helpers import plain_args, read, write
 
 TAG: tuple[str, Shape] = ("action", "tag")
 INPUTS: tuple[str, Shape] = ("action", "inputs")

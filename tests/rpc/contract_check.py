@@ -43,11 +43,23 @@ def _validator(kind: str, name: str) -> Draft202012Validator | None:
     return None if found is None else Draft202012Validator({**found, "$defs": _parts()})
 
 
+def _has_own_warnings(name: str) -> bool:
+    result = contract().results.get(name) or {}
+    part = contract().parts.get(str(result.get("$ref", "")).rpartition("/")[2], result)
+    return "warnings" in part.get("properties", {})
+
+
 def faults(kind: str, name: str, value: Any) -> list[str]:
     """What is wrong with a ``result`` of a method, or with the ``params`` that the daemon sent."""
     validator = _validator(kind, name)
     if validator is None:
         return [f"{name}: its {kind} is not described"]
+    if kind == "result" and isinstance(value, dict) and "warnings" in value and not _has_own_warnings(name):
+        # what every result may say of members of the request that were not read
+        value = dict(cast("dict[str, Any]", value))
+        told = {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/Problem"}, "$defs": _parts()}
+        if not Draft202012Validator(told).is_valid(value.pop("warnings")):
+            return [f"{name}: its warnings are no problems"]
     return [f"{name}: {kind} {error.json_path}: {error.message[:300]}" for error in validator.iter_errors(value)]
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from tests.runtime.workflow_world import edge, flow
-from tests.toolbox import make_tool, vcp
+from tests.sample_tools import make_tool, vcp
 
 REQUEST = {"experimental": {"tamis": {"approval": "request"}}}
-POLL = {"experimental": {"tamis": {"approval": "poll"}}}
+POLL = {"experimental": {"tamis": {"approval": "poll", "events": True}}}
 MESSAGE = {"window": {"showMessage": {"messageActionItem": {"additionalPropertiesSupport": False}}}}
 
 

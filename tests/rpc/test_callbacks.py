@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from tamis.client import Client
-from tamis.server.runtime.records.folders import state_folder
-from tests.toolbox import make_tool
+from tamis.server.runtime.store.folders import state_folder
+from tests.sample_tools import make_tool
 
 # a daemon whose attempts have other bounds and whose pauses are none
 QUICK = (
-    "import sys\nfrom tamis.server.runtime.tasks import callback\n"
+    "import sys\nfrom tamis.server.runtime.execution.tasks import callback\n"
     "callback.ATTEMPT_S = float(sys.argv.pop(1))\n"
     "callback.call_back.__defaults__ = ((0.01, 0.01),)\n"
     "from tamis.server.cli.main import entry\n"

@@ -18,7 +18,7 @@ from tamis.server.rpc.described.examples import EXAMPLES
 from tamis.server.rpc.described.openrpc import document
 from tamis.server.rpc.methods import RpcServer
 from tests.rpc import contract_check
-from tests.toolbox import make_tool, vcp
+from tests.sample_tools import make_tool, vcp
 
 ROOT = Path(__file__).resolve().parents[2]
 BEGIN_AND_END = {"initialize", "shutdown"}
@@ -257,3 +257,21 @@ def test_initialize_names_every_method_with_its_stability(root: Path) -> None:
     with Client(root) as client:
         given = client.initialize().capabilities.experimental.tamis.methods
     assert given == {name: contract_check.methods()[name].stability for name in NAMES}
+
+
+@pytest.mark.parametrize("events", [True, False])
+def test_a_tool_that_is_refused_too_often_is_told_to_the_host(tmp_path: Path, events: bool) -> None:
+    """D98: to a host with the capability `events`."""
+    make_tool(tmp_path, "t:gpu", securityContext={"requiredCapabilities": ["gpu"]})
+    told: list[tuple[str, Any]] = []
+    with Client(tmp_path, on_notification=lambda *one: told.append(one)) as client:
+        if events:
+            client.initialize()
+        for _ in range(12):
+            done = client.tool_execute(tool_id="t:gpu", context={"sessionId": "s"})
+            assert done.status != "success"
+    found = [params for method, params in told if method == "abuse/suspected"]
+    assert len(found) == (1 if events else 0)
+    for one in found:
+        assert (one["toolId"], one["sessionId"], one["agentId"]) == ("t:gpu", "s", "")
+        assert "refused 10 times within a minute" in one["message"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tamis.client import Client, RpcFailure
-from tests.toolbox import action, make_tool
+from tests.sample_tools import action, make_tool
 
 
 @pytest.fixture(scope="module")

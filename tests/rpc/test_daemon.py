@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from tamis.client import Client, RpcFailure
-from tests.toolbox import action, make_tool, vcp
+from tests.rpc.process import COMMAND, alive, alive_after, descendants, failure, rpc
+from tests.sample_tools import action, make_tool, vcp
 
-COMMAND = [sys.executable, "-m", "tamis.server.cli.main", "rpc"]
 HANG = "import os, subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\ntime.sleep(60)"
 
 
@@ -35,12 +35,6 @@ def root(tmp_path: Path) -> Path:
 def client(root: Path) -> Iterator[Client]:
     with Client(root) as started:
         yield started
-
-
-def failure(client: Client, method: str, params: Any = None) -> RpcFailure:
-    with pytest.raises(RpcFailure) as caught:
-        client.request(method, params)
-    return caught.value
 
 
 def speak(root: Path, data: bytes, *, lines: int = 0) -> tuple[bytes, bytes, int]:
@@ -60,10 +54,6 @@ def speak(root: Path, data: bytes, *, lines: int = 0) -> tuple[bytes, bytes, int
             out = b"".join((*first, daemon.stdout.read()))
         said.seek(0)
         return out, said.read(), daemon.returncode
-
-
-def rpc(method: str, params: Any = None, number: int = 1) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": number, "method": method} | ({} if params is None else {"params": params})
 
 
 def test_tools_are_listed_in_a_stable_order_and_filtered(client: Client) -> None:  # D51, D56, D43
@@ -492,45 +482,6 @@ def test_ten_megabytes_of_text_are_parsed(client: Client) -> None:
 def test_shutdown_is_answered_and_later_requests_are_refused(client: Client) -> None:
     assert client.request("shutdown") is None
     assert failure(client, "tool/list").code == -32600
-
-
-def descendants(pid: int) -> list[int]:
-    """Every process below one, from /proc."""
-    parents: dict[int, int] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents[int(entry)] = int(fields[1])
-    found: list[int] = []
-    level = {pid}
-    while level:
-        level = {child for child, parent in parents.items() if parent in level}
-        found.extend(level)
-    return found
-
-
-def alive_after(pids: list[int], seconds: float) -> list[int]:
-    """Those that still run after a while: what outlives the daemon by a moment is ended by the shell that watches it."""
-    deadline = time.monotonic() + seconds
-    while alive(pids) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return alive(pids)
-
-
-def alive(pids: list[int]) -> list[int]:
-    """Those that still run; a zombie does not."""
-    running: list[int] = []
-    for pid in pids:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        if state != "Z":
-            running.append(pid)
-    return running
 
 
 def test_the_helpers_of_these_tests_see_a_process() -> None:

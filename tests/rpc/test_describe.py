@@ -9,8 +9,8 @@ import pytest
 
 from tamis.client import Client
 from tests.protocols.export_rules import faults
-from tests.rpc.test_daemon import failure
-from tests.toolbox import make_tool
+from tests.rpc.process import failure
+from tests.sample_tools import make_tool
 
 FORMS = ["native", "mcp", "openai", "openaiStrict", "anthropic", "gemini", "vcp"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tamis.client import Client, RpcFailure
-from tests.cli.test_commands import tamis
+from tests.cli.process import tamis
 from tests.protocols.gbnf_machine import parse
-from tests.toolbox import make_tool
+from tests.sample_tools import make_tool
 
 
 @pytest.fixture(scope="module")

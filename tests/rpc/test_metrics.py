@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tamis.client import Client, RpcFailure
-from tests.toolbox import make_tool
+from tests.sample_tools import make_tool
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 SCRIPT = "import json, os; print(json.dumps(os.environ.get('TRACEPARENT')))"

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.node_runtime import NODE, node_project
-from tests.toolbox import make_tool
+from tests.sample_tools import make_tool
 
 
 def test_vscode_jsonrpc_drives_the_daemon(tmp_path: Path) -> None:

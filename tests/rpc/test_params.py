@@ -7,8 +7,8 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from tamis.server.rpc.params import Params, read_params
-from tamis.server.wire.jsonrpc import RpcError
+from tamis.server.rpc.params import MAX_UNREAD, Params, read_params, unread, with_warnings
+from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 
 class Inner(Params):
@@ -74,3 +74,35 @@ def test_a_null_where_something_must_stand_is_wrong(params: Any, text: str) -> N
     with pytest.raises(RpcError) as caught:
         read_params(Needed, params)
     assert text in str(caught.value)
+
+
+# Members that a method does not read (T17)
+
+
+def test_a_member_that_the_method_does_not_read_is_told_with_the_nearest() -> None:  # T17
+    (one, other) = unread(Asked, {"size": 1, "targit": "openai", "frobnicate": 1, "gone": None, "workDoneToken": 3})
+    assert (one.code, one.path, one.suggestion) == ("VA441", "/targit", "target")
+    assert (other.path, other.suggestion) == ("/frobnicate", msgspec.UNSET)
+
+
+@pytest.mark.parametrize("params", [None, [], {}, {"size": 1}, {"options": {}}])
+def test_what_a_method_reads_or_has_nothing_in_it_refuses_nothing(params: Any) -> None:  # T17
+    assert [one.path for one in unread(Asked, params)] == (["/options"] if params == {"options": {}} else [])
+
+
+def test_options_of_a_method_that_takes_none_are_refused() -> None:  # T17: a time in there would not be kept
+    with pytest.raises(RpcError, match="'size' stands beside 'options', not in it") as caught:
+        unread(Asked, {"options": {"size": 5}})
+    assert caught.value.code == INVALID_PARAMS
+
+
+def test_a_result_tells_beside_its_own_warnings() -> None:  # T17
+    found = unread(Asked, {"x": 1})
+    assert with_warnings({"a": 1}, found) == {"a": 1, "warnings": found}
+    assert with_warnings({"warnings": [1]}, found) == {"warnings": [1, *found]}
+    assert with_warnings(None, found) is None
+    assert with_warnings({"a": 1}, []) == {"a": 1}
+
+
+def test_more_members_than_anybody_reads_are_bounded() -> None:
+    assert len(unread(Asked, {f"m{i}": 1 for i in range(1000)})) == MAX_UNREAD

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tamis.client import Client
-from tests.sandbox.package_index import serving, wheel
-from tests.toolbox import make_tool
+from tests.environments.package_index import serving, wheel
+from tests.sample_tools import make_tool
 
 
 def test_installing_is_told_to_the_clients_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tamis.client import Client, RpcFailure
-from tests.toolbox import action, make_tool, tam, vcp
+from tamis.server.rpc.methods import RpcServer
+from tamis.server.rpc.session import Request
+from tamis.server.runtime.texts import grammars, prompts
+from tests.sample_tools import action, make_tool, tam, vcp
 
 
 @pytest.fixture(scope="module")
@@ -55,21 +60,62 @@ def test_a_prompt_has_text_etag_tokens_and_macro(client: Client) -> None:  # V30
 
 
 def test_the_protocol_is_the_configured_one_unless_given(client: Client) -> None:  # V16
-    assert client.request("prompt/generate", {})["protocol"] == "vcp"
+    assert client.request("prompt/generate", {})["protocol"] == "action"  # T19
     assert client.request("prompt/generate", {"protocol": "tam"})["protocol"] == "tam"
 
 
 def test_tools_style_and_template_are_the_requests(client: Client) -> None:
-    chosen = client.request("prompt/generate", {"toolIds": ["test_echo"], "instructions": False})
+    chosen = client.request("prompt/generate", {"protocol": "vcp", "toolIds": ["test_echo"], "instructions": False})
     assert set(chosen["tokens"]["perTool"]) == {"test:echo"}
     assert chosen["text"].startswith("<<<[TOOL_DEFINITION]>>>")
     assert set(client.request("prompt/generate", {"filter": {"tags": ["b"]}})["tokens"]["perTool"]) == {"other:count"}
     compact = client.request("prompt/generate", {"protocol": "tam", "style": "compact", "instructions": False})
     assert "`test:echo`(text: string): Test tool" in compact["text"]
     template = {"template": "<< {{tools}} >> \\{{tools}} {{user}}", "toolIds": ["test:echo"], "instructions": False}
+    template["protocol"] = "vcp"
     assert client.request("prompt/generate", template)["text"] == f"<< {chosen['text']} >> {{{{tools}}}} {{{{user}}}}"
     inputs = client.request("prompt/generate", {"protocol": "action", "shape": "inputs", "fewShot": 1})
     assert '<input name="text">hello</input>' in inputs["text"]
+
+
+@pytest.mark.parametrize("method", ["prompt/generate", "prompt/grammar"])
+def test_a_prompt_or_grammar_is_made_off_the_loop(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # R4: of 10,000 tools server/health waited for 10.9 s
+    make_tool(tmp_path, "test:echo")
+    answered = threading.Event()
+    real = prompts.shown_tools
+
+    def slow(*given: Any) -> Any:
+        assert answered.wait(30), "the loop is held up by the prompt"
+        return real(*given)
+
+    monkeypatch.setattr(prompts, "shown_tools", slow)
+    monkeypatch.setattr(grammars, "shown_tools", slow)
+
+    async def run() -> Any:
+        server = RpcServer(tmp_path)
+        making = server.session.methods[method].handler
+        params = {"format": "gbnf"} if method == "prompt/grammar" else {}
+        request = Request(server.session, 1, lambda _: None)
+        made = asyncio.ensure_future(cast("Any", making(request, params)))
+        health = server.session.methods["server/health"].handler(request, {})
+        while not made.done():
+            await asyncio.sleep(0.01)
+            answered.set()
+        return health, await made
+
+    health, made = asyncio.run(run())
+    assert health and "test:echo" in made.text
+
+
+def test_a_budget_leaves_tools_out_and_names_them(client: Client) -> None:
+    wanted = {"instructions": False, "style": "compact"}
+    full = client.request("prompt/generate", wanted)
+    fewer = client.request("prompt/generate", {**wanted, "maxTokens": full["tokens"]["total"] - 1})
+    shown, left_out = set(fewer["tokens"]["perTool"]), set(full["tokens"]["perTool"]) - set(fewer["tokens"]["perTool"])
+    assert shown and left_out
+    assert all(name in fewer["notes"][0] for name in left_out)
+    assert fewer["tokens"]["total"] < full["tokens"]["total"]
 
 
 def test_a_budget_is_kept_or_refused(client: Client) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tamis.client import Client, RpcFailure
-from tests.toolbox import make_tool, vcp
+from tests.sample_tools import make_tool, vcp
 
 SLOW = "import json, sys, time\ntime.sleep(2)\nprint(json.dumps('old'))\n"
 

@@ -13,8 +13,8 @@ import pytest
 
 from tamis.protocols.contract import CancelResult
 from tamis.server.rpc.methods import RpcServer
-from tests.rpc.test_services import RawHost, method
-from tests.toolbox import make_tool
+from tests.rpc.raw_host import RawHost, method
+from tests.sample_tools import make_tool
 
 ASYNC = {"mode": "async"}
 
@@ -76,7 +76,7 @@ def test_a_page_that_there_cannot_be_is_the_requests_fault(one: RawHost, name: s
 
 
 def test_a_call_that_is_cancelled_before_it_runs_never_executes(raw: RawHost) -> None:  # V52, V60
-    ask(raw, "initialize", {"capabilities": {}})
+    ask(raw, "initialize", {"capabilities": {"experimental": {"tamis": {"events": True}}}})
     raw.send_all(
         {"id": 2, "method": "tool/execute", "params": {"toolId": "echo"}},
         {"method": "$/cancelRequest", "params": {"id": 2}},
@@ -204,3 +204,22 @@ def test_a_version_that_is_given_twice_is_refused_and_said(raw: RawHost) -> None
     error = ask(raw, "tool/execute", asked)["result"]["error"]
     assert error["details"]["code"] == "versionUnsatisfied"
     assert error["message"].endswith("is asked for as '1.0.0' and as '^2': give one of them; there is 1.0.0")
+
+
+def test_a_host_is_told_of_calls_only_when_it_asked_for_it(raw: RawHost) -> None:  # T18
+    ask(raw, "initialize", {"capabilities": {"experimental": {"tamis": {"output": True}}}})
+    raw.send(id=2, method="tool/execute", params={"toolId": "echo", "args": {}})
+    methods: set[Any] = set()
+    while (message := raw.next()).get("id") != 2:
+        methods.add(message["method"])
+    assert "tool/event" not in methods
+
+
+def test_a_time_limit_in_options_is_refused_and_not_passed_over(raw: RawHost) -> None:  # T17
+    given = {"toolId": "echo", "args": {}, "options": {"timeoutMs": 100}}
+    assert ask(raw, "tool/execute", given)["error"]["code"] == -32602
+
+
+def test_a_member_that_no_method_knows_is_told_in_the_result(raw: RawHost) -> None:  # T17
+    (warning,) = ask(raw, "tool/list", {"limitt": 3})["result"]["warnings"]
+    assert (warning["path"], warning["suggestion"]) == ("/limitt", "limit")

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from tamis.server.rpc.stray import StrayText
-from tamis.server.runtime.records.trail import Log
-from tests.rpc.test_daemon import COMMAND, rpc
-from tests.toolbox import make_tool
+from tamis.server.runtime.observe.trail import Log
+from tests.rpc.process import COMMAND, rpc
+from tests.sample_tools import make_tool
 
 PACKAGE = """
 import asyncio, logging, sys, threading, warnings
@@ -174,10 +174,12 @@ def test_a_daemon_without_initialize_goes_by_the_file_of_its_folder(root: Path) 
     daemon = Daemon(root, cwd=root)
     daemon.write(b'{"jsonrpc": "2.0", "id": 1, "method": "server/health", "params": {"a": "\\ud800"}}\n')
     daemon.answer(1)
-    assert "lone surrogate" in daemon.end()[0]["message"]
+    lines = daemon.end()
+    assert "TAMIS_TRUST: every folder is trusted here" in lines[0]["message"]  # the first line, in the file's form too
+    assert "lone surrogate" in lines[1]["message"]
 
 
-def test_the_settings_of_the_host_count_from_initialize_on(root: Path) -> None:
+def test_the_settings_of_the_host_count_from_initialize_on(root: Path, untrusted: None) -> None:
     (root / "tamis.toml").unlink()
     daemon = Daemon(root, "--root", str(root))
     daemon.write(begin(initializationOptions={"settings": {"logFormat": "json"}}))

@@ -10,7 +10,7 @@ import pytest
 
 from tamis.client import Client, RpcFailure
 from tamis.server.rpc.streams import MAX_STREAMS
-from tests.toolbox import make_tool
+from tests.sample_tools import make_tool
 
 TAM = "<|[REQUEST_TOOL]|>\ncommand:»»»x«««\np:»»»中🎉«««\n<|[END_TOOL]|>"
 TEXT = f"😀 Text <b\r\n<ACTION>\n<t><a>1 < 2 🎉</a></t></ACTION> {TAM}\n`<ACTION>` é{TAM} end\n"

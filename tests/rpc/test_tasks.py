@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tamis.client import Client, RpcFailure
-from tamis.server.runtime.records.folders import state_folder
-from tests.toolbox import make_tool, vcp
+from tamis.server.runtime.store.folders import state_folder
+from tests.sample_tools import make_tool, vcp
 
 ASYNC = {"mode": "async"}
 HANG = "import time\ntime.sleep(100)"
@@ -52,7 +52,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         started = Client(tools(folder), on_notification=note)
     with started:
         # without it nothing is told of single calls
-        started.request("initialize", {"processId": None, "capabilities": {}})
+        started.request(
+            "initialize", {"processId": None, "capabilities": {"experimental": {"tamis": {"events": True}}}}
+        )
         yield started
 
 
@@ -135,6 +137,30 @@ def test_a_second_daemon_sees_the_tasks_of_the_first_and_does_not_take_them(root
             assert second.request("task/result", {"taskId": own, "waitMs": 30_000})["status"] == "cancelled"
         assert first.request("task/get", {"taskId": own})["status"] == "cancelled"
         assert first.request("task/get", {"taskId": other})["status"] == "working"
+
+
+def called_as(root: Path, client_name: str, **params: Any) -> Any:
+    """A call by a host of that name, in a daemon of its own."""
+    with Client(root) as client:
+        client.request("initialize", {"processId": None, "capabilities": {}, "clientInfo": {"name": client_name}})
+        return client.request("tool/execute", {"toolId": "once", "args": {}, "idempotencyKey": "k", **params})
+
+
+def test_a_key_is_its_callers_and_a_rule_stands_before_it(root: Path) -> None:
+    """trust 6: two clients, two sessions, and a deny rule for one of them."""
+    make_tool(root, "once", "import json, time\nprint(json.dumps(time.time_ns()))")
+    (root / "tamis.toml").write_text('[[policy.rules]]\nsession = "guest"\nverdict = "deny"\n')
+    first = called_as(root, "one", context={"sessionId": "a"})
+    again = called_as(root, "one", context={"sessionId": "a"})
+    assert (again["output"], again["replayed"]) == (first["output"], True)
+    other = called_as(root, "two", context={"sessionId": "a"})
+    session = called_as(root, "one", context={"sessionId": "b"})
+    assert len({first["output"], other["output"], session["output"]}) == 3
+    refused = called_as(root, "one", context={"sessionId": "guest"})
+    assert (refused["status"], "output" in refused, refused["replayed"]) == ("blocked", False, False)
+    (root / "tamis.toml").write_text('[policy.tools]\nonce = "deny"\n')
+    refused = called_as(root, "one", context={"sessionId": "a"})
+    assert (refused["status"], "output" in refused, refused["replayed"]) == ("blocked", False, False)
 
 
 def test_two_daemons_with_one_key_run_it_once(root: Path) -> None:

@@ -13,20 +13,9 @@ import msgspec
 import pytest
 
 from tamis.client import Client, RpcFailure
+from tests.rpc.seed_workflow import SEED
 from tests.runtime.workflow_world import edge, flow
 
-SEED = """{
-  // seed 004 §2.3.1
-  "description": "对提供的长文本进行摘要。当需要理解大量文本的核心内容时使用。",
-  "interfaceInputs": {
-    "text_to_summarize": {"description": "需要进行摘要处理的原始长文本内容。", "dataFlowType": "STRING", "required": true},
-    "summary_length": {
-      "description": "期望的摘要长度。", "dataFlowType": "STRING", "required": false, "matchCategories": ["ComboOption"],
-      "config": {"default": "中等", "suggestions": [{ "value": "简短" }, { "value": "中等" }, { "value": "详细" }]}
-    }
-  },
-  "interfaceOutputs": {"summary_result": {"description": "生成的摘要文本。", "dataFlowType": "STRING"}}
-}"""
 EXPECTED = """{"name":"workflow:summarize_text","description":"对提供的长文本进行摘要。当需要理解大量文本的核心内容时使用。","parameters":{"type":"object","properties":{"text_to_summarize":{"type":"string","description":"需要进行摘要处理的原始长文本内容。"},"summary_length":{"type":"string","description":"期望的摘要长度。","enum":["简短","中等","详细"]}},"required":["text_to_summarize"]}}"""
 PARTS = flow(
     [
@@ -76,6 +65,7 @@ def client(root: Path, told: list[tuple[str, Any]]) -> Iterator[Client]:
     with Client(
         root, on_request=invoke, on_notification=lambda method, params: told.append((method, params))
     ) as started:
+        started.initialize()
         work = {
             "name": "work",
             "description": "Doubles an item.",

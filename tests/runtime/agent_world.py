@@ -13,8 +13,8 @@ import msgspec
 
 from tamis.protocols.contract import SessionView, StepResult
 from tamis.server.runtime.agents.step import StepRequest, step
-from tamis.server.runtime.calls.model import Ask, Surroundings
-from tamis.server.runtime.calls.parts import HostError
+from tamis.server.runtime.calls.host import HostError
+from tamis.server.runtime.calls.model import Ask, CallContext
 from tamis.server.runtime.calls.states import State
 from tamis.server.runtime.runtime import Runtime
 
@@ -74,7 +74,7 @@ class World:
                 {"name": name, "description": name, "parameters": self.parameters(name), "agentCallable": True}
                 for name in self.functions
             ]
-            assert not self._runtime.parts.services.register(SERVICE, metadata).rejected
+            assert not self._runtime.parts.host_services.register(SERVICE, metadata).rejected
         return self._runtime
 
     def parameters(self, name: str) -> Any:
@@ -116,11 +116,11 @@ class World:
             self.runtime.read,
         )
 
-    def _around(self, cancelled: asyncio.Event | None) -> Surroundings:
-        around = self.runtime.surroundings(
+    def _around(self, cancelled: asyncio.Event | None) -> CallContext:
+        context = self.runtime.call_context(
             ask=self.ask, cancelled=cancelled, on_event=lambda call_id, state: self.events.append((call_id, state))
         )
-        return msgspec.structs.replace(around, asks_together=self.asks_together)
+        return msgspec.structs.replace(context, asks_together=self.asks_together)
 
     def session(self, session_id: str = "s", cursor: str | None = None, limit: int | None = None) -> SessionView:
         """What is kept of a session."""

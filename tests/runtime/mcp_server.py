@@ -28,6 +28,7 @@ def tools():
         "exit",
         "env",
         "write",
+        "album",
         "count",
         "long",
         "ask",
@@ -47,6 +48,12 @@ def called(number, name, args, meta):
         return text("it is broken: " + args.get("text", ""), isError=True)
     if name == "picture":
         return {"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}, {"type": "text", "text": "一"}]}
+    if name == "album":
+        picture = {"type": "image", "data": args["data"], "mimeType": "image/png"}
+        file = {"type": "resource", "resource": {"uri": "file:///a.bin", "mimeType": "application/x", "blob": "AAEC"}}
+        link = {"type": "resource_link", "uri": "file:///b.txt", "name": "b"}
+        parts = [{"type": "text", "text": "three"}, picture, file, link]
+        return {"content": parts} | ({"structuredContent": {"n": 3}} if args.get("structured") else {})
     if name == "slow":
         for step in range(3):
             send(
@@ -87,6 +94,23 @@ def called(number, name, args, meta):
 
 
 called.times = 0
+
+
+BROKEN = {
+    "bytes": lambda number: (
+        b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"\xff\xfe"}]}}' % number
+    ),
+    "bytes behind": lambda number: b'{"jsonrpc":"2.0","result":{"text":"\xff"},"id":%d}' % number,
+    "deep": lambda number: b'{"jsonrpc":"2.0","id":%d,"result":%s}' % (number, b"[" * 100_000 + b"]" * 100_000),
+    "json": lambda number: b'{"jsonrpc":"2.0","id":%d,"result":{"content":[}}' % number,
+    "no id": lambda _number: b'{"jsonrpc":"2.0","result":{"content":[}}',
+    "text id": lambda number: b'{"jsonrpc":"2.0","id":"%d","result":{}}' % number,
+    "other id": lambda number: b'{"jsonrpc":"2.0","id":%d,"result":{}}' % (number + 1000),
+    "null id": lambda _number: b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}',
+    "neither": lambda number: b'{"jsonrpc":"2.0","id":%d}' % number,
+    "list": lambda number: b'{"jsonrpc":"2.0","id":%d,"result":[1]}' % number,
+    "error": lambda number: b'{"jsonrpc":"2.0","id":%d,"error":"bad"}' % number,
+}
 
 
 def main():
@@ -141,6 +165,10 @@ def main():
                 send({"id": number, "error": {"code": -32600, "message": "no version"}})
                 continue
             result = called(number, params["name"], params.get("arguments") or {}, meta)
+            if how in BROKEN and params["name"] == "echo":
+                sys.stdout.buffer.write(BROKEN[how](number) + b"\n")
+                sys.stdout.flush()
+                continue
             if how == "twice":
                 send({"id": number, "result": result})
                 send({"id": number + 1000, "result": text("of no one")})

@@ -12,11 +12,11 @@ import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
-from tamis.server.runtime.records.trail import Caller
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.services.hosted import Registration
+from tamis.server.runtime.tools.host_services import Registration
 
 
 class FakeHost:
@@ -60,7 +60,7 @@ class Served:
     def register(self, service: str, *methods: Any) -> Registration:
         """Registers a service as the method of the RPC does."""
         _ = self.runtime.registry
-        made = self.runtime.parts.services.register(service, methods)
+        made = self.runtime.parts.host_services.register(service, methods)
         if made.changed:
             self.runtime.services_changed()
         return made
@@ -68,11 +68,11 @@ class Served:
     async def call(self, tool_id: str, args: dict[str, Any] | None = None, **more: Any) -> ExecutionResult:
         """Calls a tool."""
         agent = more.pop("agent", "")
-        around = self.runtime.surroundings(
+        context = self.runtime.call_context(
             cancelled=more.pop("cancelled", None), ask=more.pop("ask", None), caller=Caller("rpc", "", agent)
         )
         request: dict[str, Any] = {"call_id": "call-1", "name": tool_id, "args": args or {}, **more}
-        return await execute(CallRequest(**request), around)
+        return await execute(CallRequest(**request), context)
 
     def run(self, tool_id: str, args: dict[str, Any] | None = None, **more: Any) -> ExecutionResult:
         """Calls a tool, and closes what the runtime keeps."""

@@ -13,9 +13,9 @@ import pytest
 
 from tamis.protocols.contract import StepResult
 from tamis.server.runtime.calls.model import Question, Reply
-from tamis.server.runtime.texts.protocols import load_protocol
+from tamis.server.runtime.settings.protocols import load_protocol
 from tests.runtime.agent_world import World
-from tests.runtime.conversation import FORMS, MAX_ITERATIONS, Model, check, make_world, script, transcript
+from tests.runtime.scripted_model import FORMS, MAX_ITERATIONS, Model, check, make_world, script, transcript
 
 
 async def talk(world: World, protocol: str, model: Model, rounds: int) -> list[tuple[str, StepResult]]:

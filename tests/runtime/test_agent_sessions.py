@@ -16,7 +16,7 @@ from tamis.server.runtime.agents.session import MAX_CONTENT_CHARS, MAX_MESSAGES,
 from tamis.server.runtime.calls.model import Question, Reply
 from tamis.server.runtime.calls.running_calls import RunningCalls
 from tests.runtime.agent_world import TEXT, World, echo, fails
-from tests.toolbox import action, tam, vcp
+from tests.sample_tools import action, tam, vcp
 
 SECRET = "hunter2-hunter2"
 

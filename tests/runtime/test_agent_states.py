@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamis.protocols.contract import CallState, Status, StepResult
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest, Question, Reply
 from tamis.server.runtime.calls.running_calls import RunningCalls, own_cancel
 from tamis.server.runtime.calls.states import NEXT, STATES, State, States, end_state
+from tamis.server.runtime.execution.pipeline import execute
 from tests.runtime.agent_world import World, echo, fails
-from tests.toolbox import vcp
+from tests.sample_tools import vcp
 
 # Seed 001 §12: the arrows of the diagram, and the ends that the rulings add to it (40: cancelled, no answer, refused by policy).
 LEGAL = {
@@ -101,8 +101,8 @@ def one_call(world: World, **fields: Any) -> list[State]:
     told: list[State] = []
 
     async def run() -> None:
-        around = world.runtime.surroundings(ask=world.ask, on_event=lambda _call, state: told.append(state))
-        await execute(CallRequest(**({"call_id": "c", "name": "echo", "args": {"text": "x"}} | fields)), around)
+        context = world.runtime.call_context(ask=world.ask, on_event=lambda _call, state: told.append(state))
+        await execute(CallRequest(**({"call_id": "c", "name": "echo", "args": {"text": "x"}} | fields)), context)
 
     asyncio.run(run())
     return told
@@ -149,9 +149,9 @@ def test_a_repeated_request_id_completes_without_running(tmp_path: Path) -> None
     told: list[State] = []
 
     async def run() -> None:
-        around = world.runtime.surroundings(on_event=lambda _call, state: told.append(state))
+        context = world.runtime.call_context(on_event=lambda _call, state: told.append(state))
         for _ in range(2):
-            await execute(CallRequest(call_id="c", name="echo", args={"text": "x"}, idempotency_key="k"), around)
+            await execute(CallRequest(call_id="c", name="echo", args={"text": "x"}, idempotency_key="k"), context)
         await world.runtime.close()
 
     asyncio.run(run())

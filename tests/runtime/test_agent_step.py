@@ -17,7 +17,7 @@ from msgspec import UNSET
 from tamis.protocols.contract import StepResult
 from tamis.server.runtime.calls.model import Question, Reply
 from tests.runtime.agent_world import TEXT, World, echo, fails, hangs
-from tests.toolbox import action, tam, vcp
+from tests.sample_tools import action, tam, vcp
 
 
 def make_world(root: Path) -> World:
@@ -121,7 +121,7 @@ def test_without_an_enabled_config_nothing_runs_and_the_result_says_so(
 
     async def run() -> StepResult:
         request = StepRequest(text=action("echo", text="x"), session_id="s", config=config)
-        return await step(request, world.runtime.surroundings(), world.runtime.parts.sessions, world.runtime.read)
+        return await step(request, world.runtime.call_context(), world.runtime.parts.sessions, world.runtime.read)
 
     result = asyncio.run(run())
     assert world.called == []
@@ -140,7 +140,7 @@ def test_a_profile_governs_and_the_request_goes_over_it(world: World) -> None:  
         from tamis.server.runtime.agents.step import StepRequest, step
 
         request = StepRequest(text=action("echo", text="x"), session_id="s", config=config)
-        result = await step(request, world.runtime.surroundings(), world.runtime.parts.sessions, world.runtime.read)
+        result = await step(request, world.runtime.call_context(), world.runtime.parts.sessions, world.runtime.read)
         return "".join(one.status for one in result.results)
 
     async def both() -> list[str]:
@@ -182,11 +182,11 @@ def test_the_config_decides(world: World, config: dict[str, Any], status: str) -
     assert len(world.called) == (status == "success")
 
 
-def test_the_protocol_is_the_config_s_and_vcp_when_it_names_none(tmp_path: Path) -> None:  # V16
+def test_the_protocol_is_the_config_s_and_action_when_it_names_none(tmp_path: Path) -> None:  # V16, T19
     world = World(tmp_path)
     world.tool("echo", echo)
-    assert stops(rounds(world, vcp("echo", text="x"), action("echo", text="x"))) == [None, "noTools"]
-    assert stops(rounds(world, action("echo", text="x"), protocol="action")) == [None]
+    assert stops(rounds(world, action("echo", text="x"), vcp("echo", text="x"))) == [None, "noTools"]
+    assert stops(rounds(world, vcp("echo", text="x"), protocol="vcp")) == [None]
     assert stops(rounds(world, action("echo", text="x"), protocol="auto")) == [None]
 
 
@@ -637,8 +637,8 @@ def test_calls_in_another_protocol_than_the_one_that_is_read_are_told(world: Wor
 def test_the_protocol_that_nobody_named_is_told_where_it_reads_nothing(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.tool("echo", echo)
-    (result,) = rounds(world, "Look. " + action("echo", text="a"))
-    assert "it is read as vcp, since config.protocol names no other. Set config.protocol to 'action' or 'auto'." in str(
+    (result,) = rounds(world, "Look. " + vcp("echo", text="a"))
+    assert "it is read as action, since config.protocol names no other. Set config.protocol to 'vcp' or 'auto'." in str(
         result.explanation
     )
     (plain,) = rounds(world, "Nothing to do.")
@@ -652,3 +652,30 @@ def test_without_a_config_the_result_says_that_calls_are_off_in_every_protocol(t
         (result,) = rounds(world, text, enabled=False)
         assert "toolCallConfig.enabled is not true" in str(result.explanation)
     assert world.called == []
+
+
+# what was seen and not run
+
+
+def test_a_round_of_set_aside_calls_alone_starts_no_new_round(world: World) -> None:  # ruling 54
+    (result,) = rounds(world, f"<think>{action('echo', text='no')}</think> I will not.")
+    assert (result.stop, result.observation, result.iteration) == ("noTools", "", 0)
+    assert isinstance(result.explanation, str)
+    assert "line 1, column 8" in result.explanation
+
+
+@pytest.mark.parametrize(
+    ("text", "publishable"),
+    [
+        (f"I look. {action('echo', text='1')}", True),
+        ("It is sunny.", True),
+        (f"I look. {action('nosuch', text='1')}", False),
+        (f"I look. {action('echo', wrong='1')}", False),
+        ("I look. <ACTION><echo><text>1", False),
+    ],
+    ids=["valid", "no call", "unknown tool", "wrong parameter", "cut off"],
+)
+def test_only_the_words_before_a_valid_call_are_publishable(world: World, text: str, publishable: bool) -> None:
+    """A54, seed 000 §3.3: a failed attempt is not shown to a person."""
+    (result,) = rounds(world, text)
+    assert result.publishable is publishable

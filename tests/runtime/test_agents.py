@@ -10,38 +10,17 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from tamis.protocols.contract import ExecuteTextResult, ExecutionResult
-from tamis.server.runtime.calls.execute import execute
-from tamis.server.runtime.calls.model import CallRequest
-from tamis.server.runtime.calls.text import TextOptions, execute_text
+from tamis.protocols.contract import ExecuteTextResult
+from tamis.server.runtime.execution.text import TextOptions, execute_text
 from tamis.server.runtime.runtime import Runtime
-from tests.toolbox import make_tool, tam
-
-
-def call(root: Path, settings: dict[str, Any], tool_id: str = "test:echo", times: int = 1) -> list[ExecutionResult]:
-    runtime = Runtime(root, settings)
-
-    async def run() -> list[ExecutionResult]:
-        return [
-            await execute(CallRequest(call_id="c", name=tool_id, args={"text": "x"}), runtime.surroundings())
-            for _ in range(times)
-        ]
-
-    return asyncio.run(run())
-
-
-def with_profile(root: Path, profile: Any) -> ExecutionResult:
-    (root / "agent_profile.json").write_text(profile if isinstance(profile, str) else json.dumps(profile))
-    return call(root, {"profile": "agent_profile.json"})[0]
+from tests.runtime.profiles import ON, call, with_profile
+from tests.sample_tools import make_tool, tam
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     make_tool(tmp_path, "test:echo")
     return tmp_path
-
-
-ON = {"enabled": True}
 
 
 def test_a_profile_that_is_on_and_lists_the_tool_lets_it_run(root: Path) -> None:  # V08, ruling 42
@@ -111,7 +90,7 @@ def test_calls_over_the_rate_are_refused_and_say_when(root: Path) -> None:  # D8
 
 def run_text(root: Path, text: str, resources: dict[str, str]) -> ExecuteTextResult:
     runtime = Runtime(root, {"resources": resources})
-    return asyncio.run(execute_text(runtime.read(text), runtime.surroundings(), TextOptions()))
+    return asyncio.run(execute_text(runtime.read(text), runtime.call_context(), TextOptions()))
 
 
 def test_a_parameter_by_uri_gets_the_path_of_its_resource_which_can_be_read(root: Path) -> None:  # T17

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tamis.protocols.contract import ApprovalResolved, ExecutionResult
-from tamis.server.runtime.approvals.questions import ApprovalUnknown
-from tamis.server.runtime.approvals.replies import read_reply
-from tamis.server.runtime.calls import execute as steps
-from tamis.server.runtime.calls.dispatch import Invocation
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest, Question, Reply, TokenAnswer
-from tamis.server.runtime.records.trail import Caller
+from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.execution import pipeline as steps
+from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
+from tamis.server.runtime.execution.approvals.replies import read_reply
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime
-from tests.toolbox import make_tool
+from tests.sample_tools import make_tool
 
 TIMEOUT_S = 100.0
 TEXTS = st.sampled_from(["a", "b", "bad"])
@@ -132,20 +132,20 @@ class Approvals(RuleBasedStateMachine):
 
     # What happens
 
-    def around(self, one: Asked, *, polls: bool = False) -> Any:
+    def call_context(self, one: Asked, *, polls: bool = False) -> Any:
         async def ask(question: Question) -> Reply:
             one.question = question
             one.reply = self.loop.create_future()
             return read_reply(await one.reply, question.options)
 
-        made = self.runtime.surroundings(ask=None if polls else ask, cancelled=one.cancel, caller=Caller("test", "s"))
+        made = self.runtime.call_context(ask=None if polls else ask, cancelled=one.cancel, caller=Caller("test", "s"))
         return msgspec.structs.replace(made, polls=polls, on_resolved=self.resolved.append)
 
     def started(self, one: Asked, request: CallRequest, *, polls: bool = False) -> None:
         self.calls.append(one)
 
         async def go() -> ExecutionResult:
-            return await execute(request, self.around(one, polls=polls))
+            return await execute(request, self.call_context(one, polls=polls))
 
         one.task = self.loop.create_task(go())
         self.until(lambda: one.task is not None and (one.task.done() or one.question is not None))

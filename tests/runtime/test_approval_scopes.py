@@ -11,15 +11,15 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.approvals.questions import ApprovalUnknown
-from tamis.server.runtime.approvals.replies import read_reply
-from tamis.server.runtime.calls.execute import execute
-from tamis.server.runtime.calls.model import Answer, CallRequest, Question, Reply, Surroundings, TokenAnswer
-from tamis.server.runtime.calls.text import TextOptions, execute_text
-from tamis.server.runtime.records.trail import Caller
+from tamis.server.runtime.calls.model import Answer, CallContext, CallRequest, Question, Reply, TokenAnswer
+from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
+from tamis.server.runtime.execution.approvals.replies import read_reply
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.execution.text import TextOptions, execute_text
+from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime
-from tests.runtime.asking import ALWAYS, Asker, Host, Ran, new_root, one, recorded
-from tests.toolbox import make_tool, tam, vcp
+from tests.runtime.fake_approver import ALWAYS, Asker, Host, Ran, new_root, one, recorded
+from tests.sample_tools import make_tool, tam, vcp
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_script_that_changes_while_it_is_asked_about_is_asked_about_again(root
                 return "allow"
             return "deny"
 
-        around = Runtime(root, ALWAYS).surroundings(ask=ask)
+        around = Runtime(root, ALWAYS).call_context(ask=ask)
         return await execute(CallRequest(call_id="c", name="t:moving"), around), asked
 
     result, asked = asyncio.run(run())
@@ -221,8 +221,8 @@ class Poller(Host):
     def __init__(self, root: Path, settings: dict[str, Any] = ALWAYS) -> None:
         super().__init__(root, settings, polls=True)
 
-    def around(self) -> Surroundings:
-        return msgspec.structs.replace(super().around(), ask=None)
+    def call_context(self) -> CallContext:
+        return msgspec.structs.replace(super().call_context(), ask=None)
 
     async def token(self, args: dict[str, Any], **request: Any) -> str:
         result = await self.call(args, **request)
@@ -320,7 +320,7 @@ def test_a_token_expires_and_that_is_told(root: Path, ran: list[Ran]) -> None:
 def together(root: Path, text: str, asker: Asker, mode: Any = "sequential", **settings: Any) -> list[str]:
     async def run() -> list[str]:
         runtime = Runtime(root, {"policy": {"requireConfirmation": "always", **settings}})
-        around = msgspec.structs.replace(runtime.surroundings(ask=asker), asks_together=True)
+        around = msgspec.structs.replace(runtime.call_context(ask=asker), asks_together=True)
         done = await execute_text(runtime.read(text, "auto"), around, TextOptions(mode=mode))
         assert around.parts.approvals.open == []
         return [result.status for result in done.results]

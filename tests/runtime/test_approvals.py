@@ -12,19 +12,19 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ApprovalResolved, ExecutionResult
-from tamis.server.runtime.approvals.replies import OPTIONS, read_reply
-from tamis.server.runtime.calls import execute as steps
-from tamis.server.runtime.calls.dispatch import Invocation
-from tamis.server.runtime.calls.execute import execute
-from tamis.server.runtime.calls.failures import failure
 from tamis.server.runtime.calls.model import Answer, CallRequest, Question, Reply, Stopped
-from tamis.server.runtime.calls.text import TextOptions, execute_text
+from tamis.server.runtime.calls.results import failure
+from tamis.server.runtime.calls.runner import Invocation
 from tamis.server.runtime.doctor import examine
-from tamis.server.runtime.records.trail import Caller
+from tamis.server.runtime.execution import pipeline as steps
+from tamis.server.runtime.execution.approvals.replies import OPTIONS, read_reply
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.execution.text import TextOptions, execute_text
+from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.texts.protocols import load_protocol
-from tests.runtime.asking import ALWAYS, Host, Ran, Recorder, new_root, one, recorded
-from tests.toolbox import action, make_tool, tam, vcp
+from tamis.server.runtime.settings.protocols import load_protocol
+from tests.runtime.fake_approver import ALWAYS, Host, Ran, Recorder, new_root, one, recorded
+from tests.sample_tools import action, make_tool, tam, vcp
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_the_first_rule_that_fits_decides_and_a_refusal_names_it(
     assert result.error is not UNSET
     assert result.error.type == "SecurityError"
     assert result.observation == (
-        "Observation: Tool t:echo was not executed: policy forbids it: rule 2 of policy.rules in tamis.toml denies it: only ok is ok."
+        "Observation: Tool t:echo was not executed: policy forbids it: rule 2 of policy.rules in host settings denies it: only ok is ok."
     )
     assert len(ran) == 1
 
@@ -203,8 +203,8 @@ def test_who_cannot_be_asked_is_not_there(root: Path, ran: list[Ran]) -> None:  
         async def ask(_question: Question) -> Answer:
             raise ConnectionError("gone")
 
-        around = Runtime(root, ALWAYS).surroundings(ask=ask)
-        return await execute(CallRequest(call_id="c", name="t:echo"), around)
+        context = Runtime(root, ALWAYS).call_context(ask=ask)
+        return await execute(CallRequest(call_id="c", name="t:echo"), context)
 
     assert (asyncio.run(run()).status, ran) == ("approvalUnavailable", [])
 
@@ -214,7 +214,7 @@ WORDS = {
     "approvalTimeout": "no one answered the approval request in time; this is not a refusal.",
     "approvalUnavailable": "there is no one to ask for approval.",
     "cancelled": "it was cancelled.",
-    "blocked": "policy forbids it: policy.tools 't:echo' in tamis.toml denies it.",
+    "blocked": "policy forbids it: policy.tools 't:echo' in host settings denies it.",
 }
 TEXTS = {
     "action": (action("t:echo", text="x"), "Observation: Tool t:echo was not executed: {}"),
@@ -245,7 +245,7 @@ def test_the_non_answers_have_words_of_their_own_in_every_protocol(
     async def run() -> str:
         host = Host(root, settings, *([answers[status]] if status in answers else []))
         document = host.runtime.read(text, protocol)
-        done = await execute_text(document, host.around(), TextOptions())
+        done = await execute_text(document, host.call_context(), TextOptions())
         assert [result.status for result in done.results] == [status]
         return done.observation
 
@@ -266,7 +266,7 @@ def test_what_took_too_long_is_none_of_them(
 
     async def run() -> str:
         runtime = Runtime(root)
-        done = await execute_text(runtime.read(TEXTS[protocol][0], protocol), runtime.surroundings(), TextOptions())
+        done = await execute_text(runtime.read(TEXTS[protocol][0], protocol), runtime.call_context(), TextOptions())
         assert [result.status for result in done.results] == ["timeout"]
         return done.observation
 
@@ -292,10 +292,10 @@ def test_nobody_in_time_is_a_timeout_and_a_late_answer_is_nothing(root: Path, ra
                 return "allow"  # too late, and against its will
             return "allow"
 
-        around = Runtime(root, {"policy": {"requireConfirmation": "always", "approvalTimeoutMs": 30}}).surroundings(
+        context = Runtime(root, {"policy": {"requireConfirmation": "always", "approvalTimeoutMs": 30}}).call_context(
             ask=ask
         )
-        return await execute(CallRequest(call_id="c", name="t:echo"), around)
+        return await execute(CallRequest(call_id="c", name="t:echo"), context)
 
     assert (asyncio.run(run()).status, ran) == ("approvalTimeout", [])
 
@@ -313,14 +313,14 @@ def test_a_cancel_withdraws_the_question(root: Path, ran: list[Ran]) -> None:  #
                 withdrawn.set()
             return "allow"
 
-        around = Runtime(root, ALWAYS).surroundings(ask=ask, cancelled=cancel)
-        around = msgspec.structs.replace(around, on_resolved=resolved.append)
-        call = asyncio.ensure_future(execute(CallRequest(call_id="c", name="t:echo"), around))
+        context = Runtime(root, ALWAYS).call_context(ask=ask, cancelled=cancel)
+        context = msgspec.structs.replace(context, on_resolved=resolved.append)
+        call = asyncio.ensure_future(execute(CallRequest(call_id="c", name="t:echo"), context))
         await asked.wait()
-        assert [one.call_id for one in around.parts.approvals.open] == ["c"]
+        assert [one.call_id for one in context.parts.approvals.open] == ["c"]
         cancel.set()
         result = await call
-        assert around.parts.approvals.open == []
+        assert context.parts.approvals.open == []
         return result, withdrawn.is_set(), resolved
 
     result, withdrawn, resolved = asyncio.run(run())

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.contract import Granted, Permissions
-from tamis.server.runtime.approvals.replies import with_secrets
-from tamis.server.runtime.approvals.rules import ruling, told
-from tamis.server.runtime.approvals.shown import (
+from tamis.server.runtime.execution.approvals.preview import (
     MAX_NAMES,
     MAX_PREVIEW_CHARS,
     preview,
@@ -20,7 +18,9 @@ from tamis.server.runtime.approvals.shown import (
     sentence,
     visible,
 )
-from tamis.server.runtime.records.trail import Caller
+from tamis.server.runtime.execution.approvals.replies import with_secrets
+from tamis.server.runtime.observe.trail import Caller
+from tamis.server.runtime.policy.rules import ruling, told
 from tamis.server.runtime.settings.config import Policy, PolicyRule
 
 JSON = st.recursive(

@@ -16,20 +16,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamis.environments.model import DependencyFault, Progress
 from tamis.protocols.contract import ExecutionResult
-from tamis.sandbox.environments.model import DependencyFault, Progress
 from tamis.sandbox.job import LAYERS
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import Answer, CallRequest, Question
-from tamis.server.runtime.calls.rates import SUSPICIOUS, Refusals
-from tamis.server.runtime.calls.text import TextOptions, execute_text
 from tamis.server.runtime.doctor import examine
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.execution.text import TextOptions, execute_text
 from tamis.server.runtime.health import health
-from tamis.server.runtime.records.audit import MAX_LINE_BYTES, AuditLog
-from tamis.server.runtime.records.redaction import is_secret_name, redacted, redacted_text
-from tamis.server.runtime.records.trail import Caller, Level, Log, Trail
+from tamis.server.runtime.observe.audit import MAX_LINE_BYTES, AuditLog
+from tamis.server.runtime.observe.redaction import is_secret_name, redacted, redacted_text
+from tamis.server.runtime.observe.trail import Caller, Level, Log, Trail
+from tamis.server.runtime.policy.rates import SUSPICIOUS, Refusals
 from tamis.server.runtime.runtime import Runtime
-from tests.toolbox import answers_of, make_tool
+from tests.daemon import answers_of
+from tests.sample_tools import make_tool
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +55,7 @@ def call(root: Path, tool_id: str, args: dict[str, Any] | None = None, **more: A
     ask = more.pop("asker", None)
 
     async def run() -> ExecutionResult:
-        around = Runtime(root, settings).surroundings(ask=ask, caller=Caller("test", "session-1", "agent-1"))
+        around = Runtime(root, settings).call_context(ask=ask, caller=Caller("test", "session-1", "agent-1"))
         return await execute(CallRequest(call_id="call-1", name=tool_id, args=args or {}, **more), around)
 
     return asyncio.run(run())
@@ -295,7 +296,7 @@ def test_full_files_are_moved_aside_and_the_oldest_goes(state: Path) -> None:
 
 def test_several_processes_write_and_rotate_one_file_without_losing_a_line(state: Path) -> None:
     program = (
-        "import sys\nfrom tamis.server.runtime.records.audit import AuditLog\n"
+        "import sys\nfrom tamis.server.runtime.observe.audit import AuditLog\n"
         "audit = AuditLog(max_bytes=1, keep=500)\n"
         "for n in range(400): audit.write('n', {'who': sys.argv[1], 'number': n, 'text': 'x' * 1000})\n"
         "print(audit.problem)"
@@ -375,7 +376,7 @@ def test_a_log_that_cannot_be_written_stops_no_call_and_is_said_once(
 
     async def run() -> list[str]:
         request = CallRequest(call_id="c", name="test:echo", args={"text": "x"})
-        return [(await execute(request, runtime.surroundings())).status for _ in range(2)]
+        return [(await execute(request, runtime.call_context())).status for _ in range(2)]
 
     assert asyncio.run(run()) == ["success", "success"]
     assert capsys.readouterr().err.count("audit log") == 1
@@ -494,7 +495,7 @@ def test_the_doctor_names_the_file_or_what_is_wrong_with_it(root: Path, state: P
     assert "cannot be written" in told()[1]
 
 
-def test_the_daemon_writes_who_called_and_one_line_a_call(root: Path, state: Path) -> None:  # D27, D81
+def test_the_daemon_writes_who_called_and_one_line_a_call(root: Path, state: Path, untrusted: None) -> None:  # D27, D81
     make_tool(root, "test:echo")
     asked = {"toolId": "test:echo", "args": {"text": "x"}, "context": {"sessionId": "s-1", "agentId": "a-1"}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tool/execute", "params": asked}
@@ -510,7 +511,7 @@ def test_a_call_that_must_not_run_as_it_is_written_is_in_the_log(root: Path, sta
     make_tool(root, "test:echo")
     runtime = Runtime(root)
     document = runtime.read("<<<[TOOL_REQUEST]>>>\ntool_name:「始」test:echo「末」,\ntext:「始」half")
-    asyncio.run(execute_text(document, runtime.surroundings(), TextOptions()))
+    asyncio.run(execute_text(document, runtime.call_context(), TextOptions()))
     (refused,) = events(state)
     assert (refused["event"], refused["name"], refused["code"]) == ("call.refused", "test:echo", "TC001")
 
@@ -521,7 +522,7 @@ def test_a_tool_that_is_refused_again_and_again_is_said_once(root: Path, state: 
 
     async def run() -> None:
         for _ in range(SUSPICIOUS + 2):
-            await execute(CallRequest(call_id="c", name="test:gpu"), runtime.surroundings())
+            await execute(CallRequest(call_id="c", name="test:gpu"), runtime.call_context())
 
     asyncio.run(run())
     assert only(state, "abuse.suspected")["tool"] == "test:gpu"
@@ -546,7 +547,7 @@ def test_an_installation_and_how_it_ended_are_events(
         if not works:
             raise DependencyFault("'nope' cannot be had", cause="network", denied=("index.example:443",))
 
-    monkeypatch.setattr("tamis.sandbox.environments.prepare.prepare", prepare)
+    monkeypatch.setattr("tamis.environments.prepare.prepare", prepare)
     folder = make_tool(root, "test:needs", "print(1)")
     (folder / "requirements.txt").write_text("nope==1\n")
     result = call(root, "test:needs")
@@ -562,7 +563,7 @@ def test_an_installation_and_how_it_ended_are_events(
 
 def test_the_caller_of_a_call_without_a_session_has_no_empty_fields(root: Path, state: Path) -> None:  # D27
     make_tool(root, "test:echo")
-    around = Runtime(root).surroundings(caller=Caller("test"))
+    around = Runtime(root).call_context(caller=Caller("test"))
     asyncio.run(execute(CallRequest(call_id="call-1", name="test:echo", args={"text": "a"}), around))
     assert only(state, "call.received")["caller"] == {"face": "test"}
 
@@ -574,3 +575,85 @@ def test_a_log_that_nobody_closed_closes_with_its_owner(tmp_path: Path) -> None:
     (opened,) = (path for path in here if os.path.realpath(path) == str(tmp_path / "audit.jsonl"))
     log = None
     assert os.path.realpath(opened) != str(tmp_path / "audit.jsonl")
+
+
+# A place of the operator's choice (trust 4): nothing but an audit log is ever appended to
+
+
+@pytest.mark.parametrize("content", ["export PATH=/bin\n", '{"time": 1}\n', "\n", '{"event":"x"}\n', "x"])
+def test_a_file_that_is_no_audit_log_is_not_appended_to(tmp_path: Path, content: str) -> None:
+    path = tmp_path / ".bashrc"
+    path.write_text(content)
+    path.chmod(0o644)
+    log = AuditLog(path)
+    log.write("x", {"text": "evil"})
+    assert path.read_text() == content
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert "something else than an audit log" in log.problem
+    assert "audit.path" in log.check()
+
+
+def test_an_audit_log_is_gone_on_with_also_after_a_torn_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    AuditLog(path).write("first", {})
+    AuditLog(path).write("second", {})
+    assert len(path.read_text().splitlines()) == 2
+    path.write_text(path.read_text()[:60])
+    AuditLog(path).write("third", {})
+    assert json.loads(path.read_text().splitlines()[-1])["event"] == "third"
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_log_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "audit.jsonl"
+    path.write_text("")
+    path.chmod(mode)
+    log = AuditLog(path)
+    log.write("x", {})
+    assert path.read_text() == ""
+    assert "chmod 600" in log.problem
+
+
+def test_a_link_of_either_kind_is_refused(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.write_text("")
+    (tmp_path / "soft").symlink_to(target)
+    os.link(target, tmp_path / "hard")
+    for name in ("soft", "hard"):
+        log = AuditLog(tmp_path / name)
+        log.write("x", {})
+        assert log.problem, name
+    assert target.read_text() == ""
+
+
+def test_rotating_replaces_no_file_of_another_kind(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    (tmp_path / "audit.jsonl.2").write_text("mine")
+    log = AuditLog(path, max_bytes=1, keep=2)
+    for _ in range(12):
+        log.write("x", {"text": "y" * 20_000})
+    assert (tmp_path / "audit.jsonl.2").read_text() == "mine"
+    assert not (tmp_path / "audit.jsonl.1").exists()
+
+
+def test_a_text_that_is_run_is_written_down_with_its_reading_and_observation(root: Path, state: Path) -> None:
+    """A59: for `tool/executeText` and `tamis run`, as `agent/step` does: masked and bounded; and not where the log is off."""
+    secret = {"password": {"type": "string", "x-secret": True}, "text": {"type": "string"}}
+    make_tool(root, "t:login", properties=secret, required=["text"])
+    text = "Ich frage. <ACTION><t:login><text>x</text><password>hunter2</password></t:login></ACTION>" + "é" * 9_000
+    (root / "talk.md").write_text(text, "utf-8")
+    command = [sys.executable, "-m", "tamis.server.cli.main"]
+    subprocess.run([*command, "run", "--yes", "talk.md"], cwd=root, capture_output=True, timeout=60, check=False)
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tool/executeText", "params": {"text": text, "protocol": "action"}}
+    answers_of([*command, "rpc", "--root", str(root)], [asked])
+    found = [event for event in events(state) if event["event"].startswith("text.")]
+    assert [event["event"] for event in found] == ["text.received", "text.observed"] * 2
+    for received, observed in zip(found[::2], found[1::2], strict=True):
+        assert (received["protocols"], received["calls"], received["setAside"]) == (["action"], 1, 0)
+        assert "Ich frage. <ACTION>" in received["text"] and "***" in received["text"]
+        assert observed["statuses"] == ["success"]
+        assert "t:login" in observed["observation"]
+        assert received["callId"] == observed["callId"]
+    written = (state / "audit.jsonl").read_text("utf-8")
+    assert "hunter2" not in written
+    assert max(map(len, written.splitlines())) < MAX_LINE_BYTES

@@ -19,15 +19,15 @@ from tamis.protocols.catalogue import severity
 from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.manifest.reading import read_manifest
 from tamis.protocols.observation import observation
-from tamis.server.runtime.calls.text import TextOptions, execute_text
-from tamis.server.runtime.services import state
-from tamis.server.runtime.services.builtin import NAMES, manifests
-from tamis.server.runtime.services.clock import time_in
-from tamis.server.runtime.services.editing import DoesNotFit, apply_edit
-from tamis.server.runtime.services.state import StateError, find, put, remove
+from tamis.server.runtime.execution.text import TextOptions, execute_text
+from tamis.server.runtime.handlers.service import state
+from tamis.server.runtime.handlers.service.clock import time_in
+from tamis.server.runtime.handlers.service.editing import DoesNotFit, apply_edit
+from tamis.server.runtime.handlers.service.state import StateError, find, put, remove
 from tamis.server.runtime.settings.config import Settings
+from tamis.server.runtime.tools.builtin import NAMES, manifests
 from tests.runtime.service_world import Served, error_of, method
-from tests.toolbox import action, make_tool, tam
+from tests.sample_tools import action, make_tool, tam
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,7 @@ def test_every_own_tool_has_code(tmp_path: Path) -> None:
 def texts(world: Served, text: str, protocol: str = "auto") -> list[ExecutionResult]:
     async def work() -> list[ExecutionResult]:
         document = world.runtime.read(text, protocol)
-        result = await execute_text(document, world.runtime.surroundings(), TextOptions())
+        result = await execute_text(document, world.runtime.call_context(), TextOptions())
         await world.runtime.close()
         return result.results
 
@@ -283,6 +283,9 @@ def test_the_status_of_a_task_is_told_while_it_works_and_when_it_has_ended(
                 break
             await asyncio.sleep(0.01)
         await world.runtime.close()
+        assert first.output == {"taskId": begun.task_id, "status": "working"}  # T14: what a model needs
+        assert set(last.output) == {"taskId", "status", "result"}
+        assert last.output["result"] == {"status": "success", "output": "made"}
         return [first.output["status"], last.output["status"], last.output["result"]["output"]]
 
     assert asyncio.run(work()) == ["working", "completed", "made"]

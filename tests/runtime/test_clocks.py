@@ -15,16 +15,16 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest, Question, TokenAnswer
-from tamis.server.runtime.calls.rates import WINDOW_S, CallRate
-from tamis.server.runtime.records import owners
-from tamis.server.runtime.records.owners import LEASE_S, Clock, Owner, is_gone
-from tamis.server.runtime.records.store import Store
-from tamis.server.runtime.registry.watching import differs, look
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.policy.rates import WINDOW_S, CallRate
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.settings.config import Settings
-from tests.toolbox import make_tool
+from tamis.server.runtime.store import owners
+from tamis.server.runtime.store.owners import LEASE_S, Clock, Owner, is_gone
+from tamis.server.runtime.store.store import Store
+from tamis.server.runtime.tools.watching import differs, look
+from tests.sample_tools import make_tool
 
 DAY = 86_400.0
 COUNT = "import os\nn = len(os.listdir('.n'))\nopen(f'.n/{n}', 'w').close()\nprint(n)"
@@ -77,7 +77,7 @@ def once(root: Path, key: str = "k", *, meanwhile: Callable[[], object] = bool, 
 
         try:
             request = CallRequest(call_id="c", name="count", idempotency_key=key)
-            return await execute(request, runtime.surroundings(on_event=look))
+            return await execute(request, runtime.call_context(on_event=look))
         finally:
             await runtime.close()
 
@@ -196,14 +196,16 @@ def test_a_task_ends_and_is_found_though_the_clock_is_set_while_it_runs(
 
     async def run() -> tuple[str, Any]:
         try:
-            accepted = await execute(CallRequest(call_id="c", name="late"), runtime.surroundings())
+            accepted = await execute(CallRequest(call_id="c", name="late"), runtime.call_context())
             wall.ahead += by
             result = await runtime.parts.tasks.result(str(accepted.task_id), 60_000)
             assert result is not None
             wall.ahead -= by
-            second = await execute(CallRequest(call_id="d", name="late"), runtime.surroundings())
+            second = await execute(CallRequest(call_id="d", name="late"), runtime.call_context())
             await runtime.parts.tasks.result(str(second.task_id), 60_000)
             listed = (await runtime.parts.tasks.page()).tasks
+            # R6: one ended before it was made
+            assert all(task.ended_at is not UNSET and task.ended_at >= task.created_at for task in listed)
             return str(accepted.task_id), [task.task_id for task in listed]
         finally:
             await runtime.close()
@@ -218,7 +220,7 @@ def test_a_task_that_ended_in_the_future_is_forgotten_in_the_usual_time(root: Pa
     runtime.parts.stays = True
 
     async def task() -> int:
-        accepted = await execute(CallRequest(call_id="c", name="late"), runtime.surroundings())
+        accepted = await execute(CallRequest(call_id="c", name="late"), runtime.call_context())
         await runtime.parts.tasks.result(str(accepted.task_id), 60_000)
         return len((await runtime.parts.tasks.page()).tasks)
 
@@ -251,8 +253,8 @@ def test_questions_and_their_tokens_go_by_no_wall_clock(root: Path, wall: Wall, 
     async def run() -> list[ExecutionResult]:
         try:
             request = CallRequest(call_id="c", name="count")
-            asked = await execute(request, runtime.surroundings(ask=ask))
-            polling = msgspec.structs.replace(runtime.surroundings(), polls=True)
+            asked = await execute(request, runtime.call_context(ask=ask))
+            polling = msgspec.structs.replace(runtime.call_context(), polls=True)
             handed_out = await execute(request, polling)
             assert handed_out.approval is not UNSET
             wall.ahead -= 2 * by
@@ -285,7 +287,7 @@ def test_counts_of_use_from_the_future_are_forgotten_too(root: Path, wall: Wall)
         async def run() -> list[str]:
             try:
                 name = "late" if wall.ahead else "count"
-                await execute(CallRequest(call_id="c", name=name, wait=True), runtime.surroundings())
+                await execute(CallRequest(call_id="c", name=name, wait=True), runtime.call_context())
                 return [one.tool_id for one in await runtime.parts.usage.all()]
             finally:
                 await runtime.close()

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tamis.server.runtime.agents.profile import load_agent_rules
-from tamis.server.runtime.settings.config import Settings, find_root, load_settings
+from tamis.server.runtime.settings.config import Settings
+from tamis.server.runtime.settings.files import find_root
+from tamis.server.runtime.settings.loading import load_settings
+from tamis.server.runtime.settings.profile import load_agent_rules
 
 
 def test_without_a_file_the_defaults_of_the_interface_hold(tmp_path: Path) -> None:
@@ -31,7 +33,7 @@ def test_the_file_is_read_with_camel_case_names(tmp_path: Path) -> None:
 
 
 def test_an_overlay_lies_over_the_file_table_by_table(tmp_path: Path) -> None:
-    (tmp_path / "tamis.toml").write_text("[sandbox]\nwallMs = 5\ncpuSeconds = 7\n")
+    (tmp_path / "tamis.toml").write_text("[sandbox]\nwallMs = 15\ncpuSeconds = 7\n")
     settings = load_settings(tmp_path, {"sandbox": {"wallMs": 9}}).settings
     assert (settings.sandbox.wall_ms, settings.sandbox.cpu_seconds) == (9, 7)
 
@@ -129,7 +131,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None
     os.mkfifo(tmp_path / "tamis.toml")
     loaded = load_settings(tmp_path)
     assert loaded.problems == (
-        f"{tmp_path}/tamis.toml cannot be read: it is not a regular file; no tool is run until it is mended",
+        f"{tmp_path}/tamis.toml cannot be read: it is a FIFO, not a regular file; no tool is run until it is mended",
     )
     os.mkfifo(tmp_path / "agent_profile.json")
     assert "it is not a regular file" in load_agent_rules(tmp_path, "agent_profile.json").problem

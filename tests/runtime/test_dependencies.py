@@ -13,12 +13,12 @@ import pytest
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.cli.main import main
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.handlers.script.dependencies import look_at, tools_with_scripts
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.scripts.dependencies import look_at, tools_with_scripts
-from tests.sandbox.package_index import Index, sdist, serving, wheel
-from tests.toolbox import make_tool
+from tests.environments.package_index import Index, sdist, serving, wheel
+from tests.sample_tools import make_tool
 
 SCRIPT = "import json, sys\njson.load(sys.stdin)\nimport needle\nprint(json.dumps({'version': needle.VERSION}))\n"
 
@@ -52,12 +52,12 @@ def call(root: Path, *, progress: list[str] | None = None, **more: Any) -> Execu
     runtime = Runtime(root, settings(**{key: more.pop(key) for key in ("policy", "dependencies") if key in more}))
 
     async def run() -> ExecutionResult:
-        around = runtime.surroundings()
+        context = runtime.call_context()
         if progress is not None:
             import msgspec
 
-            around = msgspec.structs.replace(around, on_progress=lambda _, text: progress.append(text))
-        return await execute(CallRequest(call_id="c1", name="t:needy", **more), around)
+            context = msgspec.structs.replace(context, on_progress=lambda _, text: progress.append(text))
+        return await execute(CallRequest(call_id="c1", name="t:needy", **more), context)
 
     return asyncio.run(run())
 
@@ -228,7 +228,7 @@ def test_check_says_what_is_wrong_with_the_packages_of_a_tool(
 
 
 def test_a_waiting_sandbox_keeps_its_environment_from_being_pruned(tmp_path: Path, index: Index) -> None:
-    from tamis.server.runtime.scripts.dependencies import environments, prune
+    from tamis.server.runtime.handlers.script.dependencies import environments, prune
 
     needy(tmp_path / "root")
     runtime = Runtime(tmp_path / "root", settings())
@@ -236,14 +236,14 @@ def test_a_waiting_sandbox_keeps_its_environment_from_being_pruned(tmp_path: Pat
 
     async def work() -> None:
         for _ in range(3):
-            result = await execute(CallRequest(call_id="c1", name="t:needy"), runtime.surroundings())
+            result = await execute(CallRequest(call_id="c1", name="t:needy"), runtime.call_context())
             assert result.status == "success", result.error
             pool = runtime.warming._pool if runtime.warming is not None else None  # pyright: ignore[reportPrivateUsage]
             assert pool is not None
             await pool.settle()
         assert result.sandbox is not None and result.sandbox.warm and pool.metrics().idle
         assert prune(runtime.settings, everything=True).removed == ()
-        assert (await execute(CallRequest(call_id="c1", name="t:needy"), runtime.surroundings())).status == "success"
+        assert (await execute(CallRequest(call_id="c1", name="t:needy"), runtime.call_context())).status == "success"
         await runtime.close()
         assert prune(runtime.settings, everything=True).removed != () and environments(runtime.settings) == []
 

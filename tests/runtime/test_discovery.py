@@ -14,16 +14,16 @@ from tamis.protocols.manifest.profile import Profile, ToolCallConfig
 from tamis.protocols.manifest.reading import Execution, Manifest, ServiceMethod
 from tamis.protocols.model import Json
 from tamis.protocols.workflow.reading import read_workflow
-from tamis.server.runtime.agents.discovery import Discovery, config_hash, discover
-from tamis.server.runtime.agents.profile import AgentRules, own_profile
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
-from tamis.server.runtime.records.trail import Caller
-from tamis.server.runtime.registry.registry import Origin, Registry, Tool
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.settings.profile import AgentRules, own_profile
 from tamis.server.runtime.texts.prompts import PromptRequest, Prompts
-from tamis.server.runtime.workflows.source import tool_of_workflow
-from tests.toolbox import make_tool
+from tamis.server.runtime.tools.discovery import Discovery, config_hash, discover
+from tamis.server.runtime.tools.registry import Origin, Registry, Tool
+from tamis.server.runtime.tools.workflows import tool_of_workflow
+from tests.sample_tools import make_tool
 
 
 def tool(
@@ -161,8 +161,8 @@ def prompted(runtime: Runtime, agent_id: str = "") -> tuple[set[str], list[str]]
 
 def called(runtime: Runtime, agent_id: str, tool_id: str = "test:echo") -> ExecutionResult:
     async def run() -> ExecutionResult:
-        around = runtime.surroundings(caller=Caller("test", "", agent_id))
-        return await execute(CallRequest(call_id="c", name=tool_id, args={}, dry_run=True), around)
+        context = runtime.call_context(caller=Caller("test", "", agent_id))
+        return await execute(CallRequest(call_id="c", name=tool_id, args={}, dry_run=True), context)
 
     return asyncio.run(run())
 
@@ -261,5 +261,5 @@ def test_an_agent_may_ask_for_a_task_that_it_may_start(tmp_path: Path) -> None:
     (tmp_path / "a.agent_profile.json").write_text(json.dumps(profile))
     runtime = Runtime(tmp_path, {"profile": "a.agent_profile.json"})
     request = CallRequest(call_id="c", name="system:task_status", args={"task_id": "task-none"})
-    result = asyncio.run(execute(request, runtime.surroundings()))
+    result = asyncio.run(execute(request, runtime.call_context()))
     assert result.error and result.error.type != "UnknownTool"

@@ -17,7 +17,8 @@ from tamis.sandbox.model import Unavailable
 from tamis.server.runtime.doctor import examine
 from tamis.server.runtime.health import health
 from tamis.server.runtime.runtime import Runtime, ToolFilter
-from tests.toolbox import make_tool
+from tamis.server.runtime.settings.reading import level_of
+from tests.sample_tools import make_tool
 
 UNSAFE = "TAMIS_UNSAFE_NO_SANDBOX"
 
@@ -40,6 +41,7 @@ def lines(found: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [line for line in found["checks"] if line["name"].startswith(name)]
 
 
+@pytest.mark.slow
 def test_every_layer_is_named_with_what_it_protects_from(tmp_path: Path) -> None:
     found = report(tmp_path)
     names = {line["name"].removeprefix("layer ") for line in lines(found, "layer ")}
@@ -48,6 +50,7 @@ def test_every_layer_is_named_with_what_it_protects_from(tmp_path: Path) -> None
     assert "bubblewrap" in lines(found, "sandbox")[0]["text"]
 
 
+@pytest.mark.slow
 def test_nsjail_says_what_stands_on_something_else(tmp_path: Path) -> None:
     found = report(tmp_path, '[sandbox]\nbackend = "nsjail"\n')
     assert lines(found, "sandbox")[0]["text"].startswith("nsjail")
@@ -55,6 +58,7 @@ def test_nsjail_says_what_stands_on_something_else(tmp_path: Path) -> None:
     assert warned == {"layer disable-userns", "layer die-with-parent"}
 
 
+@pytest.mark.slow
 def test_a_runtime_that_only_some_tools_need_is_optional(tmp_path: Path) -> None:
     gone = '[sandbox.interpreters]\nbun = "/nowhere/bun"\n'
 
@@ -72,6 +76,7 @@ def test_a_runtime_that_only_some_tools_need_is_optional(tmp_path: Path) -> None
     assert said() == ("warning", "optional: 1 of 2 tools do without it, and not test:bun")
 
 
+@pytest.mark.slow
 def test_no_sandbox_is_an_error_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent() -> Binary:
         raise Unavailable("bubblewrap was not found", host.INSTALL_BWRAP)
@@ -86,12 +91,14 @@ def test_no_sandbox_is_an_error_with_a_remedy(tmp_path: Path, monkeypatch: pytes
     assert found["ok"] and any("nsjail is used" in line["text"] for line in lines(found, "sandbox note"))
 
 
+@pytest.mark.slow
 def test_a_runtime_that_no_tool_needs_is_no_error(tmp_path: Path) -> None:
     found = report(tmp_path, '[sandbox.interpreters]\nbun = "/nowhere/bun"\n')
     assert lines(found, "bun")[0]["state"] == "warning"
     assert found["ok"], [line for line in found["checks"] if line["state"] == "error"]
 
 
+@pytest.mark.slow
 def test_package_managers_and_folders_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TAMIS_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "state").write_text("no folder")
@@ -110,6 +117,7 @@ def test_insisting_on_no_sandbox_is_said_loudly(tmp_path: Path, monkeypatch: pyt
     assert health(Runtime(tmp_path))["status"] == "degraded"
 
 
+@pytest.mark.slow
 def test_roots_that_open_nothing_or_everything_are_named(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     settings = f"""[policy]
@@ -123,6 +131,7 @@ writeRoots = ["{tmp_path}/outdir", "{tmp_path}/there"]
     assert f"writeRoots: {tmp_path}/outdir is not there" in told[1]
 
 
+@pytest.mark.slow
 def test_each_tool_that_cannot_be_run_is_named_as_the_list_names_it(tmp_path: Path) -> None:
     make_tool(tmp_path, "test:echo")
     make_tool(tmp_path, "test:bun", language="bun")
@@ -146,6 +155,7 @@ def test_the_way_to_groups_of_ones_own_is_one_that_can_be_typed(tmp_path: Path) 
     assert f"chown -R {os.geteuid()} " in refused.value.remedy and "echo $$ > $group/tasks" in refused.value.remedy
 
 
+@pytest.mark.slow
 def test_a_broken_workflow_is_called_one(tmp_path: Path) -> None:
     (tmp_path / "flows").mkdir()
     (tmp_path / "flows" / "a.json").write_text('{"nodes": [{"id": "a"}]}')
@@ -154,6 +164,7 @@ def test_a_broken_workflow_is_called_one(tmp_path: Path) -> None:
     assert [line["state"] for line in (*lines(found, "workflow"), *lines(found, "manifest"))] == ["error"] * 2
 
 
+@pytest.mark.slow
 def test_a_fresh_checkout_is_not_red_for_the_examples_that_are_broken_on_purpose() -> None:
     checkout = Path(__file__).parents[2]
     found = examine(Runtime(checkout))
@@ -165,3 +176,17 @@ def test_a_fresh_checkout_is_not_red_for_the_examples_that_are_broken_on_purpose
     assert len(Runtime(checkout).registry.tools) > 10
     # the folder that shows faults still shows them
     assert Runtime(checkout / "examples" / "broken").registry.tools != Runtime(checkout).registry.tools
+
+
+@pytest.mark.slow
+def test_a_setting_that_nobody_knows_is_as_grave_here_as_in_check(tmp_path: Path) -> None:  # T20
+    found = lines(report(tmp_path, "frobnicate = 1\n[mcpServers.x]\nfrob = 2\n"), "configuration")
+    assert {line["state"] for line in found} == {"warning"}
+    for line in found:
+        assert "unknown setting" in line["text"] and level_of(line["text"].partition(": ")[2]) == "warning"
+
+
+@pytest.mark.slow
+def test_an_unknown_setting_that_may_be_a_bound_is_an_error_here_too(tmp_path: Path) -> None:  # T20
+    found = lines(report(tmp_path, "[policy]\nallow_hosts = ['a.example']\n"), "configuration")
+    assert {line["state"] for line in found} == {"error"}

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.node_runtime import NODE, bun
-from tests.runtime.test_execute import error_of, run_tool
-from tests.toolbox import SUFFIXES, make_tool
+from tests.runtime.run_tool import error_of, run_tool
+from tests.sample_tools import SUFFIXES, make_tool
 
 PYTHON = """
 import asyncio, os, subprocess, sys

@@ -19,33 +19,16 @@ from tamis.protocols.contract import ExecutionResult, Granted, Permissions, Usag
 from tamis.protocols.observation import observation
 from tamis.sandbox import model as sandbox
 from tamis.sandbox.backends import unsandboxed
-from tamis.server.runtime.calls.execute import execute
-from tamis.server.runtime.calls.model import Answer, CallRequest, Question, Surroundings
-from tamis.server.runtime.registry.reading import load_registry
+from tamis.server.runtime.calls.model import Answer, CallContext, CallRequest, Question
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.handlers.script.judge import UNSANDBOXED
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.scripts.judge import UNSANDBOXED
-from tamis.server.runtime.settings.config import Settings, load_settings
-from tests.toolbox import make_tool
-
-
-def run_tool(
-    root: Path,
-    tool_id: str,
-    args: dict[str, Any] | None = None,
-    *,
-    settings: dict[str, Any] | None = None,
-    **request: Any,
-) -> ExecutionResult:
-    async def run() -> ExecutionResult:
-        around = Runtime(root, settings).surroundings(ask=request.pop("asker", None))
-        return await execute(CallRequest(call_id="call-1", name=tool_id, args=args or {}, **request), around)
-
-    return asyncio.run(run())
-
-
-def error_of(result: ExecutionResult) -> dict[str, Any]:
-    assert result.error is not UNSET, result
-    return msgspec.to_builtins(result.error)
+from tamis.server.runtime.services import Parts
+from tamis.server.runtime.settings.config import Settings
+from tamis.server.runtime.settings.loading import load_settings
+from tamis.server.runtime.tools.reading import load_registry
+from tests.runtime.run_tool import error_of, run_tool
+from tests.sample_tools import make_tool
 
 
 def test_a_tool_gets_its_arguments_and_gives_its_output(tmp_path: Path) -> None:  # D19, D20, D25
@@ -223,7 +206,7 @@ def test_a_refused_request_for_rights_is_said_and_the_tool_runs_without(tmp_path
     assert result.status == "success"
     assert {denied.kind for denied in result.permissions.denied} == {"write", "network"}
     assert result.permissions.granted.write == []
-    assert all("tamis.toml" in denied.reason for denied in result.permissions.denied)
+    assert all("in force here" in denied.reason for denied in result.permissions.denied)
 
 
 def test_a_capability_that_the_policy_does_not_give_blocks_the_tool(tmp_path: Path) -> None:  # D41
@@ -335,8 +318,10 @@ def test_a_cancelled_call_ends_at_once_and_says_so(tmp_path: Path) -> None:  # V
     async def run() -> tuple[ExecutionResult, float]:
         settings = load_settings(tmp_path).settings
         cancelled = asyncio.Event()
-        around = Surroundings(registry=load_registry(tmp_path, settings), settings=settings, cancelled=cancelled)
-        task = asyncio.create_task(execute(CallRequest(call_id="c", name="test:hang"), around))
+        context = CallContext(
+            registry=load_registry(tmp_path, settings), settings=settings, cancelled=cancelled, parts=Parts()
+        )
+        task = asyncio.create_task(execute(CallRequest(call_id="c", name="test:hang"), context))
         await asyncio.sleep(0.5)
         cancelled.set()
         started = time.monotonic()
@@ -355,8 +340,8 @@ def test_failing_calls_are_tried_again_as_often_as_asked(tmp_path: Path) -> None
 
     async def run(attempts: int) -> ExecutionResult:
         settings = Settings()
-        around = Surroundings(registry=load_registry(tmp_path, settings), settings=settings)
-        return await execute(CallRequest(call_id="c", name="test:flaky"), around, attempts)
+        context = CallContext(registry=load_registry(tmp_path, settings), settings=settings, parts=Parts())
+        return await execute(CallRequest(call_id="c", name="test:flaky"), context, attempts)
 
     assert asyncio.run(run(2)).attempts == 2
     result = asyncio.run(run(3))
@@ -592,3 +577,21 @@ def test_what_is_wrong_with_an_output_names_the_place_in_it(tmp_path: Path, outp
     make_tool(tmp_path, "t:out", f"print({json.dumps(json.dumps(output))})", output=schema)
     error = error_of(run_tool(tmp_path, "t:out"))
     assert error["message"] == f"the script's output does not fit the manifest's output schema: {said}"
+
+
+def test_a_model_reads_no_place_of_the_machine_in_why_a_call_failed(tmp_path: Path) -> None:  # T15
+    for name in ("a", "b"):
+        make_tool(tmp_path / name, "test:twice")
+    result = run_tool(tmp_path, "test:twice", settings={"onConflict": "error"})
+    assert str(tmp_path) in error_of(result)["message"]
+    assert str(tmp_path) not in result.observation
+    assert "./b/test_twice/x.tool.json" in result.observation or "./a/test_twice/x.tool.json" in result.observation
+
+
+def test_the_place_of_a_key_is_not_told_to_a_model(tmp_path: Path) -> None:  # T15
+    make_tool(tmp_path, "test:key", securityContext={"secrets": ["K"]})
+    settings = {"secrets": {"K": {"file": str(tmp_path / "keys" / "k")}}, "policy": {"secrets": {"*": ["K"]}}}
+    result = run_tool(tmp_path, "test:key", settings=settings)
+    assert result.status == "blocked"
+    assert str(tmp_path) not in result.observation
+    assert "./keys/k" in result.observation

@@ -11,10 +11,10 @@ import pytest
 
 from tamis.protocols.catalogue import CATALOGUE
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
+from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.runtime import Runtime
-from tests.toolbox import make_tool
+from tests.sample_tools import make_tool
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def call(runtime: Runtime, name: str, **args: Any) -> ExecutionResult:
-    return asyncio.run(execute(CallRequest(call_id="c-1", name=name, args=args), runtime.surroundings()))
+    return asyncio.run(execute(CallRequest(call_id="c-1", name=name, args=args), runtime.call_context()))
 
 
 def events(root: Path) -> list[dict[str, Any]]:

@@ -17,8 +17,8 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.manifest.reading import OtherHandler, read_manifest
-from tamis.server.runtime.calls import plugins
 from tamis.server.runtime.calls.handlers import HANDLER_API, HandlerCall, HandlerError
+from tamis.server.runtime.handlers import plugins
 from tests.conftest import ROOT
 from tests.runtime.service_world import Served, error_of
 

@@ -19,10 +19,10 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
+from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.runtime import Runtime
-from tests.toolbox import make_tool
+from tests.sample_tools import make_tool
 
 # What no script may reach, whatever its manifest asks for: the path of a secret comes as `text`.
 TRIES = """
@@ -296,8 +296,8 @@ ROWS = (
 
 def _call(root: Path, tool_id: str, secret: Path, policy: dict[str, Any]) -> ExecutionResult:
     async def run() -> ExecutionResult:
-        around = Runtime(root, {"policy": policy, "sandbox": {"wallMs": 20_000}}).surroundings()
-        return await execute(CallRequest(call_id="c", name=tool_id, args={"text": str(secret)}), around)
+        context = Runtime(root, {"policy": policy, "sandbox": {"wallMs": 20_000}}).call_context()
+        return await execute(CallRequest(call_id="c", name=tool_id, args={"text": str(secret)}), context)
 
     return asyncio.run(run())
 

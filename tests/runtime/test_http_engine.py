@@ -17,7 +17,9 @@ import pytest
 
 from tamis.client import Client
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.workflows import http_engine
+from tamis.server.runtime.handlers.workflow import http_engine
+from tamis.server.runtime.handlers.workflow.engine import EngineError
+from tamis.server.runtime.settings.config import Policy
 from tests.runtime.service_world import error_of
 from tests.runtime.workflow_world import World, statuses
 
@@ -300,3 +302,65 @@ def test_a_daemon_with_many_runs_goes_on_and_ends_while_its_engine_is_silent(tmp
         while server.left < RUNS:
             assert time.monotonic() < end
             time.sleep(0.01)
+
+
+# Trust 4: the engine's name is looked up once, judged, and what was judged is dialled
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "169.254.169.254", "10.0.0.1", "::1", "fe80::1", "0.0.0.0"])
+def test_a_name_that_leads_inside_is_not_dialled(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def look_up(host: str, _port: int) -> list[str]:
+        asked.append(host)
+        return [address]
+
+    monkeypatch.setattr("tamis.sandbox.network.egress_addresses._look_up", look_up)
+    engine = http_engine.HttpEngine("http://engine.example/run?key=K", Policy(allow_hosts=("engine.example",)))
+    with pytest.raises(EngineError, match="allowCidrs") as refused:
+        asyncio.run(engine._addresses("http://engine.example/run"))
+    assert asked == ["engine.example"]
+    assert "K" not in str(refused.value).split("engine.example/run", 1)[1].split(" ")[0]
+
+
+def test_a_range_that_the_operator_opened_is_dialled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tamis.sandbox.network.egress_addresses._look_up", lambda *_: ["10.1.2.3", "192.168.0.1"])
+    engine = http_engine.HttpEngine("http://engine.example/run", Policy(allow_cidrs=("10.1.0.0/16",)))
+    assert asyncio.run(engine._addresses("here")) == ["10.1.2.3"]
+
+
+def test_the_word_localhost_leads_to_this_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: pytest.fail("a name was looked up"))
+    assert asyncio.run(http_engine.HttpEngine("http://localhost:1/")._addresses("here")) == ["127.0.0.1", "::1"]
+    assert asyncio.run(http_engine.HttpEngine("http://127.0.0.1:1/")._addresses("here")) == ["127.0.0.1"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "items"),
+    [
+        ([{"output": "y", "item": 1}, {"output": "y", "item": {"a": [2]}}, {"outputs": {"y": [1, {"a": [2]}]}}], [1, {"a": [2]}]),
+        ([{"output": "y", "item": 1}, {"outputs": {"y": [1, 2, 3]}}], [1, 2, 3]),
+        ([{"output": "y", "item": 1}, {"outputs": {"y": [2, 3]}}], [1, 2, 3]),
+        ([{"output": "y", "item": 1}, {"output": "y", "item": 1}, {"outputs": {"y": [1]}}], [1, 1, 1]),
+        ([{"outputs": {"y": [1, 2]}}], [1, 2]),
+        ([{"output": "y", "item": 1}, {"outputs": {}}], [1]),
+    ],
+    ids=["repeated", "repeated and more", "the rest", "fewer", "at the end alone", "by lines alone"],
+)  # fmt: skip
+def test_items_that_the_final_outputs_repeat_come_once(tmp_path: Path, lines: list[Any], items: list[Any]) -> None:
+    """T9."""
+    body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    with engine(says(body, LINES)) as server:
+        result = world(tmp_path, server, STREAM).run("workflow:w", {"x": 1})
+    assert (result.status, result.output) == ("success", items)
+
+
+@pytest.mark.parametrize(("node_id", "shown"), [("n", ("n", "any:thing")), ("inside-7", ("inside-7", "k:x"))])
+def test_the_node_that_the_engine_names_is_in_the_details(tmp_path: Path, node_id: str, shown: tuple[str, str]) -> None:
+    """T9: also one that the file does not have."""
+    error: dict[str, Any] = {"message": "it broke", "nodeId": node_id} | ({"type": "k:x"} if node_id != "n" else {})
+    with engine(says(json.dumps({"error": error}).encode())) as server:
+        result = world(tmp_path, server).run("workflow:w", {"x": 1})
+    found = error_of(result)["details"]["node"]
+    assert (found["nodeId"], found["type"], found["status"]) == (*shown, "error")
+    assert "it broke" in error_of(result)["message"]

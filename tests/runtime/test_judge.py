@@ -9,10 +9,10 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult, Granted, Permissions, Usage
-from tamis.protocols.manifest.reading import ExternalScript, Manifest
+from tamis.protocols.manifest.reading import Execution, ExternalScript, Manifest
 from tamis.sandbox.model import Denial, Limits, RunOutcome, SandboxInfo
-from tamis.server.runtime.registry.registry import Tool
-from tamis.server.runtime.scripts.judge import MAX_DENIED, MAX_LOG_LINES, judge
+from tamis.server.runtime.handlers.script.judge import MAX_DENIED, MAX_LOG_LINES, judge
+from tamis.server.runtime.tools.registry import Tool
 
 RAN: dict[str, Any] = {
     "wall_ms": 12.0,
@@ -22,9 +22,9 @@ RAN: dict[str, Any] = {
 }
 
 
-def tool_with(output: Any = None) -> Tool:
-    script = ExternalScript("t.py", "python")
-    return Tool(Manifest("t:t", "t", "d", "1.0.0", script, output=output), "/srv/t/x.tool.json")
+def tool_with(output: Any = None, execution: Execution = Execution(), convention: Any = "json") -> Tool:  # noqa: B008 - frozen
+    script = ExternalScript("t.py", "python", result=convention)
+    return Tool(Manifest("t:t", "t", "d", "1.0.0", script, output=output, execution=execution), "/srv/t/x.tool.json")
 
 
 def judged(
@@ -34,6 +34,9 @@ def judged(
     secrets: tuple[str, ...] = (),
     stderr_fails: bool = False,
     has_environment: bool = False,
+    execution: Execution = Execution(),  # noqa: B008 - frozen
+    granted: Granted | None = None,
+    convention: Any = "json",
 ) -> ExecutionResult:
     result = ExecutionResult(
         call_id="c",
@@ -42,11 +45,11 @@ def judged(
         status="error",
         attempts=1,
         usage=Usage(cpu_ms=0, max_rss_bytes=0),
-        permissions=Permissions(requested={}, granted=Granted(), denied=[]),
+        permissions=Permissions(requested={}, granted=granted or Granted(), denied=[]),
     )
-    judge(
-        outcome, tool_with(output), Limits(wall_ms=700), secrets, stderr_fails, result, has_environment=has_environment
-    )
+    limits = Limits(wall_ms=700)
+    tool = tool_with(output, execution, convention)
+    judge(outcome, tool, limits, secrets, stderr_fails, result, has_environment=has_environment)
     return result
 
 
@@ -90,6 +93,70 @@ def test_a_timeout_has_its_own_status_and_words() -> None:  # D15, ruling 40
     assert error == {"type": "TimeoutError", "message": "no result after 700 ms", "details": details}
     for setting in ("timeoutMs", "execution.timeoutMs", "sandbox.wallMs"):
         assert setting in result.logs[-1]
+
+
+@pytest.mark.parametrize(
+    ("execution", "told"),
+    [
+        (Execution(timeout_ms=700), "the manifest set this limit (execution.timeoutMs)"),
+        (Execution(limits={"wallMs": 700}), "the manifest set this limit (execution.limits.wallMs)"),
+        (Execution(timeout_ms=900, limits={"wallMs": 800}), "sandbox.wallMs in tamis.toml"),
+    ],
+)
+def test_a_timeout_of_the_manifest_is_named_as_its_own(execution: Execution, told: str) -> None:
+    """Trust, counting and telling; the observation's sentence is the interface's and stays."""
+    result = judged(RunOutcome(kind="timeout", error_type="TimeoutError", limit="wall", **RAN), execution=execution)
+    assert error_of(result)["message"] == "no result after 700 ms"
+    assert told in result.logs[-1]
+
+
+def test_a_limit_of_the_manifest_is_named_as_its_own() -> None:
+    """Trust, counting and telling."""
+    outcome = RunOutcome(
+        kind="limit", error_type="ResourceError", limit="memory", message="too much", remedy="use less", **RAN
+    )
+    set_here = judged(outcome, execution=Execution(limits={"memoryBytes": Limits().memory_bytes}))
+    assert error_of(set_here)["message"] == (
+        "too much; use less; the manifest set this limit (execution.limits.memoryBytes)"
+    )
+    for other in (Execution(), Execution(limits={"memoryBytes": 1 << 40}), Execution(limits={"processes": 64})):
+        assert error_of(judged(outcome, execution=other))["message"] == "too much; use less"
+
+
+NO_FILE = "FileNotFoundError: [Errno 2] No such file or directory: '{}'\n"
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        "Traceback\n" + NO_FILE.format("/srv/data/x"),
+        NO_FILE.format("/etc/../home/me/x"),
+        "Error: ENOENT: no such file or directory, open '/srv/data/x'\n    at open (node:fs:1:2)\n",
+        "ENOENT: no such file or directory, scandir '/opt/x'\n",
+    ],
+)
+def test_a_file_outside_of_what_the_sandbox_shows_gets_a_hint(stderr: str) -> None:
+    """Trust, counting and telling: the same words whether the host has the file or not, and without its path (T15)."""
+    told = failed_with(stderr)
+    assert "securityContext.fileAccess.allowRead" in told and "policy.readRoots" in told
+    assert "/srv" not in told and "/home" not in told
+    assert failed_with(stderr.replace("/srv/data/x", "/root").replace("/opt/x", "/root")) == told
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        *(NO_FILE.format(path) for path in ("data.csv", "/tmp/x", "/tool/x", "/etc/x", "/srv/data/x", "/srv/data")),
+        "it said: no such file '/srv/y'\n",
+        NO_FILE.format("/home/me/x") + NO_FILE.format("/tool/x"),
+    ],
+)
+def test_a_file_that_is_not_in_what_the_sandbox_shows_gets_none(stderr: str) -> None:
+    outcome = RunOutcome(
+        kind="error", error_type="ScriptError", exit_code=1, message="it", stderr=stderr.encode(), **RAN
+    )
+    granted = Granted(read=["./*", "/srv/data/**"])
+    assert error_of(judged(outcome, granted=granted))["message"] == "it"
 
 
 def failed_with(stderr: str, *, has_environment: bool = False) -> str:
@@ -244,3 +311,36 @@ def test_secrets_are_hidden_in_everything_that_a_script_printed() -> None:  # D8
 def test_logs_are_bounded_and_say_so() -> None:  # D22, D27
     result = judged(RunOutcome(kind="ok", exit_code=0, stdout=b"1", stderr=b"line\n" * 10_000, **RAN))
     assert (len(result.logs), result.logs_truncated) == (MAX_LOG_LINES, True)
+
+
+# handler.result "vcp"
+
+
+def test_an_output_that_says_error_is_a_failure_by_the_vcp_convention() -> None:  # F2
+    outcome = RunOutcome(kind="ok", exit_code=0, stdout=b'{"status": "error", "error": "no such city"}', **RAN)
+    result = judged(outcome, convention="vcp")
+    assert (result.status, result.output, error_of(result)["type"]) == ("error", UNSET, "ScriptError")
+    assert error_of(result)["message"] == "no such city"
+    assert judged(outcome).status == "success"
+
+
+@pytest.mark.parametrize("document", [{"status": "success", "result": 7}, {"result": 7}, [1], None, {"status": "ok"}])
+def test_any_other_output_is_what_it_is_by_the_vcp_convention(document: Any) -> None:  # F2
+    outcome = RunOutcome(kind="ok", exit_code=0, stdout=msgspec.json.encode(document), **RAN)
+    result = judged(outcome, convention="vcp")
+    assert (result.status, result.output, result.logs) == ("success", document, [])
+
+
+def test_the_reason_on_standard_output_is_told_whatever_the_exit_code() -> None:  # F2
+    stdout = b'{"status": "error", "error": {"code": 3, "text": "no such city"}}'
+    outcome = RunOutcome(
+        kind="error", error_type="ScriptError", exit_code=1, message="exit code 1", stdout=stdout, stderr=b"x", **RAN
+    )
+    assert "no such city" in error_of(judged(outcome, convention="vcp"))["message"]
+
+
+def test_a_reason_never_tells_a_secret() -> None:  # F2, ruling 60
+    stdout = b'{"status": "error", "error": "the key hunter2-hunter2 is refused", "key": "hunter2-hunter2"}'
+    outcome = RunOutcome(kind="ok", exit_code=0, stdout=stdout, **RAN)
+    result = judged(outcome, convention="vcp", secrets=("hunter2-hunter2",))
+    assert "hunter2" not in str(msgspec.to_builtins(result))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tamis.server.runtime.registry import loader
-from tamis.server.runtime.registry.loader import scan
+from tamis.server.runtime.tools import loader
+from tamis.server.runtime.tools.loader import scan
 
 
 def names(found: loader.Scan, root: Path) -> list[str]:
@@ -74,7 +74,7 @@ def test_a_folder_with_a_manifest_name_is_said(tmp_path: Path) -> None:
 def test_a_fifo_with_a_manifest_name_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.tool.json")
     found = scan(tmp_path, (".",))
-    assert "not a regular file" in problem(found, "x.tool.json")
+    assert "is a FIFO, not a regular file" in problem(found, "x.tool.json")
 
 
 def test_invalid_utf8_is_located(tmp_path: Path) -> None:  # D50

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.server.runtime.records.tracing import Trace
-from tamis.server.runtime.records.trail import Log, Trail
+from tamis.server.runtime.observe.tracing import Trace
+from tamis.server.runtime.observe.trail import Log, Trail
 
 
 def lines(capfd: pytest.CaptureFixture[str]) -> list[str]:

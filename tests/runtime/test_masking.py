@@ -10,12 +10,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
-from tamis.server.runtime.records.masking import MaskedStreams, secret_texts, without
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.observe.masking import MaskedStreams, secret_texts, without
 from tamis.server.runtime.runtime import Runtime
-from tests.runtime.test_execute import run_tool
-from tests.toolbox import make_tool
+from tests.runtime.run_tool import run_tool
+from tests.sample_tools import make_tool
 
 KEY = {"key": {"type": "string", "x-secret": True}}
 ECHO = "import json, sys\nkey = json.load(sys.stdin)['key']\nprint(json.dumps({'said': f'with {key}', key: [key]}))"
@@ -40,7 +40,9 @@ def test_an_unfit_secret_is_masked_in_the_observation(tmp_path: Path) -> None:
 
 def test_secrets_within_a_marked_object_and_numbers_are_known() -> None:
     args = {"login": {"user": "some one", "pins": [4711, 12]}, "shown": "plain"}
-    assert set(secret_texts(args, {"login": "***", "shown": "plain"})) == {"some one", "4711"}
+    found = secret_texts(args, {"login": "***", "shown": "plain"})
+    assert {"some one", "4711"} <= set(found)
+    assert without("some one has 4711, not 12 plain", found) == "*** has ***, not 12 plain"
 
 
 def test_what_a_script_prints_is_masked_while_it_arrives(tmp_path: Path) -> None:
@@ -53,10 +55,10 @@ def test_what_a_script_prints_is_masked_while_it_arrives(tmp_path: Path) -> None
     told: list[str] = []
 
     async def run() -> Any:
-        around = Runtime(tmp_path).surroundings(
+        context = Runtime(tmp_path).call_context(
             on_output=lambda _call, stream, text: told.append(text) if stream == "stderr" else None
         )
-        return await execute(CallRequest(call_id="c", name="test:secret", args={"key": "hunter2-hunter2"}), around)
+        return await execute(CallRequest(call_id="c", name="test:secret", args={"key": "hunter2-hunter2"}), context)
 
     assert asyncio.run(run()).status == "success"
     assert "".join(told) == "*** and huntx"

@@ -7,82 +7,32 @@ import gc
 import itertools
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.sandbox.talk import TalkEnded
-from tamis.server.runtime.calls.execute import execute
-from tamis.server.runtime.calls.model import CallRequest, Surroundings
-from tamis.server.runtime.mcp.results import read_result
-from tamis.server.runtime.mcp.servers import Running
-from tamis.server.runtime.mcp.session import McpError, McpSession, progress_words
-from tamis.server.runtime.records.tracing import read_trace
+from tamis.server.runtime.calls.model import Answer, CallContext, Question
+from tamis.server.runtime.handlers.mcp.runner import read_result
+from tamis.server.runtime.handlers.mcp.servers import Running
+from tamis.server.runtime.handlers.mcp.session import McpError, McpSession, progress_words
+from tamis.server.runtime.observe.tracing import read_trace
+from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime
+from tests.runtime.mcp_calls import call, make, run
 
-SERVER = Path(__file__).with_name("mcp_server.py")
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-TOOLS = (
-    "echo",
-    "add",
-    "fail",
-    "picture",
-    "slow",
-    "exit",
-    "env",
-    "write",
-    "count",
-    "long",
-    "ask",
-    "wait",
-    "nan",
-    "gone",
-)
-
-
-def make(root: Path, how: str = "", *, settings: str = "", more: str = "") -> Runtime:
-    folder = root / "servers"
-    folder.mkdir()
-    (folder / "server.py").write_text(SERVER.read_text("utf-8"), "utf-8")
-    words = json.dumps([how]) if how else "[]"
-    (root / "tamis.toml").write_text(
-        f'{settings}\n[mcpServers.test]\nfolder = "servers"\nscript = "server.py"\nargs = {words}\n{more}\n', "utf-8"
-    )
-    for name in TOOLS:
-        manifest = {
-            "toolId": f"mcp:{name}",
-            "displayName": name,
-            "description": f"The tool {name} of a small server, for tests of MCP.",
-            "version": "1.0.0",
-            "handler": {"type": "mcp", "server": "test", "tool": name},
-        }
-        (root / f"{name}.tool.json").write_text(json.dumps(manifest), "utf-8")
-    return Runtime(root)
-
-
-async def call(around: Surroundings, name: str, **args: Any) -> ExecutionResult:
-    timeout = args.pop("timeout_ms", None)
-    return await execute(CallRequest(call_id=f"c-{name}", name=f"mcp:{name}", args=args, timeout_ms=timeout), around)
-
-
-def run(runtime: Runtime, work: Callable[[Surroundings], Awaitable[Any]], **around: Any) -> Any:
-    async def all_of_it() -> Any:
-        try:
-            return await work(runtime.surroundings(**around))
-        finally:
-            await runtime.close()
-
-    return asyncio.run(all_of_it())
 
 
 def test_a_tool_of_a_server_is_called_and_the_server_kept(tmp_path: Path) -> None:
-    async def work(around: Surroundings) -> list[ExecutionResult]:
-        return [await call(around, "count") for _ in range(3)]
+    async def work(context: CallContext) -> list[ExecutionResult]:
+        return [await call(context, "count") for _ in range(3)]
 
     results = run(make(tmp_path), work)
     assert [(result.status, result.output) for result in results] == [
@@ -96,12 +46,12 @@ def test_a_tool_of_a_server_is_called_and_the_server_kept(tmp_path: Path) -> Non
 
 
 def test_each_form_of_a_result_is_kept(tmp_path: Path) -> None:
-    async def work(around: Surroundings) -> list[ExecutionResult]:
+    async def work(context: CallContext) -> list[ExecutionResult]:
         return [
-            await call(around, "echo", text="你好 😋"),
-            await call(around, "add", a=1, b=2),
-            await call(around, "picture"),
-            await call(around, "fail", text="工具"),
+            await call(context, "echo", text="你好 😋"),
+            await call(context, "add", a=1, b=2),
+            await call(context, "picture"),
+            await call(context, "fail", text="工具"),
         ]
 
     echo, add, picture, failed = run(make(tmp_path), work)
@@ -110,14 +60,37 @@ def test_each_form_of_a_result_is_kept(tmp_path: Path) -> None:
     assert (failed.status, failed.error.type, failed.error.message) == ("error", "ServiceError", "it is broken: 工具")
 
 
+@pytest.mark.parametrize("structured", [False, True])
+def test_images_and_resources_reach_the_host_as_parts_and_the_model_by_name(tmp_path: Path, structured: bool) -> None:
+    """F10: no base64 stands in an observation; nothing is lost to the host, also beside structured content."""
+    data = "iVBORw0KGgo" * 2000 + "AA=="
+    done = run(make(tmp_path), lambda context: call(context, "album", data=data, structured=structured))
+    assert done.status == "success", done
+    assert [part["type"] for part in done.parts] == ["image", "resource", "resource_link"]
+    assert done.parts[0]["data"] == data
+    assert data[:40] not in done.observation and "AAEC" not in done.observation
+    assert len(done.observation) < 1_000
+    if structured:
+        assert done.output == {"n": 3}
+        return
+    assert [part["type"] for part in done.output] == ["text", "image", "resource", "resource_link"]
+    assert '"mimeType": "image/png", "bytes": 16501' in done.observation
+    assert '"uri": "file:///a.bin"' in done.observation and "file:///b.txt" in done.observation
+
+
+def test_a_text_alone_has_no_parts(tmp_path: Path) -> None:
+    """F10."""
+    assert run(make(tmp_path), lambda context: call(context, "echo", text="a")).parts is UNSET
+
+
 def test_a_number_that_json_does_not_have_is_no_output(tmp_path: Path) -> None:
-    failed = run(make(tmp_path), lambda around: call(around, "nan"))
+    failed = run(make(tmp_path), lambda context: call(context, "nan"))
     assert (failed.status, failed.error.type) == ("error", "OutputFormatError")
     assert "is no JSON: NaN at /rates/0; give null or a text instead" in failed.error.message
 
 
 def test_a_server_of_the_newest_revision_is_spoken_to_in_its_way(tmp_path: Path) -> None:
-    assert run(make(tmp_path, "modern"), lambda around: call(around, "echo", text="x")).output == "x"
+    assert run(make(tmp_path, "modern"), lambda context: call(context, "echo", text="x")).output == "x"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +98,7 @@ def test_a_server_of_the_newest_revision_is_spoken_to_in_its_way(tmp_path: Path)
     [("dies", "exit code 2"), ("old", "'1999-01-01'"), ("nonsense", "no object"), ("mute", "startMs")],
 )
 def test_a_server_that_cannot_be_used_is_said_with_its_words(tmp_path: Path, how: str, words: str) -> None:
-    result = run(make(tmp_path, how, more="startMs = 1500"), lambda around: call(around, "echo", text="x"))
+    result = run(make(tmp_path, how, more="startMs = 1500"), lambda context: call(context, "echo", text="x"))
     assert (result.status, result.error.type) == ("error", "ServiceError")
     assert words in result.error.message
     if how == "dies":
@@ -133,7 +106,7 @@ def test_a_server_that_cannot_be_used_is_said_with_its_words(tmp_path: Path, how
 
 
 def test_pieces_of_standard_error_are_whole_lines_with_their_indentation(tmp_path: Path) -> None:
-    result = run(make(tmp_path, "torn"), lambda around: call(around, "echo", text="x"))
+    result = run(make(tmp_path, "torn"), lambda context: call(context, "echo", text="x"))
     assert result.error.details.text == "Traceback:\n  File one\n    import x\nError: no x 一"
 
 
@@ -150,8 +123,8 @@ def test_standard_error_is_the_same_however_it_is_cut(text: bytes, cuts: list[in
 
 
 def test_what_a_server_prints_beside_its_messages_is_a_log(tmp_path: Path) -> None:
-    async def work(around: Surroundings) -> tuple[ExecutionResult, ExecutionResult]:
-        return await call(around, "echo", text="x"), await call(around, "slow")
+    async def work(context: CallContext) -> tuple[ExecutionResult, ExecutionResult]:
+        return await call(context, "echo", text="x"), await call(context, "slow")
 
     echo, slow = run(make(tmp_path, "chatty"), work)
     assert echo.output == "x"
@@ -159,15 +132,135 @@ def test_what_a_server_prints_beside_its_messages_is_a_log(tmp_path: Path) -> No
 
 
 def test_an_answer_that_comes_twice_or_to_no_one_is_passed_over(tmp_path: Path) -> None:
-    async def work(around: Surroundings) -> list[Any]:
-        return [(await call(around, "echo", text=str(n))).output for n in range(3)]
+    async def work(context: CallContext) -> list[Any]:
+        return [(await call(context, "echo", text=str(n))).output for n in range(3)]
 
     assert run(make(tmp_path, "twice"), work) == ["0", "1", "2"]
 
 
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("bytes", "it is no UTF-8 at byte"),
+        ("bytes behind", "it is no UTF-8 at byte"),
+        ("deep", "nested too deeply"),
+        ("json", "it is no JSON"),
+        ("no id", "it is no JSON"),
+        ("text id", "has the id '"),
+        ("other id", "which no request has"),
+        ("null id", "could not read request"),
+        ("neither", "has neither a result nor an error"),
+        ("list", "is no object"),
+        ("error", "an error that is no object"),
+    ],
+)
+def test_an_answer_that_cannot_be_used_ends_its_call_at_once(tmp_path: Path, how: str, words: str) -> None:
+    """trust 8: not after the whole wall time; the server goes on, and so do its other calls."""
+
+    async def work(context: CallContext) -> list[ExecutionResult]:
+        first = await call(context, "count")
+        async with asyncio.timeout(10):
+            return [first, await call(context, "echo", text="x"), await call(context, "count")]
+
+    first, broken, after = run(make(tmp_path, how), work)
+    assert (broken.status, broken.error.type) == ("error", "ServiceError")
+    assert "the MCP server 'test' failed" in broken.error.message and words in broken.error.message
+    assert (first.output, after.output) == ("1", "2")
+
+
+def test_a_broken_answer_costs_only_its_own_call() -> None:
+    """trust 8: two requests wait, one answer is broken."""
+
+    async def work() -> None:
+        lines = asyncio.Queue[bytes]()
+
+        class Queue(Script):
+            async def read(self) -> bytes | None:
+                return await lines.get()
+
+        session = McpSession(Queue([]), lambda _text: None)
+        session._reader = asyncio.ensure_future(session._read())  # pyright: ignore[reportPrivateUsage]
+        one, two = (asyncio.ensure_future(session.request("tools/call", {})) for _ in range(2))
+        await asyncio.sleep(0)
+        lines.put_nowait(b'{"jsonrpc":"2.0","id":1,"result":\xff}')
+        with pytest.raises(McpError, match="no UTF-8"):
+            await one
+        assert not two.done()
+        lines.put_nowait(b'{"jsonrpc":"2.0","id":2,"result":{"a":1}}')
+        assert await two == {"a": 1}
+        await session.close()
+
+    asyncio.run(work())
+
+
+def test_a_server_that_stopped_answering_is_started_anew_for_the_next_call(tmp_path: Path) -> None:
+    """trust 8: one hanging call does not cost the next one its time."""
+
+    async def work(context: CallContext) -> list[ExecutionResult]:
+        await call(context, "count")
+        hung = await call(context, "wait", timeout_ms=300)
+        return [hung, await call(context, "count", timeout_ms=10_000)]
+
+    hung, after = run(make(tmp_path), work)
+    assert (hung.status, after.status, after.output) == ("timeout", "success", "1")
+
+
+SHARED = [("one", "1"), ("two", "2"), ("one", "3")]
+ISOLATED = [("one", "1"), ("two", "1"), ("one", "2")]
+
+
+@pytest.mark.parametrize(("isolate", "expected"), [("shared", SHARED), ("session", ISOLATED)])
+def test_each_session_has_a_process_of_its_own_where_it_is_set(
+    tmp_path: Path, isolate: str, expected: list[tuple[str, str]]
+) -> None:
+    """trust 8: what a server keeps passes from one session to the other only where it is shared."""
+    runtime = make(tmp_path, more=f'isolate = "{isolate}"')
+
+    async def work(_around: CallContext) -> list[tuple[str, Any]]:
+        found: list[tuple[str, Any]] = []
+        for session, _ in expected:
+            context = runtime.call_context(caller=Caller("rpc", session))
+            found.append((session, (await call(context, "count")).output))
+        return found
+
+    assert run(runtime, work) == expected
+
+
+def test_there_are_so_many_processes_of_a_server_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """trust 8: the session that called least recently makes room."""
+    monkeypatch.setattr("tamis.server.runtime.handlers.mcp.servers.MAX_SESSIONS", 2)
+    runtime = make(tmp_path, more='isolate = "session"')
+
+    async def work(_around: CallContext) -> list[Any]:
+        found: list[Any] = []
+        for session in ("one", "two", "one", "three", "one", "two"):
+            context = runtime.call_context(caller=Caller("rpc", session))
+            found.append((await call(context, "count")).output)
+        return found
+
+    assert run(runtime, work) == ["1", "1", "2", "1", "3", "1"]
+
+
+def test_a_person_s_yes_is_for_the_server_as_it_is_on_disk(tmp_path: Path) -> None:
+    """trust 6: a server that was started from other files is started anew for a call that was allowed now."""
+    make(tmp_path)
+    runtime = Runtime(tmp_path, {"policy": {"requireConfirmation": "always"}})
+
+    async def yes(_question: Question) -> Answer:
+        return "allow"
+
+    async def work(context: CallContext) -> list[Any]:
+        first = [(await call(context, "count")).output for _ in range(2)]
+        server = tmp_path / "servers" / "server.py"
+        server.write_text(server.read_text().replace("called.times = 0", "called.times = 100"))
+        return [*first, (await call(context, "count")).output]
+
+    assert run(runtime, work, ask=yes) == ["1", "2", "101"]
+
+
 def test_a_server_that_ends_is_started_again_by_the_next_call(tmp_path: Path) -> None:
-    async def work(around: Surroundings) -> list[ExecutionResult]:
-        return [await call(around, name) for name in ("count", "exit", "count")]
+    async def work(context: CallContext) -> list[ExecutionResult]:
+        return [await call(context, name) for name in ("count", "exit", "count")]
 
     first, ended, again = run(make(tmp_path), work)
     assert (first.output, again.output) == ("1", "1")
@@ -177,16 +270,16 @@ def test_a_server_that_ends_is_started_again_by_the_next_call(tmp_path: Path) ->
 
 def test_a_server_that_reached_a_limit_says_which(tmp_path: Path) -> None:
     runtime = make(tmp_path, settings="[sandbox]\nstdoutBytes = 1000")
-    result = run(runtime, lambda around: call(around, "long", size=200_000))
+    result = run(runtime, lambda context: call(context, "long", size=200_000))
     assert "it reached the limit 'stdout'" in result.error.message
 
 
 def test_a_cancel_is_heard_while_the_server_starts(tmp_path: Path) -> None:
-    async def work(around: Surroundings) -> ExecutionResult:
-        starting = asyncio.ensure_future(call(around, "echo", text="x"))
-        while not around.parts.mcp.names:
+    async def work(context: CallContext) -> ExecutionResult:
+        starting = asyncio.ensure_future(call(context, "echo", text="x"))
+        while not context.parts.mcp.names:
             await asyncio.sleep(0.02)
-        around.parts.running_calls.cancel(call_id="c-echo")
+        context.parts.running_calls.cancel(call_id="c-echo")
         # far less than the start may take
         return await asyncio.wait_for(starting, 10)
 
@@ -197,19 +290,19 @@ def test_a_cancel_is_heard_while_the_server_starts(tmp_path: Path) -> None:
 def test_a_server_that_hangs_is_left_to_its_calls_and_started_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tamis.server.runtime.mcp.servers.SILENT_S", 0.1)
+    monkeypatch.setattr("tamis.server.runtime.handlers.mcp.servers.SILENT_S", 0.1)
 
-    async def work(around: Surroundings) -> list[ExecutionResult]:
+    async def work(context: CallContext) -> list[ExecutionResult]:
         # it answers one after another, so that all wait behind the one that never ends
-        await call(around, "echo", text="is there")
-        waiting = asyncio.ensure_future(call(around, "wait"))
+        await call(context, "echo", text="is there")
+        waiting = asyncio.ensure_future(call(context, "wait"))
         await asyncio.sleep(0)
-        given_up = await call(around, "count", timeout_ms=500)
+        given_up = await call(context, "count", timeout_ms=500)
         await asyncio.sleep(0.2)
-        anew = await call(around, "count")
+        anew = await call(context, "count")
         assert not waiting.done()
-        around.parts.running_calls.cancel(call_id="c-wait")
-        return [given_up, anew, await waiting, await call(around, "count")]
+        context.parts.running_calls.cancel(call_id="c-wait")
+        return [given_up, anew, await waiting, await call(context, "count")]
 
     found = run(make(tmp_path), work)
     assert [one.status for one in found] == ["timeout", "success", "cancelled", "success"]
@@ -217,14 +310,14 @@ def test_a_server_that_hangs_is_left_to_its_calls_and_started_anew(
 
 
 def test_a_server_that_only_was_slow_stays_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tamis.server.runtime.mcp.servers.SILENT_S", 0.0)
+    monkeypatch.setattr("tamis.server.runtime.handlers.mcp.servers.SILENT_S", 0.0)
 
-    async def work(around: Surroundings) -> list[ExecutionResult]:
-        first = [await call(around, "count"), await call(around, "slow", timeout_ms=1)]
+    async def work(context: CallContext) -> list[ExecutionResult]:
+        first = [await call(context, "count"), await call(context, "slow", timeout_ms=1)]
         async with asyncio.timeout(20):
-            while around.parts.mcp.doubted:
+            while context.parts.mcp.doubted:
                 await asyncio.sleep(0.02)
-        return [*first, await call(around, "count")]
+        return [*first, await call(context, "count")]
 
     found = run(make(tmp_path), work)
     assert [one.output for one in found if one.status == "success"][-1] == "2"
@@ -242,10 +335,10 @@ def test_a_secret_in_the_progress_of_a_task_is_masked(tmp_path: Path, monkeypatc
     }
     (tmp_path / "tell.tool.json").write_text(json.dumps(manifest), "utf-8")
 
-    async def work(around: Surroundings) -> Any:
-        accepted = await call(around, "tell", key="hunter2hunter2")
-        await around.parts.tasks.result(str(accepted.task_id), 30_000)
-        return await around.parts.tasks.get(str(accepted.task_id))
+    async def work(context: CallContext) -> Any:
+        accepted = await call(context, "tell", key="hunter2hunter2")
+        await context.parts.tasks.result(str(accepted.task_id), 30_000)
+        return await context.parts.tasks.get(str(accepted.task_id))
 
     task = run(runtime, work)
     assert (task.status, task.progress.message) == ("completed", "with ***")
@@ -258,9 +351,9 @@ def test_long_words_of_progress_are_cut() -> None:
 def test_progress_is_told_and_the_trace_passed_on(tmp_path: Path) -> None:
     told: list[tuple[str, str]] = []
 
-    async def work(around: Surroundings) -> Any:
-        await call(around, "slow")
-        return json.loads((await call(around, "env")).output)["meta"]
+    async def work(context: CallContext) -> Any:
+        await call(context, "slow")
+        return json.loads((await call(context, "env")).output)["meta"]
 
     meta = run(
         make(tmp_path), work, on_progress=lambda call_id, words: told.append((call_id, words)), trace=read_trace(PARENT)
@@ -270,20 +363,20 @@ def test_progress_is_told_and_the_trace_passed_on(tmp_path: Path) -> None:
 
 
 def test_what_the_server_asks_for_is_refused_politely(tmp_path: Path) -> None:
-    result = run(make(tmp_path), lambda around: call(around, "ask"))
+    result = run(make(tmp_path), lambda context: call(context, "ask"))
     assert '"code":-32601' in result.output
 
 
 def test_an_unknown_tool_of_the_server_has_a_suggestion(tmp_path: Path) -> None:
-    result = run(make(tmp_path), lambda around: call(around, "gone"))
+    result = run(make(tmp_path), lambda context: call(context, "gone"))
     assert result.error.type == "ServiceError"
     assert "has no tool 'gone'" in result.error.message
 
 
 def test_a_call_that_takes_too_long_ends_alone(tmp_path: Path) -> None:
-    async def work(around: Surroundings) -> ExecutionResult:
-        await call(around, "count")
-        return await call(around, "wait", timeout_ms=300)
+    async def work(context: CallContext) -> ExecutionResult:
+        await call(context, "count")
+        return await call(context, "wait", timeout_ms=300)
 
     result = run(make(tmp_path), work)
     assert (result.status, result.error.type, result.attempts) == ("timeout", "TimeoutError", 1)
@@ -292,17 +385,17 @@ def test_a_call_that_takes_too_long_ends_alone(tmp_path: Path) -> None:
 def test_a_cancelled_call_is_cancelled(tmp_path: Path) -> None:
     cancelled = asyncio.Event()
 
-    async def work(around: Surroundings) -> ExecutionResult:
-        await call(around, "count")
+    async def work(context: CallContext) -> ExecutionResult:
+        await call(context, "count")
         asyncio.get_running_loop().call_later(0.2, cancelled.set)
-        return await call(around, "wait")
+        return await call(context, "wait")
 
     assert run(make(tmp_path), work, cancelled=cancelled).status == "cancelled"
 
 
 def test_a_result_beyond_the_limit_is_an_error(tmp_path: Path) -> None:
     result = run(
-        make(tmp_path, settings="[sandbox]\nstdoutBytes = 1000"), lambda around: call(around, "long", size=5_000)
+        make(tmp_path, settings="[sandbox]\nstdoutBytes = 1000"), lambda context: call(context, "long", size=5_000)
     )
     assert (result.status, result.error.type, result.error.details.limit) == ("error", "ResourceError", "stdout")
 
@@ -313,8 +406,8 @@ def test_a_server_has_only_the_rights_that_the_policy_grants_it(tmp_path: Path) 
     out.chmod(0o777)
     asked = f'allowWrite = ["{out}/**"]'
 
-    async def work(around: Surroundings) -> ExecutionResult:
-        return await call(around, "write", path=str(out / "x"))
+    async def work(context: CallContext) -> ExecutionResult:
+        return await call(context, "write", path=str(out / "x"))
 
     (tmp_path / "closed").mkdir()
     closed = run(make(tmp_path / "closed", more=asked), work)
@@ -329,34 +422,34 @@ def test_a_server_has_only_the_rights_that_the_policy_grants_it(tmp_path: Path) 
 
 def test_its_variables_are_the_settings_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # S10
     monkeypatch.setenv("KEY", "of the daemon")
-    assert json.loads(run(make(tmp_path, more=""), lambda around: call(around, "env")).output)["key"] is None
+    assert json.loads(run(make(tmp_path, more=""), lambda context: call(context, "env")).output)["key"] is None
     (tmp_path / "two").mkdir()
     runtime = make(tmp_path / "two", more='env = { KEY = "own" }')
-    assert json.loads(run(runtime, lambda around: call(around, "env")).output)["key"] == "own"
+    assert json.loads(run(runtime, lambda context: call(context, "env")).output)["key"] == "own"
 
 
 def test_calls_at_the_same_time_share_one_server(tmp_path: Path) -> None:
-    async def work(around: Surroundings) -> list[Any]:
-        return [result.output for result in await asyncio.gather(*(call(around, "count") for _ in range(20)))]
+    async def work(context: CallContext) -> list[Any]:
+        return [result.output for result in await asyncio.gather(*(call(context, "count") for _ in range(20)))]
 
     assert sorted(int(n) for n in run(make(tmp_path), work)) == list(range(1, 21))
 
 
 def test_an_idle_server_is_ended_and_leaves_nothing(tmp_path: Path) -> None:
-    async def work(around: Surroundings) -> tuple[str, str]:
-        first = await call(around, "count")
+    async def work(context: CallContext) -> tuple[str, str]:
+        first = await call(context, "count")
         for _ in range(100):
             await asyncio.sleep(0.05)
-            if not around.parts.mcp.names:
+            if not context.parts.mcp.names:
                 break
-        return first.output, (await call(around, "count")).output
+        return first.output, (await call(context, "count")).output
 
     assert run(make(tmp_path, more="idleMs = 100"), work) == ("1", "1")
 
 
 def test_closing_the_runtime_ends_its_servers(tmp_path: Path) -> None:
     before = set(os.listdir("/proc/self/fd"))
-    run(make(tmp_path), lambda around: call(around, "count"))
+    run(make(tmp_path), lambda context: call(context, "count"))
     assert len(set(os.listdir("/proc/self/fd")) - before) <= 2
 
 

@@ -13,11 +13,11 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
 from tamis.server.runtime.doctor import examine
+from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.runtime import Runtime
-from tests.toolbox import make_tool
+from tests.sample_tools import make_tool
 
 FETCH = """
 import json, sys, urllib.request
@@ -49,7 +49,7 @@ def fetch(root: Path, url: str, policy: dict[str, Any], asked: list[str], **cont
     make_tool(root, "test:fetch", FETCH, securityContext={"networkAccess": {"allowHosts": asked, **context}})
 
     async def call() -> ExecutionResult:
-        around = Runtime(root, {"policy": policy}).surroundings()
+        around = Runtime(root, {"policy": policy}).call_context()
         return await execute(CallRequest(call_id="c", name="test:fetch", args={"text": url}), around)
 
     return asyncio.run(call())
@@ -94,13 +94,20 @@ def test_a_pin_that_cannot_be_read_lets_no_tool_out(tmp_path: Path, port: int) -
 )
 def test_doctor_names_a_pin_that_opens_nothing(tmp_path: Path, pin: dict[str, str], fault: str) -> None:
     report = examine(Runtime(tmp_path, {"policy": {"pin": pin}}))
-    said = [check["text"] for check in report["checks"] if "policy.pin" in check["text"]]
+    said = [
+        check["text"]
+        for check in report["checks"]
+        if check["text"].startswith("policy.pin: ") and check["state"] != "ok"
+    ]
     assert len(said) == 1 and fault in said[0], report["checks"]
 
 
 def test_doctor_is_content_with_pins_that_open_something(tmp_path: Path) -> None:
     policy = {"pin": {"a.test": "8.8.8.8", "b.test": "10.1.0.7"}, "allowCidrs": ["10.1.0.0/16"]}
-    assert not any("policy.pin" in check["text"] for check in examine(Runtime(tmp_path, {"policy": policy}))["checks"])
+    assert not any(
+        "policy.pin" in check["text"] and check["state"] != "ok"
+        for check in examine(Runtime(tmp_path, {"policy": policy}))["checks"]
+    )
 
 
 def test_a_refused_host_stands_in_the_errors_details(tmp_path: Path, port: int) -> None:  # S6, trap 26

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.observation import observation, readable
-from tamis.server.runtime.scripts.output import EXCERPT_CHARS, OutputError, input_bytes, log_text, read_output
-from tests.protocols.test_observation import result
+from tamis.server.runtime.handlers.script.output import EXCERPT_CHARS, OutputError, input_bytes, log_text, read_output
+from tests.protocols.results import result
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -168,6 +168,7 @@ def test_integers_keep_every_digit() -> None:  # ruling 2
     assert read_output(b"123456789012345678901234567890") == 123456789012345678901234567890
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
     [

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.manifest.reading import ExternalScript, FileAccess, Manifest, SecurityContext
-from tamis.server.runtime.rights.folders import make_below
-from tamis.server.runtime.rights.path_grants import Place, never_granted
-from tamis.server.runtime.rights.patterns import BadPattern, matches, read_pattern
-from tamis.server.runtime.rights.permissions import Grant, grant
+from tamis.server.runtime.handlers.script.running import make_below
+from tamis.server.runtime.policy.path_grants import Place, never_granted
+from tamis.server.runtime.policy.permissions import Grant, grant
 from tamis.server.runtime.settings.config import Policy
+from tamis.server.runtime.tools.patterns import BadPattern, matches, read_pattern
 
 MANIFEST = Manifest("t:t", "t", "d", "1.0.0", ExternalScript("t.py", "python"))
 

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from tamis.protocols.manifest.reading import FileAccess, Manifest, SecurityContext, read_manifest
-from tamis.server.runtime.rights.path_grants import MAX_PATHS, Place
-from tamis.server.runtime.rights.permissions import MAX_REQUESTS, Grant, grant
+from tamis.server.runtime.policy.path_grants import MAX_PATHS, Place
+from tamis.server.runtime.policy.permissions import MAX_REQUESTS, Grant, grant
 from tamis.server.runtime.settings.config import Policy
 
 
@@ -261,7 +261,7 @@ def test_a_file_or_a_special_file_is_not_written(top: Path) -> None:
             files(read=[f"{top}/data/s"], read_roots=(f"{top}/data",)),
             files(write=[f"{top}/data/s"], write_roots=(f"{top}/data",)),
         ):
-            assert "neither a plain file nor a folder" in refusal(found)
+            assert "it is a socket, neither a plain file nor a folder" in refusal(found)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ def test_nested_reads_are_one(top: Path) -> None:
 
 
 def test_a_host_needs_both_sides() -> None:  # D40, D17
-    reason = "policy.allowHosts in tamis.toml does not open this host; 'example.com' there would"
+    reason = "policy.allowHosts in force here does not open this host; 'example.com' there would"
     assert hosts(["example.com"]).permissions.denied[0].reason == reason
     assert hosts(["example.com"], "example.com").hosts == ("example.com",)
     assert hosts(["api.example.com"], "*.example.com").hosts == ("api.example.com",)
@@ -397,7 +397,7 @@ def test_any_public_host_is_not_any_address() -> None:
 )
 def test_a_port_that_the_policy_does_not_open_is_told_as_one(policy: tuple[str, ...], told: str) -> None:
     reason = hosts(["api.test:18765"], *policy).permissions.denied[0].reason
-    assert reason == f"policy.allowHosts in tamis.toml opens this host, but not this port: {told}"
+    assert reason == f"policy.allowHosts in force here opens this host, but not this port: {told}"
     assert hosts(["api.test:18765"], *policy, "api.test:18765").hosts == ("api.test:18765",), "as was said"
 
 
@@ -450,7 +450,7 @@ def test_a_root_that_is_not_there_grants_nothing_and_says_what_to_do(top: Path, 
     missing = f"{top}/outdir"
     wished = {"write": [missing + asked], "write_roots": (missing,)}
     reason = refusal(files(**wished))
-    assert reason == f"policy.writeRoots in tamis.toml names {missing}, which is not there: make that folder"
+    assert reason == f"policy.writeRoots in force here names {missing}, which is not there: make that folder"
     assert "policy.readRoots" in refusal(files(read=[missing + asked], read_roots=(missing,)))
     os.mkdir(missing)
     assert written(files(**wished)) == [missing + asked.removesuffix("/**")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +13,14 @@ from typing import Any
 import pytest
 
 from tamis.protocols.contract import PromptResult
+from tamis.protocols.plugins import find_protocol
 from tamis.protocols.prompt.assemble import PromptTooLargeError
-from tamis.server.runtime.calls.text import TextOptions, execute_text
+from tamis.server.runtime.execution.text import TextOptions, execute_text
 from tamis.server.runtime.runtime import Runtime, ToolFilter
-from tamis.server.runtime.texts.prompts import PromptError, PromptRequest, Prompts
-from tests.toolbox import make_tool
+from tamis.server.runtime.texts.exports import describe
+from tamis.server.runtime.texts.prompts import PromptError, PromptRequest, Prompts, prompt_tool
+from tamis.server.runtime.texts.token_counts import count_tokens
+from tests.sample_tools import make_tool
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 
@@ -89,10 +93,12 @@ def test_where_calls_are_off_the_text_is_empty_and_a_note_says_why(root: Path, c
 
 
 def test_the_profile_says_the_protocol_where_the_request_does_not(root: Path) -> None:  # V16
-    assert generate(root, protocol=None).protocol == "vcp"
+    assert generate(root, protocol=None).protocol == "action"  # T19
     assert generate(root, {"protocol": {"default": "tam"}}, protocol=None).protocol == "tam"
     settings = profile(root, {"toolCallConfig": ON | {"protocol": "action"}}) | {"protocol": {"default": "tam"}}
     assert generate(root, settings, protocol=None).protocol == "action"
+    silent = profile(root, {"toolCallConfig": ON}) | {"protocol": {"default": "tam"}}
+    assert generate(root, silent, protocol=None).protocol == "tam"  # T19
     assert generate(root, settings, protocol="tam").protocol == "tam"
 
 
@@ -139,7 +145,7 @@ def test_the_wrong_call_of_a_prompt_gets_the_observation_that_stands_there(proto
     wrong = text.partition("A call that was wrong")[2]
     block = runtime.read(wrong, options={"allowMultipleBlocks": True}).blocks[0].span
     executed = asyncio.run(
-        execute_text(runtime.read(wrong[slice(*block)]), runtime.surroundings(), TextOptions(dry_run=True))
+        execute_text(runtime.read(wrong[slice(*block)]), runtime.call_context(), TextOptions(dry_run=True))
     )
     assert executed.results[0].status == "error"
     told_lines = [
@@ -165,10 +171,44 @@ def test_a_script_that_is_missing_is_left_out_with_its_reason(root: Path) -> Non
     assert note.startswith("test:echo is left out: the script 'tool.py' does not exist")
 
 
-def test_a_services_method_is_shown_for_the_host_to_run(root: Path) -> None:  # seed 001 §5.2
+def test_what_a_list_calls_unavailable_is_left_out_with_its_reason(root: Path) -> None:  # issue 14, item 8
     handler = {"type": "service-method", "serviceName": "Host", "methodName": "m"}
     make_tool(root, "host:method", handler=handler)
-    assert "host:method" in told(generate(root))
+    result = generate(root)
+    assert "host:method" not in told(result)
+    assert any(note.startswith("host:method is left out: ") for note in result.notes)
+
+
+@pytest.mark.parametrize("protocol", ["action", "tam", "vcp"])
+def test_definitions_cost_no_more_than_minified_json(protocol: str) -> None:  # A53
+    runtime = Runtime(EXAMPLES)
+    tools = [tool for tool in runtime.registry.current() if tool.kind == "tool"][:10]
+    json_tools = [describe(tool, "openai", runtime.registry) for tool in tools]
+    minified = json.dumps([one.definition for one in json_tools], separators=(",", ":"), ensure_ascii=False)
+    tokens, exact = count_tokens(minified)
+    assert exact
+    shown = [prompt_tool(tool, protocol, "tag", runtime.registry) for tool in tools]
+    spoken = find_protocol(protocol)
+    assert spoken is not None
+    assert count_tokens(spoken.generate_tool_definitions(shown, "full"))[0] <= tokens
+    assert count_tokens(spoken.generate_tool_definitions(shown, "compact"))[0] * 3 <= tokens
+
+
+def test_an_observation_uses_the_name_that_the_prompt_showed(root: Path) -> None:  # issue 14, item 8
+    runtime = Runtime(root)
+    document = runtime.read("<ACTION><test_echo><text>x</text></test_echo></ACTION>")
+    executed = asyncio.run(execute_text(document, runtime.call_context(), TextOptions(dry_run=True)))
+    assert executed.results[0].tool_id == "test:echo"
+    assert executed.observation.startswith("Observation: Tool test_echo was not executed: this was a dry run")
+
+
+def test_a_skill_stands_with_its_name_and_is_called_by_it() -> None:  # A57, seed 000 §7.2
+    runtime = Runtime(EXAMPLES)
+    text = Prompts().generate(runtime, PromptRequest(protocol="action")).text
+    assert re.search(r"`<reading_list>` \([^)]+\): ", text)
+    called = runtime.registry.resolve_call("reading_list", "action", {})
+    assert called.tool is not None
+    assert called.tool.tool_id == "workflow:reading_list"
 
 
 def test_tools_are_chosen_by_id_alias_and_filter(root: Path) -> None:
@@ -236,7 +276,7 @@ def test_what_is_kept_is_bounded(root: Path) -> None:
 
 def test_text_and_etag_are_the_same_in_another_process() -> None:  # V34
     code = (
-        "import sys; from pathlib import Path; from tamis.server.runtime.texts.prompts import *;"
+        "import sys; from pathlib import Path; from tamis.server.runtime.runtime import Runtime; from tamis.server.runtime.texts.prompts import *;"
         "r = Prompts().generate(Runtime(Path(sys.argv[1])), PromptRequest(protocol='action', few_shot=9)); print(r.etag)"
     )
     runs = {

@@ -14,9 +14,9 @@ import pytest
 from tamis.protocols.model import ReadOptions
 from tamis.protocols.plugins import find_protocol
 from tamis.protocols.reader import read_text
-from tamis.server.runtime.texts.protocols import installed_protocols, load_also, load_protocol
-from tests.protocols.test_plugins import INVOKE, example_source
-from tests.toolbox import answers_of
+from tamis.server.runtime.settings.protocols import installed_protocols, load_also, load_protocol
+from tests.daemon import answers_of
+from tests.protocols.plugin_source import INVOKE, example_source
 
 ECHO = {
     "toolId": "core:echo",
@@ -281,7 +281,7 @@ def test_a_fault_of_a_plug_in_costs_its_own_block(faulty: str, kind: str) -> Non
 
 def test_results_of_a_plug_in_that_fails_are_worded_by_action(faulty: str) -> None:
     from tamis.protocols.observation import observation
-    from tests.protocols.test_plugins import result
+    from tests.protocols.plugin_source import result
 
     assert observation(result(output="x"), faulty) == "Observation: Tool core:echo executed successfully. Result: x"
 

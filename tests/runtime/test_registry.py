@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from tamis.protocols.manifest.reading import Manifest, ServiceMethod
 from tamis.protocols.model import Json
-from tamis.server.runtime.registry.changes import difference
-from tamis.server.runtime.registry.registry import ConflictPolicy, Registry, Tool
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.texts.exports import Form, exported_names
-from tests.toolbox import make_tool
+from tamis.server.runtime.tools.changes import difference
+from tamis.server.runtime.tools.registry import ConflictPolicy, Registry, Tool
+from tests.sample_tools import make_tool
 
 
 def tool(
@@ -321,7 +321,7 @@ def test_all_sources_give_tools_to_one_registry(tmp_path: Path) -> None:  # A43,
     (tmp_path / "flows").mkdir()
     (tmp_path / "flows" / "greet.json").write_text(json.dumps({"interfaceInputs": {}, "nodes": [], "edges": []}))
     runtime = Runtime(tmp_path, {"workflows": ["flows"]})
-    registered = runtime.parts.services.register("Host", [{"name": "ping", "description": "Says pong, always."}])
+    registered = runtime.parts.host_services.register("Host", [{"name": "ping", "description": "Says pong, always."}])
     assert registered.registered
     found = {one.tool_id: (one.origin, one.kind) for one in runtime.registry.tools}
     assert found == {
@@ -349,7 +349,7 @@ def test_tools_of_the_host_come_and_go_without_a_reload(tmp_path: Path) -> None:
     assert needing is not None
     assert not needing.available
     held = runtime.registry
-    runtime.parts.services.register("Host", [{"name": "ping", "description": "Says pong, always."}])
+    runtime.parts.host_services.register("Host", [{"name": "ping", "description": "Says pong, always."}])
     change = runtime.services_changed()
     assert [one.partition("@")[0] for one in change.added] == ["Host:ping"]
     assert change.updated == ("core:needs@1.0.0",)
@@ -357,7 +357,7 @@ def test_tools_of_the_host_come_and_go_without_a_reload(tmp_path: Path) -> None:
     assert needing is not None
     assert needing.available
     assert held.get("Host:ping") is None, "who holds a registry keeps it as it is"
-    runtime.parts.services.unregister("Host", None)
+    runtime.parts.host_services.unregister("Host", None)
     assert len(runtime.services_changed().removed) == 1
 
 
@@ -387,7 +387,7 @@ def test_a_reload_reads_the_settings_too(tmp_path: Path) -> None:
     assert runtime.parts.settings.policy.calls_per_minute == 5
     (tmp_path / "tamis.toml").write_text("tools = [")
     assert runtime.reload().tools == []
-    assert runtime.surroundings().closed, "a file that cannot be read closes everything"
+    assert runtime.call_context().closed, "a file that cannot be read closes everything"
 
 
 def test_a_workflow_with_another_graph_is_another_tool(tmp_path: Path) -> None:  # W20

@@ -13,11 +13,11 @@ from tamis.protocols.contract import ExecutionError, ExecutionResult
 from tamis.protocols.manifest.node import read_nodes
 from tamis.protocols.manifest.reading import ExternalScript, WorkflowHandler
 from tamis.protocols.manifest.workflow import workflow_tool
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
-from tamis.server.runtime.registry.registry import Tool
+from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.runtime import Runtime
-from tests.toolbox import make_tool
+from tamis.server.runtime.tools.registry import Tool
+from tests.sample_tools import make_tool
 
 INPUTS: dict[str, Any] = {
     "image": {"dataFlowType": "BINARY", "displayName": "The image.", "required": True},
@@ -165,7 +165,7 @@ def test_a_node_is_called_like_any_tool(tmp_path: Path) -> None:  # A45: one ent
     runtime = written(tmp_path, NODE | {"toolId": "core:blur"})
 
     async def run(args: dict[str, Any]) -> ExecutionResult:
-        return await execute(CallRequest(call_id="c", name="image:Blur", args=args), runtime.surroundings())
+        return await execute(CallRequest(call_id="c", name="image:Blur", args=args), runtime.call_context())
 
     done = asyncio.run(run({"image": "a.png", "radius": 2}))
     assert (done.tool_id, done.status, done.output) == ("image:Blur", "success", {"image": "a.png", "radius": 2})

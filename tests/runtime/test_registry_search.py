@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.manifest.reading import Manifest, ServiceMethod
-from tamis.server.runtime.registry.listing import ToolFilter, WrongCursorError, page
-from tamis.server.runtime.registry.registry import Registry, Tool
-from tamis.server.runtime.registry.search import Search, query_terms, terms
+from tamis.server.runtime.tools.listing import ToolFilter, WrongCursorError, page
+from tamis.server.runtime.tools.registry import Registry, Tool
+from tamis.server.runtime.tools.search import Search, query_terms, terms
 
 
 def tool(tool_id: str, name: str = "", description: str = "", version: str = "1.0.0", **fields: Any) -> Tool:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tamis.server.runtime.registry.watching import FRESH_NS, Seen, differs, look
 from tamis.server.runtime.settings.config import Settings
-from tests.toolbox import make_tool
+from tamis.server.runtime.tools.watching import FRESH_NS, Seen, differs, look
+from tests.sample_tools import make_tool
 
 SETTINGS = Settings(tools=("tools", "later"), workflows=("flows",), profile="agent_profile.json")
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.calls.resources import ResourceError, resolve_resource
-from tamis.server.runtime.calls.text import TextOptions, execute_text
+from tamis.server.runtime.execution.text import TextOptions, execute_text
+from tamis.server.runtime.policy.resources import ResourceError, resolve_resource
 from tests.runtime.service_world import Served, error_of, method
-from tests.toolbox import tam
+from tests.sample_tools import tam
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_a_parameter_by_uri_reaches_a_tool_as_a_path(root: Path) -> None:  # T17
 
     async def work(uri: str) -> ExecutionResult:
         document = world.runtime.read(tam({"command": "s:see", "uri_image": uri}), "tam")
-        made = await execute_text(document, world.runtime.surroundings(), TextOptions())
+        made = await execute_text(document, world.runtime.call_context(), TextOptions())
         await world.runtime.close()
         return made.results[0]
 

@@ -11,18 +11,19 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.calls import execute as execute_module
-from tamis.server.runtime.calls import retries
-from tamis.server.runtime.calls import text as text_module
-from tamis.server.runtime.calls.dispatch import Invocation
-from tamis.server.runtime.calls.execute import execute
-from tamis.server.runtime.calls.failures import failure
 from tamis.server.runtime.calls.model import CallRequest, Stopped
-from tamis.server.runtime.calls.rates import CallRate
-from tamis.server.runtime.calls.retries import MAX_ATTEMPTS, backoff_s, unless_cancelled
-from tamis.server.runtime.calls.text import TextOptions, execute_text
+from tamis.server.runtime.calls.results import failure
+from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.calls.timing import unless_cancelled
+from tamis.server.runtime.execution import pipeline as execute_module
+from tamis.server.runtime.execution import retries
+from tamis.server.runtime.execution import text as text_module
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.execution.retries import MAX_ATTEMPTS, backoff_s
+from tamis.server.runtime.execution.text import TextOptions, execute_text
+from tamis.server.runtime.policy.rates import CallRate
 from tamis.server.runtime.runtime import Runtime
-from tests.toolbox import make_tool, tam, vcp
+from tests.sample_tools import make_tool, tam, vcp
 
 FLAKY = """
 import os
@@ -74,7 +75,7 @@ def run_fake(
     monkeypatch.setattr(execute_module, "runner_of", lambda _tool: runner)
     monkeypatch.setattr(retries.asyncio, "sleep", sleep)
     request = CallRequest(call_id="c", name="ok")
-    return asyncio.run(execute(request, Runtime(root).surroundings(), attempts)), pauses, runner
+    return asyncio.run(execute(request, Runtime(root).call_context(), attempts)), pauses, runner
 
 
 def test_a_call_is_tried_again_until_it_succeeds(root: Path) -> None:  # T21
@@ -85,7 +86,7 @@ def test_a_call_is_tried_again_until_it_succeeds(root: Path) -> None:  # T21
 
 def run_text(root: Path, text: str, **options: Any) -> list[ExecutionResult]:
     runtime = Runtime(root)
-    return asyncio.run(execute_text(runtime.read(text), runtime.surroundings(), TextOptions(**options))).results
+    return asyncio.run(execute_text(runtime.read(text), runtime.call_context(), TextOptions(**options))).results
 
 
 def test_n_extra_attempts_are_made_and_counted(root: Path) -> None:  # T21, ruling 24
@@ -111,6 +112,9 @@ def test_pauses_double_from_a_tenth_of_a_second_to_five(root: Path, monkeypatch:
 def test_any_number_of_attempts_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result, pauses, runner = run_fake(root, monkeypatch, ["timeout"], 10**9)
     assert (result.attempts, runner.runs, len(pauses)) == (MAX_ATTEMPTS, MAX_ATTEMPTS, MAX_ATTEMPTS - 1)
+    assert "100 are the most" in result.logs[-1]  # T13
+    within, _, _ = run_fake(root, monkeypatch, ["timeout"], MAX_ATTEMPTS)
+    assert within.logs == []
 
 
 @pytest.mark.parametrize("status", ["success", "cancelled", "denied", "blocked", "inputRequired"])
@@ -172,7 +176,7 @@ def test_a_cancel_ends_the_pause_and_keeps_what_was_counted(
         cancelled = asyncio.Event()
         asyncio.get_running_loop().call_later(0.1, cancelled.set)
         return await execute(
-            CallRequest(call_id="c", name="ok"), Runtime(root).surroundings(cancelled=cancelled), attempts=5
+            CallRequest(call_id="c", name="ok"), Runtime(root).call_context(cancelled=cancelled), attempts=5
         )
 
     started = time.monotonic()
@@ -203,7 +207,7 @@ def test_waiting_ends_with_the_cancel_and_ends_the_work_too() -> None:
 
 def test_calls_are_bounded_by_the_minute_all_together_and_tool_by_tool(monkeypatch: pytest.MonkeyPatch) -> None:  # D84
     now = [1000.0]
-    monkeypatch.setattr("tamis.server.runtime.calls.rates.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("tamis.server.runtime.policy.rates.time.monotonic", lambda: now[0])
     rate = CallRate(4, {"*": 2, "often": 0, "once": 1})
     assert [rate.take(tool) is None for tool in ("a", "a", "a", "once", "once", "often", "often")] == [
         *(True, True, False, True, False, True, False)
@@ -224,7 +228,7 @@ def test_a_tools_own_rate_is_a_result_that_says_so(root: Path) -> None:  # D84
 
     async def run() -> list[ExecutionResult]:
         request = CallRequest(call_id="c", name="ok")
-        return [await execute(request, runtime.surroundings()) for _ in range(2)]
+        return [await execute(request, runtime.call_context()) for _ in range(2)]
 
     first, second = asyncio.run(run())
     assert (first.status, second.status, second.attempts) == ("success", "error", 0)

@@ -11,12 +11,12 @@ import pytest
 from tamis.protocols.catalogue import severity
 from tamis.protocols.manifest.reading import ExternalScript, read_manifest
 from tamis.server.runtime.doctor import examine
+from tamis.server.runtime.handlers.script.interpreters import custom_program, missing_for
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.scripts.interpreters import custom_program, missing_for
-from tamis.server.runtime.settings.config import load_settings
+from tamis.server.runtime.settings.loading import load_settings
 from tests.node_runtime import NODE, bun
-from tests.runtime.test_execute import error_of, run_tool
-from tests.toolbox import make_tool
+from tests.runtime.run_tool import error_of, run_tool
+from tests.sample_tools import make_tool
 
 SHELL = 'read -r given || :\nprintf \'{"given": %s, "here": "%s"}\' "$given" "$0"\n'
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.manifest.reading import read_manifest
-from tests.runtime.test_execute import error_of, run_tool
+from tests.runtime.run_tool import error_of, run_tool
 
 SAMPLE = Path(__file__).parent.parent / "protocols" / "seed_manifest.jsonc"
 ECHO = "import json, sys\nprint(json.dumps({'received_message': json.load(sys.stdin)['message']}))"
@@ -59,7 +59,9 @@ def test_the_outer_result_mirrors_the_scripts_record(root: Path) -> None:  # rul
     [
         ({"scriptPath": "../outside.py"}, "SecurityError"),
         ({"scriptPath": "/etc/passwd"}, "SecurityError"),
-        ({"scriptPath": "examples/none.py"}, "SecurityError"),
+        ({"scriptPath": "examples/none.py"}, "ScriptError"),  # T12
+        ({"scriptPath": "none/none.py"}, "ScriptError"),
+        ({"scriptPath": "."}, "SecurityError"),
         ({"scriptPath": "examples/echo.py", "timeoutMs": "soon"}, "ParameterValidationError"),
         ({}, "ParameterValidationError"),
     ],
@@ -97,3 +99,18 @@ def test_a_shell_command_in_the_path_is_only_a_name(root: Path, tmp_path: Path) 
     result = run_tool(root, TOOL, {"scriptPath": "examples/echo.py; touch pwned"})
     assert result.status == "error"
     assert not list(tmp_path.rglob("pwned"))
+
+
+@pytest.mark.parametrize("path", ["./examples/echo.py", "examples/./echo.py"])
+def test_a_dot_in_a_path_changes_nothing(root: Path, path: str) -> None:  # T12
+    result = run_tool(root, TOOL, {"scriptPath": path, "inputData": {"message": "x"}})
+    assert result.status == "success", result
+
+
+def test_a_script_that_is_not_there_is_no_abuse_and_links_tell_nothing(root: Path, tmp_path: Path) -> None:  # T12
+    (root / "examples" / "out").symlink_to("/etc")
+    kinds = {
+        name: error_of(run_tool(root, TOOL, {"scriptPath": f"examples/out/{name}"}))["type"]
+        for name in ("passwd", "nothing-has-this-name")
+    }
+    assert set(kinds.values()) == {"SecurityError"}

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.calls.text import TextOptions, execute_text
-from tamis.server.runtime.services import hosted
-from tamis.server.runtime.services.hosted import Services
-from tamis.server.runtime.services.metadata import Refused, manifest_of
-from tamis.server.runtime.services.types import schema_of_type
+from tamis.server.runtime.execution.text import TextOptions, execute_text
+from tamis.server.runtime.tools import host_services as hosted
+from tamis.server.runtime.tools.host_services import HostServices
+from tamis.server.runtime.tools.host_types import schema_of_type
+from tamis.server.runtime.tools.method_metadata import Refused, manifest_of
 from tests.runtime.service_world import Served, error_of, method
-from tests.toolbox import vcp
+from tests.sample_tools import vcp
 
 SEED_METHOD: dict[str, Any] = {
     "name": "sendMessage",
@@ -175,7 +175,7 @@ def test_parameters_that_nest_without_end_are_refused() -> None:
     )
 )
 def test_whatever_is_registered_is_a_registration(value: Any) -> None:
-    made = Services().register("s", [value])
+    made = HostServices().register("s", [value])
     assert len(made.registered) + len(made.rejected) == 1
 
 
@@ -184,13 +184,13 @@ def test_whatever_is_registered_is_a_registration(value: Any) -> None:
 )
 def test_names_that_no_service_can_have(name: str) -> None:
     with pytest.raises(Refused):
-        Services().register(name, [method("m")])
+        HostServices().register(name, [method("m")])
 
 
 def test_services_and_methods_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosted, "MAX_SERVICES", 2)
     monkeypatch.setattr(hosted, "MAX_METHODS", 2)
-    services = Services()
+    services = HostServices()
     assert len(services.register("a", [method(f"m{n}") for n in range(3)]).registered) == 2
     services.register("b", [method("m")])
     with pytest.raises(Refused, match="2 services"):
@@ -255,7 +255,7 @@ def test_vcp_reaches_a_method_by_each_of_its_spellings(tmp_path: Path) -> None: 
 
     async def work() -> list[ExecutionResult]:
         document = world.runtime.read("\n".join(blocks), "vcp")
-        made = await execute_text(document, world.runtime.surroundings(), TextOptions())
+        made = await execute_text(document, world.runtime.call_context(), TextOptions())
         await world.runtime.close()
         return made.results
 
@@ -301,7 +301,7 @@ def test_a_service_registered_again_is_what_the_last_registration_says(tmp_path:
 
 
 def test_a_method_named_twice_is_registered_once() -> None:
-    made = Services().register("s", [method("m", description="the first"), method("m")])
+    made = HostServices().register("s", [method("m", description="the first"), method("m")])
     assert [one.manifest.description for one in made.registered] == ["the first"]
     assert "twice" in made.rejected[0].reason
 
@@ -309,7 +309,7 @@ def test_a_method_named_twice_is_registered_once() -> None:
 def test_a_service_can_be_taken_away_whole_or_in_part(tmp_path: Path) -> None:
     world = Served(tmp_path)
     world.register("s", method("a"), method("b"))
-    services = world.runtime.parts.services
+    services = world.runtime.parts.host_services
     assert services.unregister("s", ["a", "none"]) == ["a"]
     world.runtime.services_changed()
     assert [tool.tool_id for tool in world.runtime.registry.tools] == ["s:b"]

@@ -10,8 +10,8 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
+from tamis.server.runtime.calls.host import HostError
 from tamis.server.runtime.calls.model import Question
-from tamis.server.runtime.calls.parts import HostError
 from tests.runtime.service_world import Served, error_of, method
 
 OBSERVED_TIMEOUT = "Observation: Tool s:m failed. Error type: TimeoutError. Message: no result after 50 ms."
@@ -163,11 +163,11 @@ def test_a_failing_method_is_tried_again_as_often_as_the_call_says(tmp_path: Pat
 
     world = Served(tmp_path, some)
     world.register("s", method("m"))
-    from tamis.server.runtime.calls.execute import execute
     from tamis.server.runtime.calls.model import CallRequest
+    from tamis.server.runtime.execution.pipeline import execute
 
     async def work() -> ExecutionResult:
-        result = await execute(CallRequest(call_id="c", name="s:m"), world.runtime.surroundings(), attempts=3)
+        result = await execute(CallRequest(call_id="c", name="s:m"), world.runtime.call_context(), attempts=3)
         await world.runtime.close()
         return result
 
@@ -180,7 +180,7 @@ def test_a_method_that_goes_while_a_person_is_asked_is_not_called(tmp_path: Path
     world.register("s", method("m", requireConfirmation=True))
 
     async def allow(_question: Question) -> Any:
-        world.runtime.parts.services.unregister("s")
+        world.runtime.parts.host_services.unregister("s")
         return "allow"
 
     result = world.run("s:m", ask=allow)

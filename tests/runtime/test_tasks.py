@@ -21,20 +21,20 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult, Task, TaskProgress
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
-from tamis.server.runtime.calls.text import TextOptions, execute_text
-from tamis.server.runtime.records.folders import state_folder
-from tamis.server.runtime.records.store import Store
-from tamis.server.runtime.records.trail import Caller
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.execution.tasks import rows
+from tamis.server.runtime.execution.tasks import tasks as tasks_module
+from tamis.server.runtime.execution.tasks.callback import call_back, read_url
+from tamis.server.runtime.execution.tasks.progress import ProgressReader, read_progress
+from tamis.server.runtime.execution.text import TextOptions, execute_text
+from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.settings.config import Policy
-from tamis.server.runtime.tasks import rows
-from tamis.server.runtime.tasks import tasks as tasks_module
-from tamis.server.runtime.tasks.callback import call_back, read_url
-from tamis.server.runtime.tasks.progress import ProgressReader, read_progress
+from tamis.server.runtime.store.folders import state_folder
+from tamis.server.runtime.store.store import Store
+from tests.sample_tools import ECHO, make_tool, tam, vcp
 from tests.sandbox.network_servers import NAME, certificate
-from tests.toolbox import ECHO, make_tool, tam, vcp
 
 T = TypeVar("T")
 ASYNC = {"mode": "async"}
@@ -98,7 +98,7 @@ async def call(
     runtime: Runtime, name: str, *, session: str = "", key: str = "", wait: bool = False, **args: Any
 ) -> ExecutionResult:
     request = CallRequest(call_id=f"c-{name}", name=name, args=args, idempotency_key=key, wait=wait)
-    return await execute(request, runtime.surroundings(caller=Caller("rpc", session)))
+    return await execute(request, runtime.call_context(caller=Caller("rpc", session)))
 
 
 async def ended(runtime: Runtime, task_id: str) -> tuple[Task, ExecutionResult]:
@@ -330,7 +330,7 @@ def test_ids_of_every_kind_can_be_stored(root: Path) -> None:
     async def work(runtime: Runtime) -> None:
         for name in ("\ud800", "\x00", "任务", "'; --", "x" * 5_000):
             request = CallRequest(call_id=name, name="late", idempotency_key=name)
-            accepted = await execute(request, runtime.surroundings(caller=Caller("rpc", name)))
+            accepted = await execute(request, runtime.call_context(caller=Caller("rpc", name)))
             assert accepted.status == "accepted"
             assert isinstance(accepted.task_id, str)
             assert (await ended(runtime, accepted.task_id))[0].status == "completed"
@@ -539,7 +539,7 @@ def test_a_text_goes_on_behind_an_accepted_step(root: Path) -> None:  # seed 002
     text = tam({"command": "late", "text": "a"}, {"command": "now", "text": "b"}) + "\n" + vcp("late", text="c")
 
     async def work(runtime: Runtime) -> list[ExecutionResult]:
-        return (await execute_text(runtime.read(text), runtime.surroundings(), TextOptions())).results
+        return (await execute_text(runtime.read(text), runtime.call_context(), TextOptions())).results
 
     results, _ = in_daemon(root, work)
     assert [result.status for result in results] == ["accepted", "success", "accepted"]
@@ -731,7 +731,7 @@ def test_a_call_back_over_tls_wants_a_certificate_that_is_known(
 
 
 def test_a_call_back_that_nobody_takes_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tamis.server.runtime.tasks.callback.ATTEMPT_S", 0.2)
+    monkeypatch.setattr("tamis.server.runtime.execution.tasks.callback.ATTEMPT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         said = asyncio.run(call_back(f"http://127.0.0.1:{port}/", a_task(), opened(port), pauses=(0.0,)))

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from tamis.server.runtime.calls.dispatch import Invocation
 from tamis.server.runtime.calls.model import Stopped
+from tamis.server.runtime.calls.runner import Invocation
 from tamis.server.runtime.calls.running_calls import own_cancel, told_when_set
 from tamis.server.runtime.calls.timing import in_time
 
@@ -20,7 +20,7 @@ LONG_MS = 60_000
 
 def call(timeout_ms: int = LONG_MS, cancelled: asyncio.Event | None = None) -> Invocation:
     """What ``in_time`` looks at of a call."""
-    return cast("Invocation", SimpleNamespace(timeout_ms=timeout_ms, around=SimpleNamespace(cancelled=cancelled)))
+    return cast("Invocation", SimpleNamespace(timeout_ms=timeout_ms, context=SimpleNamespace(cancelled=cancelled)))
 
 
 async def at_once(value: Any) -> Any:

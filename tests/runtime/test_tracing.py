@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
-from tamis.server.runtime.records.tracing import MAX_STATE_CHARS, Trace, read_trace
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.observe.tracing import MAX_STATE_CHARS, Trace, read_trace
 from tamis.server.runtime.runtime import Runtime
-from tests.toolbox import make_tool
+from tests.sample_tools import make_tool
 
 ID, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 PARENT = f"00-{ID}-{SPAN}-01"
@@ -87,7 +87,7 @@ def tool(root: Path, settings: str = "") -> Runtime:
 
 def run(runtime: Runtime, trace: Trace | None) -> ExecutionResult:
     async def work() -> ExecutionResult:
-        return await execute(CallRequest(call_id="c-1", name="test:trace"), runtime.surroundings(trace=trace))
+        return await execute(CallRequest(call_id="c-1", name="test:trace"), runtime.call_context(trace=trace))
 
     return asyncio.run(work())
 
@@ -112,7 +112,7 @@ def test_with_telemetry_a_call_is_a_span_below_the_hosts(tmp_path: Path, monkeyp
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    from tamis.server.runtime.records import telemetry
+    from tamis.server.runtime.observe import telemetry
 
     exporter = InMemorySpanExporter()
     provider = TracerProvider()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.manifest.reading import is_version_range
-from tamis.server.runtime.registry.versions import is_range, pick, satisfies, version_key
+from tamis.server.runtime.tools.versions import is_range, pick, satisfies, version_key
 
 ROWS = [
     ("1.2.3", "1.2.3", True),

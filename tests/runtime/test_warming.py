@@ -12,11 +12,11 @@ from typing import Any
 
 from tamis.client import Client
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.calls.execute import execute
 from tamis.server.runtime.calls.model import CallRequest
+from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.health import health
 from tamis.server.runtime.runtime import Runtime
-from tests.toolbox import make_tool
+from tests.sample_tools import make_tool
 
 ENTRY = "def greet(name): return {'hello': name}\n"
 
@@ -29,7 +29,7 @@ def runtime(root: Path, **sandbox: Any) -> Runtime:
 
 async def call(found: Runtime, name: str, **more: Any) -> ExecutionResult:
     args = more.pop("args", {"text": "x"})
-    result = await execute(CallRequest(call_id="c", name=name, args=args, **more), found.surroundings())
+    result = await execute(CallRequest(call_id="c", name=name, args=args, **more), found.call_context())
     warming = found.warming
     pool = warming._pool if warming is not None else None  # pyright: ignore[reportPrivateUsage]
     if pool is not None:
@@ -146,16 +146,21 @@ def test_daemon_starts_warm_says_so_and_leaves_nothing(tmp_path: Path) -> None:
 
     with Client(tmp_path) as client:
         seen: list[bool] = []
-        for number in range(8):
-            result = client.request("tool/execute", {"toolId": "demo:echo", "args": {"text": str(number)}})
-            assert result["output"] == {"text": str(number)}, result
+        # one that is being started is not waited for: on a busy machine several calls come before it stands
+        while len(seen) < 8 or (not any(seen) and len(seen) < 100):
+            result = client.request("tool/execute", {"toolId": "demo:echo", "args": {"text": str(len(seen))}})
+            assert result["output"] == {"text": str(len(seen))}, result
             seen.append(result["sandbox"]["warm"])
+            time.sleep(0.01 if len(seen) < 8 else 0.1)
         health = client.request("server/health")["warm"]
-        # each call meets a sandbox that waits, or one that is being started
+        # two calls make a third expected
         assert seen[:2] == [False, False]
-        assert any(seen)
+        assert any(seen), health
         assert health["hits"] == sum(seen)
-        assert left()
+        end = time.monotonic() + 10
+        while not left() and time.monotonic() < end:
+            time.sleep(0.02)
+        assert left(), health
     end = time.monotonic() + 5
     while left() and time.monotonic() < end:
         time.sleep(0.02)

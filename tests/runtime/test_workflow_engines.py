@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
+from tamis.server.runtime.handlers.workflow import engines
+from tamis.server.runtime.handlers.workflow import run_workflow as conduct
+from tamis.server.runtime.handlers.workflow.engine import EngineError
 from tamis.server.runtime.settings.config import Policy, Settings
+from tamis.server.runtime.settings.engines import url_fault
 from tamis.server.runtime.settings.faults import disk_faults
-from tamis.server.runtime.workflows import conduct
-from tamis.server.runtime.workflows import engine as engines
-from tamis.server.runtime.workflows.engine import EngineError, url_fault
 from tests.runtime.service_world import error_of
 from tests.runtime.workflow_world import World, flow, statuses
 
@@ -335,7 +336,8 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_an_engine_of_a_package_runs_payloads(tmp_path: Path) -> None:  # W17
-    made = World(tmp_path, {"summarize_text": SUMMARIZE}, engine={"type": "echoing"})
+    content = SUMMARIZE | {"interfaceOutputs": {"summary_result": {"dataFlowType": "OBJECT"}}}
+    made = World(tmp_path, {"summarize_text": content}, engine={"type": "echoing"})
     result, steps = made.run_traced("workflow:summarize_text", {"text_to_summarize": "x"})
     assert result.output == {"text_to_summarize": "x", "summary_length": "中等"}
     assert statuses(steps) == {"llm": "success"}

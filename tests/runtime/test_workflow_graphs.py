@@ -177,8 +177,8 @@ def test_a_large_circle_is_named_and_not_run(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_is_given_a_circle_ends_too(tmp_path: Path) -> None:
-    from tamis.server.runtime.workflows.builtin import BuiltInEngine
-    from tamis.server.runtime.workflows.engine import EngineError
+    from tamis.server.runtime.handlers.workflow.builtin import BuiltInEngine
+    from tamis.server.runtime.handlers.workflow.engine import EngineError
 
     edges = [("a", "b"), ("b", "a")]
     payload = {
@@ -203,8 +203,8 @@ def test_an_engine_that_is_given_a_circle_ends_too(tmp_path: Path) -> None:
     [{}, {"nodes": 1, "edges": []}, {"nodes": [{"id": "a"}, {"id": "a"}], "edges": []}, {"nodes": [], "edges": [{}]}],
 )
 def test_a_payload_that_is_none_is_refused(payload: dict[str, Any]) -> None:
-    from tamis.server.runtime.workflows.builtin import BuiltInEngine
-    from tamis.server.runtime.workflows.engine import EngineError
+    from tamis.server.runtime.handlers.workflow.builtin import BuiltInEngine
+    from tamis.server.runtime.handlers.workflow.engine import EngineError
 
     with pytest.raises(EngineError):
         asyncio.run(BuiltInEngine().run(payload, None))  # type: ignore[arg-type] # it is refused before it is run

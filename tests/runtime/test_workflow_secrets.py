@@ -15,11 +15,11 @@ from tamis.protocols.manifest.workflow import workflow_tool
 from tamis.protocols.workflow.reading import read_workflow
 from tamis.protocols.workflow.secrets import Flow, flow_of
 from tamis.protocols.workflow.slots import Slots, slots_of
-from tamis.server.runtime.calls.execute import execute
+from tamis.server.runtime.calls.host import HostError
 from tamis.server.runtime.calls.model import CallRequest, Question, Reply
-from tamis.server.runtime.calls.parts import HostError
+from tamis.server.runtime.execution.pipeline import execute
 from tests.runtime.workflow_world import World, edge, flow
-from tests.toolbox import make_tool
+from tests.sample_tools import make_tool
 
 SECRET = "hunter2-hunter2"
 TEXT = {"type": "string"}
@@ -230,10 +230,10 @@ def test_the_script_of_a_node_that_marks_nothing_shows_no_secret_of_the_workflow
     told: list[str] = []
 
     async def run() -> Any:
-        around = made.runtime.surroundings(on_output=lambda _call, _stream, text: told.append(text))
+        context = made.runtime.call_context(on_output=lambda _call, _stream, text: told.append(text))
         request = CallRequest(call_id="c", name="workflow:inner", args={"key": SECRET, "name": "n"})
         try:
-            return await execute(request, around)
+            return await execute(request, context)
         finally:
             await made.runtime.close()
 

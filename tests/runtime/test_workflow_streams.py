@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from tamis.server.runtime.workflows import streams
-from tamis.server.runtime.workflows.source import READER
-from tamis.server.runtime.workflows.streams import StreamFull, Streams
+from tamis.server.runtime.handlers.workflow import streams
+from tamis.server.runtime.handlers.workflow.streams import StreamFull, Streams
+from tamis.server.runtime.tools.workflows import READER
 from tests.runtime.service_world import error_of
 from tests.runtime.workflow_world import World, edge, flow
 
@@ -28,7 +28,7 @@ class Gate:
         if args["item"] > 2:
             await self.open.wait()
         if args["item"] == 99:
-            from tamis.server.runtime.calls.parts import HostError
+            from tamis.server.runtime.calls.host import HostError
 
             raise HostError("no ninety-nine")
         return args["item"] * 10
@@ -54,7 +54,7 @@ def world(root: Path, gate: Gate, items: list[int], **settings: Any) -> World:
 
 
 def test_what_a_map_only_streams_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tamis.server.runtime.workflows.run.MAX_HELD_BYTES", 100)
+    monkeypatch.setattr("tamis.server.runtime.handlers.workflow.run.MAX_HELD_BYTES", 100)
     items = list(range(200))
     content = streamed(items)
     made = World(tmp_path, {"s": content}, {"slow": lambda args: f"{args['item']:10}"})
@@ -312,7 +312,7 @@ def test_a_stream_that_fails_or_is_left_is_what_its_key_says(tmp_path: Path) -> 
 
 @pytest.mark.usefixtures("_own_state")
 def test_a_stream_that_is_too_long_to_be_kept_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tamis.server.runtime.workflows.run.MAX_COLLECTED", 3)
+    monkeypatch.setattr("tamis.server.runtime.handlers.workflow.run.MAX_COLLECTED", 3)
 
     async def work() -> None:
         gate = Gate()
@@ -324,3 +324,18 @@ def test_a_stream_that_is_too_long_to_be_kept_is_said_so(tmp_path: Path, monkeyp
         await made.runtime.close()
 
     asyncio.run(work())
+
+
+def test_the_other_outputs_of_a_streaming_workflow_are_held_against_their_types(tmp_path: Path) -> None:
+    """T5: a handle is not given for a run whose other output is wrong."""
+    nodes = [
+        {"id": "n", "type": "t:give"},
+        {"id": "m", "type": "map", "config": {"type": "t:give"}, "inputs": {"items": [1, 2]}},
+    ]
+    content = flow(nodes, [], {"y": "n.output", "s": "m.results"})
+    content["interfaceOutputs"] = {"y": {"dataFlowType": "INTEGER"}, "s": {"dataFlowType": "ARRAY", "isStream": True}}
+    made = World(tmp_path, {"w": content}, {"give": lambda _args: "text"})
+    made.runtime.parts.stays = True
+    result = made.run("workflow:w")
+    assert result.status == "error"
+    assert "the output 'y' is INTEGER" in error_of(result)["message"]

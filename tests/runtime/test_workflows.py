@@ -19,7 +19,7 @@ def shout(args: dict[str, Any]) -> dict[str, Any]:
 
 
 def fail(_args: dict[str, Any]) -> None:
-    from tamis.server.runtime.calls.parts import HostError
+    from tamis.server.runtime.calls.host import HostError
 
     raise HostError("the engine room is on fire")
 
@@ -200,7 +200,7 @@ def test_a_map_keeps_the_order_of_its_list(tmp_path: Path) -> None:
 
 
 def test_a_map_may_pass_over_items_that_fail(tmp_path: Path) -> None:
-    from tamis.server.runtime.calls.parts import HostError
+    from tamis.server.runtime.calls.host import HostError
 
     def odd(args: dict[str, Any]) -> int:
         if args["item"] % 2:
@@ -219,7 +219,7 @@ def test_a_map_may_pass_over_items_that_fail(tmp_path: Path) -> None:
 
 
 def test_what_the_nodes_give_together_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tamis.server.runtime.workflows.run.MAX_HELD_BYTES", 10_000)
+    monkeypatch.setattr("tamis.server.runtime.handlers.workflow.run.MAX_HELD_BYTES", 10_000)
     node = {"id": "m", "type": "map", "config": {"type": "t:big"}, "inputs": {"items": list(range(200))}}
     content = flow([node], outputs={"o": "m.results"})
     kept = World(tmp_path, {"m": content}, {"big": lambda _args: "x" * 1_000}).run("workflow:m")
@@ -299,7 +299,7 @@ def test_a_map_that_passed_over_an_item_is_no_failed_step(tmp_path: Path) -> Non
 def test_a_failure_stays_the_reason_when_the_rest_does_not_end_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # W21
-    from tamis.server.runtime.workflows import conduct
+    from tamis.server.runtime.handlers.workflow import run_workflow as conduct
 
     monkeypatch.setattr(conduct, "GRACE_S", 0)
     content = flow([{**FAILING_MAP, "inputs": {"items": ["wait", "bad"]}}], outputs={"o": "m.results"})
@@ -550,7 +550,7 @@ def test_numbers_become_texts_where_texts_are_wanted(tmp_path: Path) -> None:
         {"o": "e.output"},
     )
     world = World(tmp_path, {"c": content}, {"echo": lambda args: args["text"]})
-    world.runtime.parts.services.unregister("t")
+    world.runtime.parts.host_services.unregister("t")
     world.register("t", method("echo"))
     assert world.run("workflow:c").output == "12.5"
 
@@ -566,14 +566,14 @@ def test_what_the_host_is_told_of_each_step(tmp_path: Path) -> None:
 
 
 def test_a_secret_of_a_node_is_masked_in_the_workflows_error(tmp_path: Path) -> None:
-    from tamis.server.runtime.calls.parts import HostError
+    from tamis.server.runtime.calls.host import HostError
 
     def tell(args: dict[str, Any]) -> None:
         raise HostError(f"bad key {args['key']}")
 
     content = flow([{"id": "a", "type": "t:tell", "inputs": {"key": "hunter2hunter2"}}], outputs={"o": "a.output"})
     world = World(tmp_path, {"s": content}, {"tell": tell})
-    world.runtime.parts.services.unregister("t")
+    world.runtime.parts.host_services.unregister("t")
     schema = {"type": "object", "properties": {"key": {"type": "string", "x-secret": True}}}
     world.register("t", {"name": "tell", "description": "Tells a key.", "agentCallable": True, "parameters": schema})
     result = world.run("workflow:s")
@@ -586,7 +586,7 @@ def test_a_secret_of_a_node_is_masked_in_what_is_kept_of_the_workflow(tmp_path: 
     inner = flow([{"id": "a", "type": "t:echo", "inputs": {"key": "hunter2hunter2"}}], outputs={"o": "a.output"})
     outer = flow([{"id": "w", "type": "workflow:inner"}], outputs={"o": "w.output"})
     world = World(tmp_path, {"inner": inner, "outer": outer}, {"echo": lambda args: f"the key is {args['key']}"})
-    world.runtime.parts.services.unregister("t")
+    world.runtime.parts.host_services.unregister("t")
     schema = {"type": "object", "properties": {"key": {"type": "string", "x-secret": True}}}
     world.register("t", {"name": "echo", "description": "Echoes.", "agentCallable": True, "parameters": schema})
     result = world.run("workflow:outer", idempotency_key="once")
@@ -609,9 +609,9 @@ def test_a_workflow_that_a_tool_could_have_written_is_not_registered(tmp_path: P
 
 
 def test_a_second_attempt_starts_anew(tmp_path: Path) -> None:  # seed 002 retry_N
-    from tamis.server.runtime.calls.execute import execute
+    from tamis.server.runtime.calls.host import HostError
     from tamis.server.runtime.calls.model import CallRequest
-    from tamis.server.runtime.calls.parts import HostError
+    from tamis.server.runtime.execution.pipeline import execute
 
     tries = 0
 
@@ -626,7 +626,7 @@ def test_a_second_attempt_starts_anew(tmp_path: Path) -> None:  # seed 002 retry
 
     async def work() -> None:
         request = CallRequest(call_id="c", name="workflow:r")
-        result = await execute(request, world.runtime.surroundings(), attempts=2)
+        result = await execute(request, world.runtime.call_context(), attempts=2)
         assert (result.status, result.output, result.error, result.attempts) == ("success", 2, UNSET, 2)
         await world.runtime.close()
 
@@ -639,7 +639,7 @@ def test_the_example_of_the_page_is_whole() -> None:
     from tamis.protocols.workflow.graph import check_graph
     from tamis.protocols.workflow.reading import read_workflow
     from tamis.server.runtime.runtime import Runtime
-    from tamis.server.runtime.workflows.types import RegistryTypes
+    from tamis.server.runtime.tools.node_types import RegistryTypes
 
     project = Path(__file__).resolve().parents[2]
     example = re.search(r"```jsonc\n(.*?)```", (project / "docs" / "workflows.md").read_text("utf-8"), re.DOTALL)
@@ -647,3 +647,75 @@ def test_the_example_of_the_page_is_whole() -> None:
     workflow = read_workflow(example[1], "greet").workflow
     assert workflow is not None
     assert check_graph(workflow, RegistryTypes(Runtime(project / "examples").registry)) == []
+
+
+KINDS: list[tuple[str, Any]] = [
+    ("STRING", "a"),
+    ("INTEGER", 3),
+    ("FLOAT", 3),
+    ("FLOAT", 1.5),
+    ("BOOLEAN", False),
+    ("OBJECT", {"a": 1}),
+    ("ARRAY", [1]),
+    ("WILDCARD", [1]),
+    ("BINARY", "eA=="),
+    ("INTEGER", None),
+    ("STRING", None),
+]
+CONVERTED: list[tuple[str, Any, Any]] = [("STRING", 3, "3"), ("STRING", True, "true"), ("INTEGER", 3.0, 3)]
+WRONG: list[tuple[str, Any]] = [
+    ("INTEGER", "3"),
+    ("INTEGER", 3.5),
+    ("INTEGER", True),
+    ("FLOAT", "1.5"),
+    ("BOOLEAN", "true"),
+    ("BOOLEAN", 1),
+    ("OBJECT", [1]),
+    ("ARRAY", {"a": 1}),
+    ("ARRAY", "a"),
+    ("STRING", ["a"]),
+]
+
+
+def typed(kind: str, beside: bool = False) -> dict[str, Any]:
+    """A workflow whose output of this type is what the host's tool gives."""
+    outputs = {"y": "n.output"} | ({"z": "n.output"} if beside else {})
+    content = flow([{"id": "n", "type": "t:give"}], [], outputs)
+    content["interfaceOutputs"]["y"] = {"dataFlowType": kind}
+    return content
+
+
+@pytest.mark.parametrize(("kind", "value"), KINDS, ids=repr)
+def test_an_output_of_its_declared_type_comes_as_it_is(tmp_path: Path, kind: str, value: Any) -> None:
+    """T5: null is no value, whatever the type."""
+    result = World(tmp_path, {"w": typed(kind)}, {"give": lambda _args: value}).run("workflow:w")
+    assert (result.status, result.output, result.warnings) == ("success", value, UNSET)
+
+
+@pytest.mark.parametrize(("kind", "value", "made"), CONVERTED, ids=repr)
+def test_an_output_that_is_converted_is_told(tmp_path: Path, kind: str, value: Any, made: Any) -> None:
+    """T5: loose coercions warn."""
+    result = World(tmp_path, {"w": typed(kind)}, {"give": lambda _args: value}).run("workflow:w")
+    assert (result.status, result.output) == ("success", made)
+    assert type(result.output) is type(made)
+    assert isinstance(result.warnings, list)
+    (warning,) = result.warnings
+    assert (warning.code, warning.path) == ("WF925", "/y")
+    assert f"is {kind}, and 'output' of node 'n' (t:give) gave" in warning.message
+    assert result.observation.startswith(f"Note: the result of workflow:w: The output 'y' is {kind}")
+    assert "arguments" not in result.observation
+
+
+@pytest.mark.parametrize(("kind", "value"), WRONG, ids=repr)
+@pytest.mark.parametrize("beside", [False, True], ids=["one output", "of two"])
+def test_an_output_of_another_type_is_the_workflows_error(tmp_path: Path, kind: str, value: Any, beside: bool) -> None:
+    """T5: it names node and slot, and no value, which may be a secret."""
+    world = World(tmp_path, {"w": typed(kind, beside)}, {"give": lambda _args: value})
+    result, steps = world.run_traced("workflow:w")
+    assert (result.status, result.output) == ("error", UNSET)
+    error = error_of(result)
+    assert error["type"] == "WorkflowError"
+    assert f"the output 'y' is {kind}, and 'output' of node 'n' (t:give) gave" in error["message"]
+    node = error["details"]["node"]
+    assert (node["nodeId"], node["type"], node["error"]["type"]) == ("n", "t:give", "OutputValidationError")
+    assert statuses(steps) == {"n": "error"}

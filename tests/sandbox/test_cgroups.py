@@ -14,40 +14,22 @@ from typing import Any
 
 import pytest
 
-from tamis.sandbox import lifeline, probe, runner
-from tamis.sandbox.limits import cgroup_files, cgroup_v1, cgroup_v2, cgroups, watchdog
+from tamis.sandbox import probe, runner
+from tamis.sandbox.limits import cgroup_files, cgroup_v1, cgroup_v2, cgroups
 from tamis.sandbox.limits.cgroup_files import Bounds, Files, Unusable, own_places
 from tamis.sandbox.model import Limits
 from tests.sandbox import support
+from tests.sandbox.cgroup_v1_folders import folders, needs_v1, reap
+from tests.sandbox.real_cgroup2 import OnRealHierarchy
 
 V1 = "31 23 0:28 / {root}/cgroup {mode},relatime - tmpfs tmpfs rw\n32 31 0:29 / {root}/memory {mode} - cgroup cgroup rw,memory\n33 31 0:30 / {root}/cpu,cpuacct {mode} - cgroup cgroup rw,cpu,cpuacct\n34 31 0:36 / {root}/pids {mode} - cgroup cgroup rw,pids\n"
 V2 = "41 31 0:38 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
-
-HAS_V1 = cgroups.status().version == "v1"
-needs_v1 = pytest.mark.skipif(not HAS_V1, reason=f"no groups of version 1 may be made here: {cgroups.status().reason}")
 
 
 needs_v2 = pytest.mark.skipif(
     not support.IS_ROOT or own_places().v2 is None or not os.access(own_places().v2 or "", os.W_OK),
     reason="no hierarchy of version 2 is writable here",
 )
-
-
-def folders() -> list[str]:
-    """What stands in the folders of this process; each run's group is there while it lasts."""
-    tree = cgroups._State.tree  # pyright: ignore[reportPrivateUsage]
-    assert tree is not None
-    return [f"{folder}/{name}" for folder in tree.folders for name in Files().groups(folder)]
-
-
-def reap() -> None:
-    """Clear away what came to this process from one that ended."""
-    end = time.monotonic() + 10
-    while [pid for pid in watchdog.tree(os.getpid())[1:] if pid != lifeline.watcher()]:
-        assert time.monotonic() < end
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(-1, os.WNOHANG)
-        time.sleep(0.01)
 
 
 class TestPlaces:
@@ -249,28 +231,6 @@ class TestCauseOfAnEnd:
         assert not self.at_limit(memory_failcnt="many\n", memory_max_usage_in_bytes="")
 
 
-class OnRealHierarchy(Files):
-    """The real file system of version 2, with the two controllers' files, which it has not here, kept beside it."""
-
-    def __init__(self) -> None:
-        self.beside: dict[str, str] = {}
-
-    def _ours(self, path: str) -> bool:
-        name = path.rpartition("/")[2]
-        return name.startswith(("memory.", "pids.")) or name in ("cgroup.controllers", "cgroup.subtree_control")
-
-    def read(self, path: str) -> str:
-        if path.endswith("/cgroup.controllers"):
-            return "memory pids"
-        return self.beside.get(path, "") if self._ours(path) else super().read(path)
-
-    def write(self, path: str, text: str) -> None:
-        if self._ours(path):
-            self.beside[path] = text.replace("+", "")
-        else:
-            super().write(path, text)
-
-
 @needs_v2
 def test_version_2_on_the_real_hierarchy_moves_kills_and_removes() -> None:
     home = Path(own_places().v2 or "", f"tamis-test-{os.getpid()}")
@@ -310,7 +270,7 @@ def test_version_2_on_the_real_hierarchy_moves_kills_and_removes() -> None:
 
 DELEGATED = """
 import os, sys, signal; sys.path.insert(0, sys.argv[1])
-from tests.sandbox.test_cgroups import OnRealHierarchy
+from tests.sandbox.real_cgroup2 import OnRealHierarchy
 from tamis.sandbox import lifeline
 from tamis.sandbox.limits import cgroup_v2
 from tamis.sandbox.limits.cgroup_files import Bounds

@@ -56,6 +56,21 @@ def test_v8_heap_message_is_read_above_its_stack() -> None:
     said = b"<--- Last few GCs --->\nFATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\n 1: 0x1\n 2: 0x2\n"
     found = verdict("exit", 134, 0, said, "nodejs")
     assert (found.kind, found.limit, found.suspected) == ("limit", "memory", True)
+    # R6: the sentence showed the last line of the stack
+    assert found.message.endswith("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory")
+
+
+@pytest.mark.parametrize(("code", "signal"), [(-9, "SIGKILL"), (137, "SIGKILL"), (143, "SIGTERM"), (-200, None)])
+def test_a_sandbox_that_a_signal_ended_was_ended_from_outside(code: int, signal: str | None) -> None:
+    found = classify("exit", None, 0, b"the script's own words", LIMITS, "python", monitor_code=code)  # R6
+    assert (found.kind, found.error_type, found.signal) == ("error", "ResourceError", signal)
+    assert "from outside" in found.message
+
+
+@pytest.mark.parametrize("code", [None, 0, 1, 128])
+def test_a_sandbox_that_ended_by_itself_without_a_word_is_unavailable(code: int | None) -> None:
+    found = classify("exit", None, 0, b"", LIMITS, "python", monitor_code=code)
+    assert (found.kind, found.error_type) == ("unavailable", "SandboxUnavailable")
 
 
 def test_what_is_read_off_last_words_is_only_suspected() -> None:
@@ -66,6 +81,21 @@ def test_what_is_read_off_last_words_is_only_suspected() -> None:
 def test_signal_is_guessed_from_the_exit_code() -> None:
     assert verdict("exit", 139).signal == "SIGSEGV"
     assert verdict("exit", 1).signal is None
+
+
+@pytest.mark.parametrize("code", [129, 134, 137, 139, 152, 153, 159, 255])
+def test_exit_code_is_no_signal_where_it_is_known(code: int) -> None:
+    """Trust, counting and telling: `details.signal` tells a crash from an exit code."""
+    by_itself = classify("exit", code, 0, b"", LIMITS, "python", ended_by=0)
+    assert (by_itself.error_type, by_itself.signal) == ("ScriptError", None)
+    assert by_itself.message == f"the script ended with exit code {code}"
+
+
+def test_signal_that_is_known_is_said_plainly() -> None:
+    crash = classify("exit", 139, 0, b"", LIMITS, "python", ended_by=11)
+    assert (crash.signal, crash.message) == ("SIGSEGV", "the script ended with exit code 139 (SIGSEGV)")
+    assert classify("exit", 163, 0, b"", LIMITS, "python", ended_by=35).signal is None
+    assert "perhaps" in verdict("exit", 139).message
 
 
 @pytest.mark.parametrize("code", [1, 132, 134, 135, 137, 139, 143, 152, 153, 159])

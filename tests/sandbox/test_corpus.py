@@ -13,6 +13,7 @@ from tamis.sandbox.interpreters import Missing, find_interpreter
 from tamis.sandbox.model import Interpreters, RunOutcome
 from tests.sandbox import cases, support
 from tests.sandbox.cases import Case
+from tests.sandbox.cases.memory import UNSEEN
 
 Results = dict[str, tuple[RunOutcome, str] | Exception]
 
@@ -34,7 +35,7 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("case", cases.ALL, ids=lambda case: case.id)
-def test_case(case: Case, results: Results) -> None:
+def test_case(case: Case, results: Results, tmp_path_factory: pytest.TempPathFactory) -> None:
     reason = _left_out(case)
     if reason:
         pytest.skip(reason)
@@ -42,6 +43,9 @@ def test_case(case: Case, results: Results) -> None:
     if isinstance(found, Exception):
         raise found
     outcome, wrong = found
+    if wrong and case in UNSEEN:
+        # such memory is seen by how the whole machine's has grown: what other tests give back at the same moment hides it
+        outcome, wrong = asyncio.run(support.run_case(case, tmp_path_factory.mktemp(case.id.partition("-")[0])))
     assert not wrong, (wrong, outcome)
 
 

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from tamis.sandbox.network.egress import Egress
+from tests.sandbox.client_hello import client_hello, hello_with, sni
 from tests.sandbox.proxy_bench import CONNECTED, OK, Bench, Names, Upstream, bench, run
-from tests.sandbox.test_egress_wire import client_hello, hello_with, sni
 
 
 def test_absolute_http_request_is_forwarded_with_the_vetted_host() -> None:

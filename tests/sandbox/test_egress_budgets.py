@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 from tamis.sandbox.network.egress import Budgets, Egress
+from tests.sandbox.client_hello import client_hello
 from tests.sandbox.proxy_bench import CONNECTED, OK, SHORT, Bench, Names, Upstream, bench, listening, run
-from tests.sandbox.test_egress_wire import client_hello
 
 
 def test_half_a_request_then_silence_is_closed() -> None:

@@ -6,21 +6,29 @@ What changes limits of the daemon's own process is done in a process of its own.
 from __future__ import annotations
 
 import asyncio
+import base64
 import errno
+import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tamis.sandbox import host, launch, runner
-from tamis.sandbox.model import Interpreters, Limits, Mount, RunOutcome
-from tamis.sandbox.paths import lending
-from tests.sandbox import support
+from tamis.sandbox.apart import apart
+from tamis.sandbox.model import Interpreters, Limits, Mount, PathRefused, RunOutcome, RunRequest, lacks
+from tamis.sandbox.paths import claims, idmapped, lending, walk
+from tamis.sandbox.paths.walk import open_absolute
+from tests.sandbox import access, support
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,10 +84,11 @@ def test_descriptors_of_the_daemon_run_out(tmp_path: Path) -> None:
             outcome = await runner.run(wanted)
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             kinds.append(outcome.kind)
+            # a want is no verdict on what was asked for
+            assert outcome.kind == "ok" or (outcome.kind, outcome.error_type) == ("unavailable", "ResourceError"), outcome
             assert outcome.kind == "ok" or outcome.message, outcome
             now = await settled()
             assert now == before, (free, before, now, outcome)
-        assert set(kinds) <= {"ok", "unavailable", "refused"}, kinds
         assert kinds[0] != "ok" and kinds[-1] == "ok", kinds
         return await runs(3)
         """,
@@ -94,9 +103,10 @@ def test_descriptors_run_out_while_many_run(tmp_path: Path) -> None:
         before = await settled()
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (before[0] + 60, hard))
-        kinds = await runs(15)
+        outcomes = await asyncio.gather(*(runner.run(wanted) for _ in range(15)))
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        assert set(kinds) <= {"ok", "unavailable", "refused"} and "unavailable" in kinds, kinds
+        said = {(outcome.kind, outcome.error_type) for outcome in outcomes}
+        assert said <= {("ok", ""), ("unavailable", "ResourceError")} and said != {("ok", "")}, outcomes
         assert await settled() == before, (before, await settled())
         return await runs(3)
         """,
@@ -138,6 +148,200 @@ def test_memory_of_the_daemon_runs_out(tmp_path: Path) -> None:
         "import os\nos.write(1, b'x' * 1_000_000)\nfor _ in range(15): os.write(2, b'y' * 1_000_000)",
     )
     assert said == '["ok"]\n'
+
+
+# A want in each place where a run is prepared
+
+
+def _plain(tmp_path: Path) -> RunRequest:
+    return support.request(support.tool_folder(tmp_path, "print(1)", "deep/er/tool.py"), "deep/er/tool.py")
+
+
+def _granted(tmp_path: Path) -> RunRequest:
+    folder = support.tool_folder(tmp_path, "print(1)")
+    for name in ("read", "write", "write/inner", "tool/inner"):
+        (tmp_path / name).mkdir(exist_ok=True)
+    top = os.path.realpath(tmp_path)
+    return support.request(
+        folder, read=(Mount(f"{top}/read"), Mount(f"{folder}/inner")), write=(Mount(f"{top}/write"),)
+    )
+
+
+def _pinned(tmp_path: Path) -> RunRequest:
+    folder = support.tool_folder(tmp_path, "print(1)", "in/tool.py")
+    for name in ("a", "in/b", "z"):
+        (Path(folder) / name).touch()
+    digest = base64.b64encode(hashlib.sha256(b"print(1)").digest()).decode()
+    return support.request(folder, "in/tool.py", integrity=f"sha256-{digest}")
+
+
+def _masked(tmp_path: Path) -> RunRequest:
+    folder = support.tool_folder(tmp_path, "print(1)")
+    (Path(folder) / ".git").mkdir(exist_ok=True)
+    (Path(folder) / ".env").touch()
+    return support.request(folder)
+
+
+def _closed(tmp_path: Path) -> RunRequest:
+    """As root: shown by a mapped mount, or refused where there is none."""
+    folder = support.tool_folder(tmp_path, "print(1)")
+    Path(folder).chmod(0o700)
+    return support.request(folder)
+
+
+def _environment(tmp_path: Path) -> RunRequest:
+    """A virtual environment as the interpreter, and one to be shown."""
+    home = tmp_path / "venv"
+    (home / "bin").mkdir(parents=True, exist_ok=True)
+    (home / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    python = home / "bin" / "python3"
+    if not python.exists():
+        python.symlink_to(os.path.realpath("/usr/bin/python3"))
+    return support.request(
+        support.tool_folder(tmp_path, "print(1)"),
+        interpreters=Interpreters(python=os.path.realpath(home) + "/bin/python3"),
+    )
+
+
+PREPARED = {
+    "a plain run": _plain,
+    "grants": _granted,
+    "lent grants": _granted,
+    "a pinned script": _pinned,
+    "a project's root": _masked,
+    "a closed folder": _closed,
+    "a virtual environment": _environment,
+}
+_PLACES = ("open", "dup", "listdir", "scandir", "readlink")
+"""What of `os` takes a descriptor or memory on the way to a launch."""
+_MOST = 120
+
+
+@pytest.mark.parametrize("name", _PLACES)
+@pytest.mark.parametrize("prepared", PREPARED)
+def test_a_want_is_never_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: str, name: str) -> None:
+    # whichever call is the first that fails for want of descriptors, the folder is not blamed for it
+    if prepared == "lent grants":
+        access.without_mounts(monkeypatch, tmp_path)
+    wanted = PREPARED[prepared](tmp_path)
+    usual = support.run(wanted)
+    if usual.kind != "ok":
+        pytest.skip(f"this machine does not run it: {usual.message}")
+    monkeypatch.setattr(runner, "_PAUSES", ())
+    before = len(os.listdir("/proc/self/fd"))
+    for after in range(_MOST):
+        idmapped.forget()
+        with monkeypatch.context() as patch:
+            left = _failing(patch, os, name, OSError(errno.EMFILE, "Too many open files"), after)
+            outcome = support.run(wanted)
+        if outcome.kind == "ok":
+            if next(left, None) is not None:
+                # there were not so many calls
+                assert {path.lstat().st_uid for path in tmp_path.rglob("*")} == {os.geteuid()}
+                return
+            continue  # it was one that a run can do without
+        assert (outcome.kind, outcome.error_type) == ("unavailable", "ResourceError"), (after, outcome)
+        assert "Too many open files" in outcome.message and outcome.remedy, (after, outcome)
+        assert len(os.listdir("/proc/self/fd")) <= before, (after, outcome)
+    raise AssertionError(f"no run in {_MOST} was free of the want")
+
+
+@pytest.mark.parametrize("prepared", PREPARED)
+def test_a_want_that_passes_costs_a_run_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: str) -> None:
+    if prepared == "lent grants":
+        access.without_mounts(monkeypatch, tmp_path)
+    wanted = PREPARED[prepared](tmp_path)
+    if support.run(wanted).kind != "ok":
+        pytest.skip("this machine does not run it")
+    monkeypatch.setattr(runner, "_PAUSES", (0.0,))
+    real = os.open
+    for which in range(_MOST):
+        calls = iter(range(_MOST * 10))
+
+        def once(*args: Any, calls: Iterator[int] = calls, which: int = which, **more: Any) -> int:
+            if next(calls) == which:
+                raise OSError(errno.EMFILE, "Too many open files")
+            return real(*args, **more)
+
+        monkeypatch.setattr(os, "open", once)
+        outcome = support.run(wanted)
+        monkeypatch.setattr(os, "open", real)
+        assert outcome.kind == "ok", (which, outcome)
+        if next(calls) < which:
+            return
+    raise AssertionError(f"a run opens more than {_MOST} files")
+
+
+def test_a_want_of_threads_is_a_want(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading.Thread, "start", _raises(RuntimeError("can't start new thread")))
+    with pytest.raises(OSError, match="no further thread") as raised:
+        apart("anything", lambda: 1)
+    assert lacks(raised.value)
+
+
+def test_what_work_apart_raises_is_the_callers() -> None:
+    with pytest.raises(KeyError):
+        apart("anything", lambda: dict[int, int]()[1])
+    assert apart("anything", lambda: threading.current_thread().name) == "anything"
+
+
+@pytest.mark.skipif(not support.IS_ROOT, reason="only root lends folders")
+@pytest.mark.parametrize("name", ["open", "scandir", "dup"])
+def test_a_want_while_a_folder_is_lent_is_no_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    access.without_mounts(monkeypatch, tmp_path)
+    top = Path(os.path.realpath(tmp_path)) / "data"
+    (top / "in" / "side").mkdir(parents=True)
+    monkeypatch.setattr(runner, "_PAUSES", ())
+    for after in range(_MOST):
+        with open_absolute(str(top)) as folder, monkeypatch.context() as patch:
+            left = _failing(patch, os, name, OSError(errno.EMFILE, "Too many open files"), after)
+            ownership = lending.Ownership(60_000)
+            refusal: PathRefused | None = None
+            lent = False
+            try:
+                ownership.lend(folder, lambda _: None)
+                lent = True
+            except PathRefused as error:
+                refusal = error
+            except OSError:
+                pass  # the run says it of itself
+            patch.undo()
+            ownership.take_back()
+        assert refusal is None, (after, refusal)
+        assert {path.stat().st_uid for path in (top, *top.rglob("*"))} == {0}, after
+        if lent and next(left, None) is not None:
+            return
+    raise AssertionError("it never went well")
+
+
+@pytest.mark.skipif(not support.IS_ROOT, reason="only root lends folders")
+def test_a_want_keeps_what_a_killed_run_left_to_be_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # taken for "it is not there any more", the record was emptied and the folder kept its stray owner for good
+    access.without_mounts(monkeypatch, tmp_path)
+    top = Path(os.path.realpath(tmp_path)) / "data"
+    top.mkdir()
+    with open_absolute(str(top)) as folder:
+        held = claims.claim(folder)
+        assert held is not None
+        ownership = lending.Ownership(60_000)
+        ownership.lend(folder, lambda before: held.write_down(folder, 60_000, before))
+        held.release(done=False)  # as after a kill
+    real = walk.os.open
+
+    def fails(path: Any, *args: Any, **more: Any) -> int:
+        if path == "data":
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(path, *args, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(walk.os, "open", fails)
+        said = claims.put_back_all()
+    assert any("could not be put back" in line for line in said), said
+    assert top.stat().st_uid == 60_000
+    assert any("belongs to the uid 0 again" in line for line in claims.put_back_all())
+    assert top.stat().st_uid == 0
 
 
 # The interpreter
@@ -206,7 +410,10 @@ def test_setpriv_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "setpriv" in outcome.message and outcome.remedy
 
 
-def _failing(monkeypatch: pytest.MonkeyPatch, place: object, name: str, error: BaseException, after: int) -> None:
+def _failing(
+    monkeypatch: pytest.MonkeyPatch, place: object, name: str, error: BaseException, after: int
+) -> Iterator[int]:
+    """Have a function fail from its ``after``th call on; what of the calls before is left."""
     real: Callable[..., object] = getattr(place, name)
     left = iter(range(after))
 
@@ -216,6 +423,7 @@ def _failing(monkeypatch: pytest.MonkeyPatch, place: object, name: str, error: B
         return real(*args, **more)
 
     monkeypatch.setattr(place, name, fails)
+    return left
 
 
 @pytest.mark.parametrize("after", range(12))
@@ -232,6 +440,34 @@ def test_a_call_that_fails_while_it_launches(
     assert outcome.kind == "ok" or outcome.message
     assert support.gone("nothing of this name")
     assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_a_start_without_a_descriptor_of_its_monitor_leaves_no_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    support.run_source(tmp_path, "print(1)")
+    real = launch.end_before_it_told
+
+    def late(monitor: int) -> list[int]:
+        time.sleep(0.3)  # as on a busy machine: meanwhile the monitor goes as far as it can
+        return real(monitor)
+
+    monkeypatch.setattr(launch, "end_before_it_told", late)
+    _failing(monkeypatch, launch.os, "pidfd_open", OSError(errno.EMFILE, "Too many open files"), 0)
+    outcome = support.run_source(tmp_path, "print(1)")
+    monkeypatch.undo()
+    assert outcome.kind == "unavailable", outcome
+    assert support.children() == []
+
+
+def test_a_sandbox_that_cannot_be_held_is_reaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    support.run_source(tmp_path, "print(1)")
+    # the monitor can be held, what stands in it cannot
+    _failing(monkeypatch, launch.os, "pidfd_open", OSError(errno.EMFILE, "Too many open files"), 1)
+    outcome = support.run_source(tmp_path, "print(1)")
+    monkeypatch.undo()
+    assert outcome.kind == "unavailable", outcome
+    assert support.children() == []  # and no zombie, which only this process could reap
 
 
 def test_spawn_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,14 +564,21 @@ def test_writable_folder_that_goes_away_while_the_tool_runs(tmp_path: Path) -> N
     assert outcome.kind == "ok", outcome
 
 
-def test_writable_folder_with_more_than_can_be_looked_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("how", ["mapped", "lent"])
+def test_writable_folder_with_more_than_can_be_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    if how == "lent":
+        access.without_mounts(monkeypatch, tmp_path)
+    elif support.IS_ROOT:
+        access.needs_mounts(tmp_path)
     data = tmp_path / "data"
     data.mkdir()
     for index in range(30):
         (data / str(index)).touch()
     monkeypatch.setattr(lending, "MAX_ENTRIES", 20)
     outcome = support.run_source(tmp_path, "print(1)", write=(Mount(os.path.realpath(data)),))
-    if support.IS_ROOT:
+    if support.IS_ROOT and how == "lent":
         assert outcome.kind == "refused" and "more than 20 entries" in outcome.message, outcome
     else:
         assert outcome.kind == "ok" and "more than 20 entries" in outcome.violations[0], outcome
@@ -392,6 +635,43 @@ def test_ignored_child_signals_of_the_daemon_do_not_lose_the_outcome(tmp_path: P
     finally:
         signal.signal(signal.SIGCHLD, before)
     assert (outcome.kind, outcome.exit_code, outcome.stdout) == ("error", 3, b"1\n"), outcome
+
+
+_SIGNALS = """
+import re
+text = open('/proc/self/status').read()
+print(*(re.search(name + r':\\s*(\\w+)', text)[1] for name in ('SigIgn', 'SigBlk')))
+"""
+
+
+@pytest.mark.parametrize("how", ["ignored", "blocked"])
+def test_signals_that_the_daemon_ignores_or_blocks_are_as_usual_for_the_script(tmp_path: Path, how: str) -> None:
+    # R10: under `nohup` a script inherited an ignored SIGHUP
+    call = "signal.signal(n, signal.SIG_IGN)" if how == "ignored" else "signal.pthread_sigmask(signal.SIG_BLOCK, (n,))"
+    body = f"""
+    import signal
+    usual = await runner.run(wanted)
+    numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD)
+    for n in numbers: {call}
+    second = await runner.run(wanted)
+    before = [signal.SIG_IGN if {how == "ignored"} else signal.getsignal(n) for n in numbers]
+    assert before == [signal.getsignal(n) for n in numbers]
+    return [usual.stdout.decode(), second.stdout.decode(), second.message]
+    """
+    usual, second, message = json.loads(_daemon(tmp_path, body, _SIGNALS))
+    # Python's own two, and nothing blocked
+    assert usual == second == "0000000001001000 0000000000000000\n", (usual, second, message)
+
+
+def test_signals_stay_ignored_in_the_daemon_after_a_run(tmp_path: Path) -> None:
+    body = """
+    import signal
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    await runner.run(wanted)
+    return [line.split()[1] for line in open('/proc/self/status') if line.startswith(('SigIgn', 'SigCgt'))]
+    """
+    ignored, caught = (int(word, 16) for word in json.loads(_daemon(tmp_path, body)))
+    assert ignored & 1 and not caught & 1
 
 
 def test_low_limits_of_the_daemon_are_kept(tmp_path: Path) -> None:

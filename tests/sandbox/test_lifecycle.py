@@ -9,11 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from tamis.sandbox import engine, launch, runner
+from tamis.sandbox import engine, launch, lifeline, runner
+from tamis.sandbox.engine import WallClock
 from tamis.sandbox.limits import cgroups, watchdog
 from tamis.sandbox.model import Limits, RunOutcome
 from tests.sandbox import support
@@ -128,6 +131,65 @@ def test_cancel_event_ends_the_run_at_once(tmp_path: Path) -> None:
     assert seconds < 20  # of a minute
 
 
+def _below(pid: int) -> list[int]:
+    return [below for child in watchdog.children_of(pid) for below in (child, *_below(child))]
+
+
+def test_a_sandbox_that_is_killed_from_outside_is_told_as_such(tmp_path: Path) -> None:
+    # R6: it was told as a machine without a sandbox, with the script's own words as the reason
+    source = "import sys, time\nprint('my words', file=sys.stderr)\nprint('up', flush=True)\ntime.sleep(60)"
+    wanted = support.request(support.tool_folder(tmp_path, source))
+    other = lifeline.watcher()
+    killed: list[int] = []
+
+    def kill(stream: str, _: bytes) -> None:
+        if stream == "stdout" and not killed:
+            killed.append(next(pid for pid in watchdog.children_of(os.getpid()) if _below(pid) and pid != other))
+            os.kill(killed[0], signal.SIGKILL)
+
+    outcome = asyncio.run(runner.run(wanted, on_output=kill))
+    assert (outcome.kind, outcome.error_type, outcome.signal) == ("error", "ResourceError", "SIGKILL"), outcome
+    assert "ended from outside" in outcome.message and "my words" not in outcome.message
+    assert support.children() == []
+
+
+def test_the_time_that_this_process_was_stopped_is_not_the_scripts(tmp_path: Path) -> None:
+    # R6: a daemon under SIGSTOP found the deadline over when it went on
+    source = "import time\nprint('up', flush=True)\ntime.sleep(4.5)\nprint('done')"
+    wanted = support.request(support.tool_folder(tmp_path, source), limits=Limits(wall_ms=3_500))
+    outcome = asyncio.run(runner.run(wanted, on_output=lambda *_: time.sleep(4)))
+    assert outcome.kind == "ok", outcome
+
+
+class _Clock:
+    """A loop that only has timers, and a time that is set."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> object:
+        self.timers.append((self.now + seconds, call))
+        return object()
+
+
+@pytest.mark.parametrize(("late", "expected"), [(0.0, 10.0), (0.9, 10.0), (60.0, 69.0)])
+def test_a_deadline_comes_when_its_time_was_there_for_the_script(late: float, expected: float) -> None:
+    """``late``: what the third look comes too late by; a second of it is a loaded machine's."""
+    clock, over = _Clock(), list[float]()
+    WallClock(cast("asyncio.AbstractEventLoop", clock), 10.0, lambda: over.append(clock.now))
+    looks = 0
+    while not over:
+        at, call = clock.timers.pop(0)
+        looks += 1
+        clock.now = max(clock.now, at) + (late if looks == 3 else 0.0)
+        call()
+    assert over[0] == pytest.approx(expected, abs=0.01)
+
+
 def test_cancelling_the_task_waits_for_the_end_of_the_tree(tmp_path: Path) -> None:
     async def main() -> list[int]:
         up = asyncio.Event()
@@ -185,7 +247,7 @@ def test_many_calls_leave_descriptors_and_processes_flat(tmp_path: Path, request
             for _ in range(calls // 40):
                 outcomes = await asyncio.gather(*(runner.run(wanted) for _ in range(10)))
                 assert {outcome.kind for outcome in outcomes} == {"ok"}, outcomes
-            seen.append((len(os.listdir("/proc/self/fd")), len(support.children())))
+            seen.append((support.descriptors(), len(support.children())))
         return seen
 
     seen = asyncio.run(main())
@@ -250,3 +312,27 @@ def test_interrupting_the_daemons_terminal_does_not_reach_the_script(tmp_path: P
     wanted = support.request(support.tool_folder(tmp_path, "import os; print(os.getpgid(0) == os.getsid(0))"))
     assert support.run(wanted).stdout == b"True\n"
     assert signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN
+
+
+KERNEL_TELLS = tuple(int(word) for word in os.uname().release.split(".")[:2]) >= (6, 15)
+
+
+@pytest.mark.skipif(not KERNEL_TELLS, reason="kernels before 6.15 do not tell how another's child ended")
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        ("os.kill(os.getpid(), 11)", (139, "SIGSEGV")),
+        ("os._exit(139)", (139, None)),
+        ("os.abort()", (134, "SIGABRT")),
+        ("os._exit(159)", (159, None)),
+        ("os.kill(os.getpid(), 9)", (137, "SIGKILL")),
+        ("os._exit(255)", (255, None)),
+    ],
+)
+def test_a_crash_is_told_from_an_exit_code(tmp_path: Path, last: str, expected: tuple[int, str | None]) -> None:
+    """Trust, counting and telling: `details.signal`. nsjail's gate starts the script late, so it is held at the first look."""
+    source = f"import os, time\nif os.fork() == 0: os._exit(3)\ntime.sleep(0.5)\n{last}"
+    outcome = support.run_source(tmp_path, source)
+    assert (outcome.exit_code, outcome.signal) == expected, outcome
+    assert outcome.error_type == "ScriptError"
+    assert "perhaps" not in outcome.message

@@ -20,7 +20,7 @@ from tamis.sandbox.model import Interpreters, Limits, Program, RunOutcome
 from tamis.sandbox.network.node_proxy import PRELOAD
 from tests.sandbox import network_servers as servers
 from tests.sandbox import support
-from tests.sandbox.test_runtimes import bun as bun  # the fixture
+from tests.sandbox.bun import bun as bun
 
 LIMITS = Limits(wall_ms=60_000)
 CERTIFICATES = dict.fromkeys(

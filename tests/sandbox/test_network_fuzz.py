@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sandbox.client_hello import client_hello
 from tests.sandbox.proxy_bench import SHORT, Names, bench, run
-from tests.sandbox.test_egress_wire import client_hello
 
 SEEDS = (
     b"GET http://api.test:PORT/x HTTP/1.1\r\nHost: api.test\r\nAccept: */*\r\n\r\n",

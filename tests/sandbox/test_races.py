@@ -14,6 +14,7 @@ import pytest
 
 from tamis.sandbox import runner
 from tamis.sandbox.model import Limits, Mount, RunOutcome, RunRequest
+from tamis.sandbox.paths import idmapped
 from tests.sandbox import support
 
 MINE = "print('mine')"
@@ -40,14 +41,15 @@ def test_cancelled_at_any_moment_leaves_nothing(tmp_path: Path, is_long: bool) -
 
     async def main() -> tuple[int, int, list[int]]:
         await runner.run(support.request(support.tool_folder(tmp_path / "first", "pass")))
-        before = len(os.listdir("/proc/self/fd"))
+        before = support.descriptors()
         for _ in range(1500 if is_long else 120):
             task = asyncio.create_task(runner.run(wanted))
             await asyncio.sleep(moments.random() * 0.02)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        return before, len(os.listdir("/proc/self/fd")), await _steady()
+        idmapped.forget()  # what is kept for the next run is no leak
+        return before, support.descriptors(), await _steady()
 
     before, after, left = asyncio.run(main())
     assert left == []
@@ -72,11 +74,11 @@ def test_cancelled_at_every_step_of_the_loop_leaves_nothing(tmp_path: Path, is_l
 
     async def main() -> tuple[int, int, list[int]]:
         await runner.run(wanted)
-        before = len(os.listdir("/proc/self/fd"))
+        before = support.descriptors()
         for steps in (*range(40), *range(40, 4000, 40 if is_long else 400)):
             if not await cancelled_after(steps):
                 break
-        return before, len(os.listdir("/proc/self/fd")), await _steady()
+        return before, support.descriptors(), await _steady()
 
     before, after, left = asyncio.run(main())
     assert left == []

@@ -8,22 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tamis.sandbox import inside
+from tamis.sandbox.inside import ask
 from tamis.sandbox.interpreters import Interpreter, Missing, find_interpreter, find_uv, interpreter_version
 from tamis.sandbox.model import Interpreters, Limits, Program
 from tests.sandbox import support
+from tests.sandbox.bun import bun as bun
 
 ECHO_JS = 'let s="";process.stdin.on("data",d=>s+=d).on("end",()=>{console.log(JSON.stringify({got:JSON.parse(s),args:process.argv.slice(2)}))});'
 LIMITS = Limits(wall_ms=20_000)
-
-
-@pytest.fixture(scope="session")
-def bun() -> str:
-    given = os.environ.get("TAMIS_TEST_BUN", "")
-    if given:
-        return given
-    # Not at the top: the run as an ordinary user has this folder only, and is given its bun.
-    installing = pytest.importorskip("tests.node_runtime", reason="TAMIS_TEST_BUN names no bun")
-    return str(installing.bun())
 
 
 def node() -> None:
@@ -151,30 +144,178 @@ def own_python() -> str:
     return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
+def copied(path: Path, program: str = "/bin/true") -> str:
+    """A program of its own at a place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(Path(program).read_bytes())
+    path.chmod(0o755)
+    return str(path)
+
+
+def python_tree(place: Path, version: str = "3.12") -> str:
+    """A Python by its layout alone: it would not start."""
+    library = place / "lib" / f"python{version}"
+    library.mkdir(parents=True)
+    (library / "os.py").write_text("")
+    return copied(place / "bin" / f"python{version}")
+
+
+def link(path: Path, target: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)
+    return str(path)
+
+
+# Ruling 59, trust 1: these ran the shim on the host before, and now read the manager's own files. A wrapper that only tells
+# by being started is refused.
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("PYENV_VERSION", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
 @pytest.mark.parametrize(
-    "shim",
-    [
-        '#!/bin/sh\nexec "{python}" "$@"\n',
-        '#!/usr/bin/env bash\nset -e\nprogram="${{0##*/}}"\nexec {python} "$@"\n',
-        '#!/bin/sh\ncd /\n[ -z "$WRAPPED" ] || exit 3\nWRAPPED=1 exec {python} "$@"\n',
-    ],
-    ids=["sh", "pyenv", "with-a-variable"],
+    ("chosen", "version"), [("3.12.1", "3.12.1"), ("3.12", "3.12.10"), ("absent\n3.9.2\n", "3.9.2")]
 )
-def test_a_shim_is_resolved_to_its_real_file(tmp_path: Path, shim: str) -> None:
-    path = written(tmp_path / "shims" / "python3", shim.format(python=own_python()))
-    found = find_interpreter("python", Interpreters(python=path))
+def test_a_shim_of_pyenv_is_resolved_by_its_version_file(home: Path, chosen: str, version: str) -> None:
+    for each in ("3.12.1", "3.12.10", "3.9.2"):
+        python_tree(home / ".pyenv" / "versions" / each, ".".join(each.split(".")[:2]))
+        link(home / ".pyenv" / "versions" / each / "bin" / "python3", f"python{'.'.join(each.split('.')[:2])}")
+    (home / ".pyenv" / "version").write_text(chosen)
+    shim = written(home / ".pyenv" / "shims" / "python3", "#!/bin/sh\nexit 1\n")
+    found = find_interpreter("python", Interpreters(python=shim))
     assert isinstance(found, Interpreter), found
-    assert os.path.realpath(found.file) == own_python()
-    assert "shims" not in found.path
+    assert found.file.startswith(f"{home}/.pyenv/versions/{version}/bin/")
+    assert found.binds == ((f"{home}/.pyenv/versions/{version}",) * 2,)
 
 
-def test_a_shim_is_not_asked_in_the_folder_of_a_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".python-version").write_text("hostile")
-    path = written(
-        tmp_path / "shims" / "python3", f'#!/bin/sh\n[ ! -e .python-version ] || exit 9\nexec "{own_python()}" "$@"\n'
+def test_a_shim_of_asdf_is_resolved_by_the_homes_file_alone(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version in ("20.1.0", "18.2.0"):
+        copied(home / ".asdf" / "installs" / "nodejs" / version / "bin" / "node")
+    (home / ".tool-versions").write_text("# mine\npython 3.12.1\nnodejs 20.1.0 system\n")
+    (tmp_path / "tool").mkdir()
+    (tmp_path / "tool" / ".tool-versions").write_text("nodejs 18.2.0\n")
+    monkeypatch.chdir(tmp_path / "tool")
+    shim = written(home / ".asdf" / "shims" / "node", "#!/bin/sh\nexit 1\n")
+    found = find_interpreter("nodejs", Interpreters(nodejs=shim))
+    assert isinstance(found, Interpreter), found
+    assert found.file == f"{home}/.asdf/installs/nodejs/20.1.0/bin/node"
+
+
+def test_a_shim_of_mise_is_resolved_by_its_configuration(home: Path) -> None:
+    mise = home / ".local" / "share" / "mise"
+    copied(mise / "installs" / "bun" / "1.2.3" / "bin" / "bun")
+    (home / ".config" / "mise").mkdir(parents=True)
+    (home / ".config" / "mise" / "config.toml").write_text('[tools]\nbun = {version = "latest"}\npython = ["3.12"]\n')
+    shim = link(mise / "shims" / "bun", copied(home / "mise"))
+    found = find_interpreter("bun", Interpreters(bun=shim))
+    assert isinstance(found, Interpreter), found
+    assert found.file == f"{mise}/installs/bun/1.2.3/bin/bun"
+
+
+def test_a_shim_of_volta_is_resolved_by_its_platform_file(home: Path) -> None:
+    volta = home / ".volta"
+    copied(volta / "tools" / "image" / "node" / "20.1.0" / "bin" / "node")
+    (volta / "tools" / "user").mkdir()
+    (volta / "tools" / "user" / "platform.json").write_text('{"node":{"runtime":"20.1.0","npm":null},"yarn":null}')
+    shim = link(volta / "bin" / "node", copied(home / "volta-shim"))
+    found = find_interpreter("nodejs", Interpreters(nodejs=shim))
+    assert isinstance(found, Interpreter), found
+    assert found.file == f"{volta}/tools/image/node/20.1.0/bin/node"
+
+
+@pytest.mark.parametrize("chosen", ["../../outside", "/outside", "-x", "a\0b", "3.12.1/../../outside"])
+def test_a_version_that_is_no_name_leads_nowhere(home: Path, chosen: str) -> None:
+    python_tree(home / "outside")
+    (home / ".pyenv" / "versions").mkdir(parents=True)
+    (home / ".pyenv" / "version").write_text(chosen)
+    shim = written(home / ".pyenv" / "shims" / "python3", "#!/bin/sh\nexit 1\n")
+    assert isinstance(find_interpreter("python", Interpreters(python=shim)), Missing)
+
+
+@pytest.mark.parametrize("language", ["python", "nodejs", "bun"])
+def test_nothing_is_started_outside_the_sandbox_to_learn_of_it(  # ruling 59, trust 1, 8b
+    tmp_path: Path, language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = tmp_path / "started"
+    names = {"python": "python3", "nodejs": "node", "bun": "bun"}
+    evil = written(tmp_path / "evil" / names[language], f'#!/bin/sh\necho "$SECRET" >{marker}\n')
+    monkeypatch.setenv("PATH", f"{tmp_path}/evil:/usr/bin")
+    find_interpreter(language, Interpreters(python=evil, nodejs=evil, bun=evil, uv=evil))  # type: ignore[arg-type]
+    found = find_interpreter(language, Interpreters())  # type: ignore[arg-type]
+    if isinstance(found, Interpreter):
+        interpreter_version(found)
+    find_uv(evil)
+    assert not marker.exists()
+
+
+def test_a_program_is_asked_inside_with_nothing_of_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # its name does not tell what it is, so it is asked; a real program that reports its surroundings answers
+    monkeypatch.setenv("TAMIS_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("SECRET_OF_THE_DAEMON", "hidden")
+    text = ask(
+        Interpreter("python", "/bin/sh", file="/bin/sh"),
+        ("/bin/sh", "-c", f"env; pwd; ls -d {tmp_path} 2>&1; cat /proc/net/dev; exit 0"),
     )
-    monkeypatch.chdir(tmp_path)
-    assert isinstance(find_interpreter("python", Interpreters(python=path)), Interpreter)
+    assert b"hidden" not in text
+    assert b"No such file" in text
+    assert b"eth" not in text
+
+
+def test_an_answer_is_remembered_until_the_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAMIS_CACHE_DIR", str(tmp_path / "cache"))
+    file = copied(tmp_path / "program", "/bin/cat")
+    program = Interpreter("python", "/opt/program", ((file, "/opt/program"),), file=file)
+    words = ("/opt/program", "/proc/sys/kernel/random/uuid")
+    first = ask(program, words)
+    assert first
+    assert ask(program, words) == first
+    inside._answers.clear()
+    assert ask(program, words) == first, "the cache folder keeps it too"
+    copied(tmp_path / "program", "/bin/cat")
+    assert ask(program, words) not in (first, b"")
+
+
+def test_a_cache_that_others_may_write_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAMIS_CACHE_DIR", str(tmp_path / "cache"))
+    file = copied(tmp_path / "program", "/bin/cat")
+    program = Interpreter("python", "/opt/program", ((file, "/opt/program"),), file=file)
+    words = ("/opt/program", "/proc/sys/kernel/random/uuid")
+    first = ask(program, words)
+    inside._answers.clear()
+    (tmp_path / "cache" / "programs").chmod(0o777)
+    assert ask(program, words) not in (first, b"")
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_a_folder_of_the_path_that_others_may_write_is_not_looked_at(
+    tmp_path: Path, mode: int, monkeypatch: pytest.MonkeyPatch
+) -> None:  # trust 8b
+    copied(tmp_path / "bin" / "bun")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin")
+    found = find_interpreter("bun", Interpreters())
+    assert isinstance(found, Interpreter), found
+    assert found.file == f"{tmp_path}/bin/bun"
+    (tmp_path / "bin").chmod(mode)
+    assert isinstance(find_interpreter("bun", Interpreters()), Missing)
+
+
+def test_a_program_of_the_path_that_others_may_write_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = copied(tmp_path / "bin" / "bun")
+    os.chmod(program, 0o757)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin")
+    assert isinstance(find_interpreter("bun", Interpreters()), Missing)
 
 
 @pytest.mark.parametrize("language", ["python", "nodejs", "bun"])
@@ -189,7 +330,7 @@ def test_a_shim_that_leads_nowhere_is_refused_with_the_reason(tmp_path: Path, la
     assert f"sandbox.interpreters.{language}" in found.remedy
 
 
-def test_a_version_manager_under_the_interpreters_name_is_asked_not_run(tmp_path: Path) -> None:
+def test_a_version_manager_under_the_interpreters_name_is_not_run(tmp_path: Path) -> None:
     # volta and snap link `node` to their own program, which decides by the name that it was started with
     (tmp_path / "volta-shim").symlink_to("/bin/true")
     manager = tmp_path / "volta" / "volta-shim"
@@ -228,20 +369,38 @@ def test_an_interpreter_of_another_kind_is_named(bun: str) -> None:
     assert "is Node.js, not bun" in found.reason
 
 
-def test_a_python_that_holds_too_much_of_the_host_is_refused(tmp_path: Path) -> None:
-    told = f'[[3, 12, 1], "/opt", "/home", "/opt/bin/python3", "{own_python()}"]'
-    path = written(tmp_path / "python3", f"#!/bin/sh\necho '{told}'\n")
-    found = find_interpreter("python", Interpreters(python=path))
+def test_a_python_that_holds_too_much_of_the_host_is_refused(home: Path) -> None:
+    # a home with a Python's layout: its prefix would be the whole of it
+    found = find_interpreter("python", Interpreters(python=python_tree(home)))
     assert isinstance(found, Missing)
     assert "too much to show" in found.reason
 
 
 def test_an_old_python_is_said(tmp_path: Path) -> None:
-    told = f'[[3, 8, 1], "/usr", "/usr", "/usr/bin/python3", "{own_python()}"]'
-    path = written(tmp_path / "python3", f"#!/bin/sh\necho '{told}'\n")
-    found = find_interpreter("python", Interpreters(python=path))
+    found = find_interpreter("python", Interpreters(python=python_tree(tmp_path / "old", "3.8")))
     assert isinstance(found, Missing)
-    assert "3.8.1" in found.reason
+    assert "is Python 3.8;" in found.reason
+
+
+def test_a_virtual_environment_shows_itself_and_its_base(tmp_path: Path) -> None:
+    base = python_tree(tmp_path / "base")
+    (tmp_path / "venv").mkdir()
+    (tmp_path / "venv" / "pyvenv.cfg").write_text(f"home = {tmp_path}/base/bin\nversion = 3.12.1\n")
+    started = link(tmp_path / "venv" / "bin" / "python", base)
+    found = find_interpreter("python", Interpreters(python=started))
+    assert isinstance(found, Interpreter), found
+    assert found.path == started
+    assert found.binds == tuple((f"{tmp_path}/{name}",) * 2 for name in ("base", "venv"))
+
+
+def test_a_virtual_environment_cannot_bring_a_closed_place(home: Path, tmp_path: Path) -> None:  # trust 3
+    (home / ".ssh" / "lib" / "python3.12").mkdir(parents=True)
+    (home / ".ssh" / "lib" / "python3.12" / "os.py").write_text("")
+    (tmp_path / "venv").mkdir()
+    (tmp_path / "venv" / "pyvenv.cfg").write_text(f"home = {home}/.ssh/bin\n")
+    found = find_interpreter("python", Interpreters(python=copied(tmp_path / "venv" / "bin" / "python3.12")))
+    assert isinstance(found, Missing)
+    assert ".ssh" in found.reason
 
 
 def test_versions_are_told(bun: str) -> None:

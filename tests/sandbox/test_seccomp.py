@@ -16,6 +16,8 @@ from tamis.sandbox.backends.syscalls import NUMBERS
 
 KILL, ALLOW, ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
 EPERM, ENOSYS, FAMILY = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS, ERRNO | errno.EAFNOSUPPORT
+PROTOCOL, KIND = ERRNO | errno.EPROTONOSUPPORT, ERRNO | errno.ESOCKTNOSUPPORT
+INVALID = ERRNO | errno.EINVAL
 MACHINES = ("x86_64", "aarch64")
 
 
@@ -37,6 +39,8 @@ def judge(machine: str, number: int, *args: int, arch: int | None = None) -> int
             accumulator = struct.unpack_from("<I", data, k)[0]
         elif code == 0x06:
             return k
+        elif code == 0x54:
+            accumulator &= k
         elif code == 0x05:
             at += k
         else:
@@ -51,7 +55,7 @@ def number(machine: str, name: str) -> int | None:
 
 BY_ARGUMENT = {
     *("clone", "unshare", "ioctl", "personality", "chmod", "fchmod", "fchmodat", "creat", "open", "openat"),
-    *("mknod", "mknodat", "mkdir", "mkdirat", "socket", "socketpair", "setsockopt"),
+    *("mknod", "mknodat", "mkdir", "mkdirat", "socket", "socketpair", "setsockopt", "fcntl", "prctl"),
 }
 
 
@@ -116,11 +120,24 @@ HIGH = 0xDEADBEEF << 32
         ("mknodat", (0, 0, 0o104755), EPERM),
         ("mkdirat", (0, 0, 0o755), ALLOW),
         ("mkdirat", (0, 0, 0o2755), EPERM),
-        *(("socket", (family,), ALLOW) for family in (2, 10, 16)),
+        *(("socket", (family, kind), ALLOW) for family in (2, 10) for kind in (1, 2, 0x80001, 0x80802)),
+        ("socket", (16,), ALLOW),
+        *(("socket", (family,), KIND) for family in (2, 10)),
         *(("socket", (family,), FAMILY) for family in (0, 1, 3, 17, 38, 40, 41, 44)),
         ("socket", (16, 3, 0), ALLOW),
-        *(("socket", (16, 3, protocol), ERRNO | errno.EPROTONOSUPPORT) for protocol in (4, 6, 9, 12, 15, 21)),
-        *(("socket", (2, 3, protocol), ALLOW) for protocol in (0, 6, 17)),
+        *(("socket", (16, 3, protocol), PROTOCOL) for protocol in (4, 6, 9, 12, 15, 21)),
+        *(("socket", (family, 0x80001, protocol), ALLOW) for family in (2, 10) for protocol in (0, 6)),
+        *(("socket", (family, 0x80802, protocol), ALLOW) for family in (2, 10) for protocol in (0, 17)),
+        # trust 5: MPTCP, UDP-Lite, and the rest in that spirit: SCTP, DCCP, SMC, ping of both families
+        *(("socket", (family, 1, protocol), PROTOCOL) for family in (2, 10) for protocol in (262, 132, 256, 257, 17)),
+        *(("socket", (family, 2, protocol), PROTOCOL) for family in (2, 10) for protocol in (136, 1, 58, 33, 6)),
+        *(("socket", (family, 3, protocol), EPERM) for family in (2, 10) for protocol in (0, 1, 6, 17, 255)),
+        *(("socket", (family, kind, 0), KIND) for family in (2, 10) for kind in (4, 5, 6, 10)),
+        *(("fcntl", (0, 1031, size), EPERM) for size in (65_537, 1 << 20, 0xFFFFFFFF)),
+        ("prctl", (78, 1, 1 << 21), INVALID),
+        *(("prctl", (option,), ALLOW) for option in (1, 4, 15, 22, 36, 38, 77, 79)),
+        *(("fcntl", (0, 1031, size), ALLOW) for size in (0, 4096, 65_536)),
+        *(("fcntl", (0, command), ALLOW) for command in (1, 3, 4, 6, 1030, 1032)),
         *(("setsockopt", (3, 1, option), ERRNO) for option in (7, 8, 32, 33)),  # as if it had worked
         *(("setsockopt", (3, 1, option), ALLOW) for option in (2, 9, 15, 20)),
         *(("setsockopt", (3, level, 7), ALLOW) for level in (0, 6, 41)),
@@ -140,7 +157,7 @@ def test_arguments_are_judged_in_their_low_half(
 
 @given(value=st.integers(0, 2**32 - 1), args=st.lists(st.integers(0, 2**64 - 1), min_size=6, max_size=6))
 def test_every_call_gets_a_known_verdict(value: int, args: list[int]) -> None:
-    assert judge("x86_64", value, *args) in (KILL, ALLOW, EPERM, ENOSYS, FAMILY, ERRNO | errno.EPROTONOSUPPORT, ERRNO)
+    assert judge("x86_64", value, *args) in (KILL, ALLOW, EPERM, ENOSYS, FAMILY, PROTOCOL, KIND, INVALID, ERRNO)
 
 
 def test_jumps_stay_inside_the_program() -> None:
@@ -149,7 +166,7 @@ def test_jumps_stay_inside_the_program() -> None:
         assert len(program) <= 4096
         for at, (code, jt, jf, k) in enumerate(program):
             assert jt < 256 and jf < 256
-            reach = max(jt, jf) if code not in (0x05, 0x06, 0x20) else k if code == 0x05 else 0
+            reach = max(jt, jf) if code not in (0x05, 0x06, 0x20, 0x54) else k if code == 0x05 else 0
             assert at + 1 + reach < len(program) or code == 0x06
         assert program[-1] == (0x06, 0, 0, ALLOW)
 

@@ -71,6 +71,17 @@ def test_socket_is_neither_file_nor_folder(folder: Path) -> None:
             open_beneath(opened, "s")
 
 
+def test_refusal_says_what_stands_there(folder: Path) -> None:
+    """Trust, counting and telling: "is a FIFO" where a FIFO stands."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "s"))
+        for name, kind in (("fifo", "FIFO"), ("s", "socket")):
+            with pytest.raises(PathRefused, match=f"{name} is a {kind}, neither"):
+                resolve_script(str(folder), name)
+    with pytest.raises(PathRefused, match="/dev/null is a device, neither"):
+        open_absolute("/dev/null")
+
+
 def test_what_was_opened_stays_what_it_was_when_the_name_is_swapped(folder: Path) -> None:
     found = resolve_script(str(folder), "a.py")
     inode = (folder / "a.py").stat().st_ino

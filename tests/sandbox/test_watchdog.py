@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -172,15 +173,108 @@ class TestUncounted:
             taken.close()
 
 
+class TestRecords:
+    """Trust 5: what the kernel keeps for processes counts where it is seen, or where the machine's kernel has grown by it."""
+
+    @pytest.fixture(autouse=True)
+    def grown(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        now = [0]
+        monkeypatch.setattr(uncounted._Machine, "runs", set[uncounted.Uncounted]())  # pyright: ignore[reportPrivateUsage]
+        monkeypatch.setattr(uncounted, "kernel_on_machine", lambda: now[0])
+        return now
+
+    @pytest.fixture
+    def run(self) -> Iterator[uncounted.Uncounted]:
+        run = uncounted.Uncounted(64_000_000, 0)
+        yield run
+        run.close()
+
+    def test_growth_of_the_machine_alone_is_no_run_s(self, run: uncounted.Uncounted, grown: list[int]) -> None:
+        with started("import time; print(1, flush=True); time.sleep(60)") as pid:
+            assert not run.suspects([pid])
+            grown[0] = 1 << 30
+            assert run.suspects([pid])
+            assert run.records_bytes([pid]) < 1_000_000
+
+    def test_watches_count_each(self, run: uncounted.Uncounted, grown: list[int]) -> None:
+        code = "import os,select,time\nx=[os.eventfd(0) for _ in range(100)]\ne=[select.epoll() for _ in range(50)]\nfor a in e:\n  for b in x: a.register(b, 1)\nprint(1, flush=True); time.sleep(60)"
+        with started(code) as pid:
+            assert 1_000_000 <= run.records_bytes([pid]) < 2_000_000
+
+    def test_what_cannot_be_seen_counts_no_more_than_the_machine_has_grown(
+        self, run: uncounted.Uncounted, grown: list[int]
+    ) -> None:
+        code = "import ctypes,time\nx=[ctypes.CDLL(None).inotify_init() for _ in range(10)]; print(1, flush=True); time.sleep(60)"
+        with started(code) as pid:
+            assert run.records_bytes([pid]) < 1_000_000
+            grown[0] = 30_000_000
+            assert run.records_bytes([pid], pipes=False) == 30_000_000
+            grown[0] = 1 << 33
+            assert 50_000_000 < run.records_bytes([pid]) < 60_000_000
+
+    def test_growth_is_counted_to_one_run_only(self, run: uncounted.Uncounted, grown: list[int]) -> None:
+        code = "import ctypes,time\nx=[ctypes.CDLL(None).inotify_init() for _ in range(10)]; print(1, flush=True); time.sleep(60)"
+        with started(code) as pid:
+            grown[0] = 30_000_000
+            assert run.records_bytes([pid], pipes=False) == 30_000_000
+            other = uncounted.Uncounted(64_000_000, 0)
+            assert other.records_bytes([pid]) < 1_000_000
+            other.close()
+
+    def test_idle_pipes_count_only_when_there_are_very_many(self, run: uncounted.Uncounted) -> None:
+        code = "import os,time\nx=[os.pipe() for _ in range({})]; print(1, flush=True); time.sleep(60)"
+        with started(code.format(50)) as pid:
+            assert not run.suspects([pid])
+        with started(code.format(200)) as pid:
+            assert run.suspects([pid])
+            assert 200 * 65_536 <= run.records_bytes([pid]) < 203 * 65_536 + 1_000_000
+            assert run.records_bytes([pid], pipes=False) < 1_000_000
+
+    def test_counting_ends_when_there_is_enough(
+        self, run: uncounted.Uncounted, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[int] = []
+        monkeypatch.setattr(
+            uncounted, "_records_of", lambda pid, *_: (asked.append(pid), uncounted._Records(40_000_000, 0, 1.0))[1]
+        )  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+        assert run.records_bytes(range(50)) == 80_000_000
+        assert asked == [0, 1]
+
+    def test_processes_that_there_is_no_time_for_are_taken_to_be_like_the_others(
+        self, run: uncounted.Uncounted, grown: list[int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(uncounted, "LOOK_SECONDS", -1.0)
+        assert run.records_bytes(range(50)) == 0
+        monkeypatch.setattr(uncounted, "LOOK_SECONDS", 0.02)
+        asked: list[int] = []
+
+        def slow(pid: int, *_: object) -> uncounted._Records:  # pyright: ignore[reportPrivateUsage]
+            asked.append(pid)
+            time.sleep(0.03)
+            return uncounted._Records(2_000_000, 0, time.monotonic())  # pyright: ignore[reportPrivateUsage]
+
+        monkeypatch.setattr(uncounted, "_records_of", slow)
+        assert run.records_bytes(range(50)) == 2_000_000
+        grown[0] = 90_000_000
+        assert run.records_bytes(range(50)) == 90_000_000
+        assert asked == [0, 1]  # each look begins with what the one before had no time for
+        # what ended is forgotten
+        assert run.records_bytes(range(1, 3)) == 4_000_000
+
+
 class FakeGroup:
     """A group whose numbers are given."""
 
     def __init__(self, held: Sequence[int], kills: int = 0) -> None:
         self.held = list(held)
         self.kills = kills
+        self.kernel = 0
 
     def held_bytes(self) -> int:
         return self.held.pop(0) if len(self.held) > 1 else self.held[0]
+
+    def kernel_bytes(self) -> int:
+        return self.kernel
 
     def pressure(self) -> Pressure:
         return Pressure(oom_kills=self.kills, at_limit=True)
@@ -200,6 +294,23 @@ def watched(group: FakeGroup, seconds: float = 0.5) -> tuple[list[str], watchdog
 
 
 class TestGroupsNumbers:
+    @pytest.fixture(autouse=True)
+    def kernel(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """What the machine's kernel holds, in bytes."""
+        now = [0]
+        monkeypatch.setattr(uncounted._Machine, "runs", set[uncounted.Uncounted]())  # pyright: ignore[reportPrivateUsage]
+        monkeypatch.setattr(uncounted, "kernel_on_machine", lambda: now[0])
+        return now
+
+    def test_memory_of_the_kernel_for_the_group_counts_when_the_machine_s_has_grown(self, kernel: list[int]) -> None:
+        """Trust 5: small amounts too, which the group's own limit has room for."""
+        group = FakeGroup([500])
+        group.kernel = 100_000_000
+        assert watched(group)[0] == []
+        kernel[0] = 0
+        threading.Timer(0.05, lambda: kernel.__setitem__(0, 90_000_000)).start()
+        assert watched(group)[0] == ["memory"]
+
     def test_limit_that_is_passed_twice_in_a_row_ends_the_run(self) -> None:
         over, usage = watched(FakeGroup([500, 1500]))
         assert over == ["memory"]
@@ -221,9 +332,37 @@ def test_looking_at_sixty_four_processes_is_cheap() -> None:
         spent: list[float] = []
         for _ in range(20):
             begun = time.thread_time()
+            assert not run.suspects(watchdog.tree(pid)[1:])
             watchdog._held_by_processes(look, watchdog.Usage(), run, watchdog.tree(pid))  # pyright: ignore[reportPrivateUsage]
             spent.append(time.thread_time() - begun)
         run.close()
         assert len(watchdog.tree(pid)) == 64
         # processor time, not the clock; 2.3 ms where it was measured, each 50 ms
         assert min(spent) < 0.025, spent
+
+
+def test_what_a_run_is_compared_with_is_taken_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    # read as it was then, though nobody looks at it before the first look
+    tables = iter((b"MemTotal: 9 kB\nShmem: 3 kB\nPageTables: 4 kB\nPercpu: 5 kB\n",))
+    monkeypatch.setattr(uncounted, "_read", lambda path: next(tables) if path == "/proc/meminfo" else b"")
+    look = watchdog.look_at(os.getpid(), 1000, {}, None)
+    assert uncounted.shared_on_machine(look.before) == 3 * 1024
+    assert uncounted.kernel_on_machine(look.before) == 9 * 1024
+
+
+def test_numbers_of_the_machine_are_those_of_its_table() -> None:
+    rows = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    wanted = ("SUnreclaim", "PageTables", "SecPageTables", "VmallocUsed", "KernelStack", "Percpu")
+    table = "".join(f"{name}:{value}\n" for name, value in rows.items()).encode()
+    kib = sum(int(rows[name].split()[0]) for name in wanted if name in rows)
+    assert uncounted.kernel_on_machine(table) == kib * 1024
+    assert uncounted.shared_on_machine(table) == int(rows["Shmem"].split()[0]) * 1024
+
+
+def test_the_first_child_is_the_oldest_of_all() -> None:
+    code = "import os, time\nfor _ in range(2):\n  if os.fork() == 0: time.sleep(60)\nprint(flush=True); time.sleep(60)"
+    with started(code) as pid:
+        children = watchdog.children_of(pid)
+        assert len(children) == 2
+        assert watchdog.first_child(pid) == children[0]
+    assert watchdog.first_child(pid) is None

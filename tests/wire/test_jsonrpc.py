@@ -69,6 +69,7 @@ def test_any_bytes_give_a_value_or_a_parse_error(body: bytes) -> None:
     assert code == -32700
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_any_value_is_encoded_on_one_line_of_json(value: Any) -> None:
     body = encode({"result": value})
@@ -88,3 +89,20 @@ def test_whatever_is_sent_is_json() -> None:
     for value in ([float("nan"), float("inf")], ["\ud800", float("nan")], {"a": ["\udfff", -float("inf")]}):
         sent = json.loads(encode_result(1, value), parse_constant=pytest.fail)["result"]
         assert "null" in json.dumps(sent)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "identity"),
+    [
+        (b'{"id": 7, "method": "tool/execute", "params": {"args": {"x": 1e400}}}', -32602, 7),
+        (b'{"params": [-1e999], "id": "a", "method": "m"}', -32602, "a"),
+        (b'{"id": 1e400, "method": "m"}', -32700, None),
+        (b'{"id": 7, "params": 1e400}', -32700, None),
+        (b'[{"id": 7, "method": "m", "params": {"x": 1e400}}]', -32700, None),
+    ],
+)
+def test_a_number_that_no_float_holds_is_a_fault_of_the_params(body: bytes, code: int, identity: object) -> None:
+    """R3: `1e400` in arguments: -32602 with its id."""
+    with pytest.raises(RpcError) as told:
+        decode(body)
+    assert (told.value.code, told.value.identity) == (code, identity)

@@ -2,7 +2,7 @@
 -- `vim.lsp.config('tamis', { ... })` or a file `after/lsp/tamis.lua`.
 
 ---@class tamis.InitOptions
----@field trusted? boolean false: analyse only, run nothing
+---@field trusted? boolean true: the folder's settings count; false: analyse only; nil: what `tamis trust` recorded
 ---@field schemaDiagnostics? 'on'|'off' 'off' when another server checks manifests against the schema already
 ---@field settings? table the settings of tamis.toml, by the same names
 
@@ -44,6 +44,25 @@ local function holds_manifests(root)
   return answer
 end
 
+--- What is said of a folder's trust: `vim.g.tamis_trusted` as it is, or with 'secure' whether Neovim trusts its tamis.toml (`:trust`).
+---@param root string?
+---@return boolean?
+local function trusts(root)
+  local word = vim.g.tamis_trusted
+  if word ~= 'secure' then
+    if type(word) == 'boolean' then
+      return word
+    end
+    return nil
+  end
+  local file = root and vim.fs.joinpath(root, 'tamis.toml')
+  if not file or not vim.uv.fs_stat(file) then
+    return nil
+  end
+  -- Asks about a file that is new or changed; nil where the user does not trust it.
+  return vim.secure.read(file) ~= nil
+end
+
 ---@type vim.lsp.Config
 return {
   cmd = { 'tamis', 'lsp' },
@@ -71,6 +90,13 @@ return {
     end
   end,
   workspace_required = false,
+  before_init = function(params, config)
+    local word = trusts(type(config.root_dir) == 'string' and config.root_dir or nil)
+    local options = params.initializationOptions
+    if word ~= nil and type(options) == 'table' and options.trusted == nil then
+      options.trusted = word
+    end
+  end,
   ---@type tamis.InitOptions
   init_options = { schemaDiagnostics = 'on' },
   settings = { tamis = vim.empty_dict() },

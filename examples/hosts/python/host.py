@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tamis.client import Client
-from tamis.protocols.contract import ApprovalRequest
+from tamis.client.params import ToolCallConfig
+from tamis.client.results import ApprovalRequest
 
 ALLOWED = {"game:player", "units:convert"}
 PLAYER = {
@@ -45,14 +46,14 @@ def main() -> None:
     """Discover, prompt, loop, end."""
     root = sys.argv[1] if len(sys.argv) > 1 else "."
     model = scripted_model()
-    with Client(root, on_approval=decide, on_log=lambda line: None) as tamis:
+    with Client(root, on_approval=decide) as tamis:
         tamis.initialize()
         tamis.serve("game", [PLAYER], {"player": player})
         usable = [tool.tool_id for tool in tamis.tool_list(filter={"callable": True}).tools if tool.available]
         print(f"tools: {'game:player' in usable} {'units:convert' in usable}")
         prompt = tamis.prompt_generate(protocol="action", tool_ids=["game:player", "units:convert", "text:statistics"])
         messages = [prompt.text, "How is Ada, and how long is a marathon?"]
-        config = {"enabled": True, "protocol": "action", "requireConfirmation": True}
+        config: ToolCallConfig = {"enabled": True, "protocol": "action", "requireConfirmation": True}
         while True:
             text = model(messages)
             step = tamis.agent_step(text=text, session_id="session-1", config=config)

@@ -18,6 +18,16 @@ from tamis.server.analysis.snapshot import Snapshot
 MAX_CALLS = 20
 
 
+def in_text_file(snapshot: Snapshot, span: Span) -> list[Refactoring]:
+    """Actions of a text: those of its calls, and in Python those of a function."""
+    found = in_text(snapshot, span)
+    if snapshot.path.endswith(".py"):
+        from tamis.server.analysis.actions.manifests import in_python
+
+        found += in_python(snapshot, span)
+    return found
+
+
 def in_text(snapshot: Snapshot, span: Span) -> list[Refactoring]:
     """Actions of the calls that a selection touches."""
     found: list[Refactoring] = []

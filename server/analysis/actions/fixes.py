@@ -10,24 +10,45 @@ from tamis.protocols.model import Edit, Fix
 from tamis.protocols.positions import Span
 from tamis.server.analysis.answers import Action, Finding
 from tamis.server.analysis.diagnostics import diagnose, to_finding
+from tamis.server.analysis.kinds import MAX_ANALYSED_CHARS, answer
 from tamis.server.analysis.manifests import left_to_client
 from tamis.server.analysis.navigation.proof import apply
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
+from tamis.server.analysis.snapshot import Snapshot
 
 
 def quick_fixes(snapshot: Snapshot, span: Span) -> list[Action]:
     """The fixes of the findings that touch ``span``, of those too that the editor's own JSON service tells without a fix."""
-    findings = diagnose(snapshot)
-    if snapshot.kind == "manifest" and len(snapshot.text) <= MAX_ANALYSED_CHARS:
-        findings += [to_finding(diag) for diag in left_to_client(snapshot)]
-    touched = [finding for finding in findings if finding.span[0] <= span[1] and span[0] <= finding.span[1]]
+    touched = _touched(diagnose(snapshot), span)
     found = [Action(finding, finding.fix) for finding in touched if finding.fix is not None]
-    if touched and snapshot.kind == "manifest" and len(snapshot.text) <= MAX_ANALYSED_CHARS:
-        found += _mendings(snapshot, touched)
-    if touched and is_json(snapshot):
+    if (more := answer(snapshot, "fixes")) is not None:
+        found += more(snapshot, span, touched)
+    if found and is_json(snapshot):
         broken = broken_places(snapshot.tree)
         found = [action for action in found if _is_sound(snapshot, action, broken)]
     return found
+
+
+def _touched(findings: list[Finding], span: Span) -> list[Finding]:
+    return [finding for finding in findings if finding.span[0] <= span[1] and span[0] <= finding.span[1]]
+
+
+def of_manifest(snapshot: Snapshot, span: Span, touched: list[Finding]) -> list[Action]:
+    """What findings of a manifest offer beside their own fixes, also those that the editor's JSON service tells."""
+    told = _touched([to_finding(diag) for diag in left_to_client(snapshot)], span)
+    found = [Action(finding, finding.fix) for finding in told if finding.fix is not None]
+    return found + (_mendings(snapshot, touched + told) if touched or told else [])
+
+
+def of_text(snapshot: Snapshot, _span: Span, touched: list[Finding]) -> list[Action]:
+    """For a block that is set aside, the fix that takes it out of its context; only a person can know that it is meant."""
+    aside = {finding.span: finding for finding in touched if finding.code in ("TC017", "TC018")}
+    if not aside:
+        return []
+    from tamis.protocols.live import made_live
+
+    blocks = [block for block in snapshot.document.blocks if block.aside and block.open in aside][:MAX_MADE_LIVE]
+    fixes = [(aside[block.open], made_live(snapshot.document, block, snapshot.read)) for block in blocks]
+    return [Action(finding, fix) for finding, fix in fixes if fix is not None]
 
 
 def _mendings(snapshot: Snapshot, touched: list[Finding]) -> list[Action]:
@@ -46,7 +67,7 @@ def _mendings(snapshot: Snapshot, touched: list[Finding]) -> list[Action]:
 def is_json(snapshot: Snapshot) -> bool:
     """Whether a document is a JSON text that is analysed."""
     return (
-        snapshot.kind in ("manifest", "profile", "other")
+        snapshot.kind != "plugin"
         and snapshot.path.endswith((".json", ".jsonc"))
         and (len(snapshot.text) <= MAX_ANALYSED_CHARS)
     )
@@ -72,6 +93,8 @@ def _is_sound(snapshot: Snapshot, action: Action, broken: list[Span]) -> bool:
 
 
 MAX_ROUNDS = 10
+MAX_MADE_LIVE = 4
+"""Blocks of a selection for which it is tried out how they would run."""
 MAX_PROVED_CHARS = 200_000
 """The largest broken text in which fixes are tried out before they are offered."""
 SYNTAX = frozenset(("MF520", "MF521", "MF522", "MF523"))

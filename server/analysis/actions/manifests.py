@@ -19,7 +19,8 @@ from tamis.protocols.manifest.placeholders import MISSING_FIELD
 from tamis.protocols.model import Edit, Json
 from tamis.protocols.positions import Span
 from tamis.server.analysis.actions.refactorings import FileChange, Refactoring
-from tamis.server.analysis.snapshot import Snapshot, kind_of
+from tamis.server.analysis.kinds import kind_of
+from tamis.server.analysis.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from tamis.protocols.schema.plan import Plan
@@ -29,20 +30,15 @@ MAX_PROFILES = 20
 
 
 def in_manifest(snapshot: Snapshot, span: Span) -> list[Refactoring]:
-    """Actions of a JSON document."""
-    if snapshot.kind == "profile":
-        from tamis.server.analysis.actions.profiles import in_profile
-
-        return in_profile(snapshot, span)
-    tree = parse_json(snapshot.text) if snapshot.kind == "plugin" else snapshot.manifest.tree
-    root = tree.root
+    """Actions of a manifest."""
+    root = snapshot.tree.root
     if root is None:
-        return _started(snapshot) if snapshot.kind == "manifest" else []
+        return _started(snapshot)
     found: list[Refactoring] = []
     foreign = foreign_shape(root)
     if foreign is not None:
         return _convert(snapshot, foreign[0], root)
-    if snapshot.kind == "plugin" or root.kind != "object":
+    if root.kind != "object":
         return found
     found += _missing_fields(snapshot, root, span)
     found += _missing_script(snapshot, root, span)
@@ -51,6 +47,13 @@ def in_manifest(snapshot: Snapshot, span: Span) -> list[Refactoring]:
     found += _sorted(snapshot)
     found += _to_profiles(snapshot, root, span)
     return found
+
+
+def in_plugin(snapshot: Snapshot, _span: Span) -> list[Refactoring]:
+    """Actions of another project's manifest."""
+    root = parse_json(snapshot.text).root
+    foreign = foreign_shape(root) if root is not None else None
+    return _convert(snapshot, foreign[0], root) if root is not None and foreign is not None else []
 
 
 def manifest_text(manifest: dict[str, Json]) -> str:

@@ -75,11 +75,10 @@ def _removals(snapshot: Snapshot, diag: Diag, place: _Place) -> Iterator[Propose
     if at < 0 or _is_broken(snapshot, place.around[-1], entries, at):
         return
     text = snapshot.text
-    reason = str(diag.args.get("reason", ""))
     if (
         diag.code in _REMOVABLE
         or (diag.code == "VA453" and diag.data.get("code") == "VA403")
-        or (diag.code == "VA450" and reason.startswith("required names ") and reason.endswith(" twice"))
+        or (diag.code == "VA450" and diag.args.get("fault") == "named-twice")
     ):
         name = entry.key if isinstance(entry, Member) else excerpt_of(entry)
         yield f"Remove '{name}'", removal(text, place.around[-1], at)
@@ -245,15 +244,14 @@ def _new_values(snapshot: Snapshot, diag: Diag, place: _Place, node: JsonNode) -
             yield "object"
         case "MF532":
             yield from _fitting_default(snapshot, place, value)
-        case "VA450" if isinstance(value, str) and str(diag.args.get("reason", "")).endswith("leads nowhere"):
+        case "VA450" if isinstance(value, str) and diag.args.get("fault") == "ref-nowhere":
             near = best(value, _definitions(snapshot, str(diag.data.get("path", ""))))
             if near is not None:
                 yield near
         case "VA450" if isinstance(value, str):
-            wanted = re.search(r" is a (number|list of (?:values|names)), not ", str(diag.args.get("reason", "")))
-            if wanted is not None and wanted[1] != "number":
+            if diag.args.get("fault") == "not-list":
                 yield [value]
-            elif wanted is not None:
+            elif diag.args.get("fault") == "not-number":
                 yield from (one for one in _readings(value) if type(one) in (int, float))
         case "VA453":
             yield from _fitting_argument(snapshot, diag, value)

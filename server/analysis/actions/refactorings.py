@@ -12,7 +12,8 @@ import msgspec
 
 from tamis.protocols.model import Edit
 from tamis.protocols.positions import Span
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
+from tamis.server.analysis.kinds import answer
+from tamis.server.analysis.snapshot import Snapshot
 
 Kind = Literal["quickfix", "refactor.rewrite", "refactor.extract", "source.sortKeys.tamis"]
 KINDS: tuple[Kind, ...] = (
@@ -54,19 +55,5 @@ class Refactoring(msgspec.Struct, frozen=True):
 
 def refactorings(snapshot: Snapshot, span: Span) -> list[Refactoring]:
     """What can be done at a selection. Never raises on any text."""
-    if len(snapshot.text) > MAX_ANALYSED_CHARS:
-        return []
-    if snapshot.kind in ("manifest", "plugin", "profile"):
-        from tamis.server.analysis.actions.manifests import in_manifest
-
-        return in_manifest(snapshot, span)
-    if snapshot.kind != "text":
-        return []
-    from tamis.server.analysis.actions.calls import in_text
-
-    found = in_text(snapshot, span)
-    if snapshot.path.endswith(".py"):
-        from tamis.server.analysis.actions.manifests import in_python
-
-        found += in_python(snapshot, span)
-    return found
+    find = answer(snapshot, "refactor")
+    return find(snapshot, span) if find is not None else []

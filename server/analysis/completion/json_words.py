@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamis.protocols.manifest.json_schema import DRAFT_07
+from tamis.protocols.manifest.json_schema import DRAFT_07, SCHEMAS
 from tamis.protocols.manifest.profile import MAX_TIMEOUT_MS
 
 _SCHEMA = {"$ref": "#/$defs/schema"}
@@ -253,7 +253,10 @@ PROFILE: dict[str, Any] = {
                 ),
                 "requireConfirmation": _word("Whether a person is asked before a call.", type="boolean", default=False),
                 "parallelExecution": _word("Whether calls of one round run at once.", type="boolean", default=False),
-                "protocol": _word("How the agent writes its calls.", enum=["vcp", "action", "tam"], default="vcp"),
+                "protocol": _word(
+                    "How the agent writes its calls (default: the setting protocol.default).",
+                    enum=["action", "tam", "vcp"],
+                ),
             },
         },
     },
@@ -265,4 +268,4 @@ PROFILE_FILE = "agent_profile.schema.json"
 
 def profile_schema() -> dict[str, Any]:
     """``PROFILE`` as a file for editors that know only JSON Schema."""
-    return {"$schema": DRAFT_07, "$id": "tamis:agent-profile/v1.json", "title": "Agent profile", **PROFILE}
+    return {"$schema": DRAFT_07, "$id": f"{SCHEMAS}agent-profile/v1.json", "title": "Agent profile", **PROFILE}

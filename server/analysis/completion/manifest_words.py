@@ -314,6 +314,12 @@ def _capabilities(snapshot: Snapshot, tree: JsonTree, slot: Slot) -> Iterator[Pr
     return (value_item(tree, slot, name, _ABOUT_CAPABILITY.get(name, "")) for name in _left(slot, CAPABILITIES))
 
 
+def _secrets(snapshot: Snapshot, tree: JsonTree, slot: Slot) -> Iterator[Proposal]:
+    config = snapshot.settings.config
+    known = sorted(config.secrets) if config is not None else []
+    return (value_item(tree, slot, name, "a secret of your settings") for name in _left(slot, known))
+
+
 def _tags(snapshot: Snapshot, tree: JsonTree, slot: Slot) -> Iterator[Proposal]:
     return _words(tree, slot, _common(tag for tool in _others(snapshot) for tag in tool.manifest.tags), "tag in use")
 
@@ -362,6 +368,7 @@ _BY_PATH: dict[Path, Any] = {
     ("securityContext", "fileAccess", "allowWrite", "*"): _writes,
     ("securityContext", "networkAccess", "allowHosts", "*"): _hosts,
     ("securityContext", "requiredCapabilities", "*"): _capabilities,
+    ("securityContext", "secrets", "*"): _secrets,
     ("tags", "*"): _tags,
     ("aliases", "*"): _aliases,
     ("protocolConfig", "vcpCommand"): _commands,

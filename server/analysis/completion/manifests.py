@@ -6,6 +6,7 @@ examples the tool's own parameters.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, cast
 
@@ -38,7 +39,6 @@ def propose_in_json(snapshot: Snapshot, offset: int) -> list[Proposal]:
     if slot is None:
         return []
     from tamis.server.analysis.completion.manifest_words import schema_ids, special_keys, special_values
-    from tamis.server.analysis.completion.skeletons import skeletons
 
     if tree.root is None:
         return list(skeletons(snapshot, slot))
@@ -251,7 +251,7 @@ def _hidden(snapshot: Snapshot, tree: JsonTree, path: Path) -> frozenset[str]:
     node = tree.node_at("/handler/type")
     kind = node.value if node is not None else None
     fields = {
-        "external-script": ("scriptPath", "language", "entryPoint"),
+        "external-script": ("scriptPath", "language", "entryPoint", "result"),
         "service-method": ("serviceName", "methodName"),
         "mcp": ("server", "tool"),
     }
@@ -308,3 +308,41 @@ def _dialects(tree: JsonTree, slot: Slot) -> list[Proposal]:
     from tamis.server.analysis.completion.json_items import value_item
 
     return [value_item(tree, slot, uri, about) for uri, about in DIALECTS]
+
+
+def skeletons(snapshot: Snapshot, slot: Slot) -> Iterator[Proposal]:
+    """Whole documents, for an empty one."""
+    span = slot.span
+    if snapshot.kind != "manifest":
+        text = '{\n  "tool_ids_inventory": []\n}'
+        yield Proposal("agent profile", "block", span, text, '{\n  "tool_ids_inventory": [$0]\n}', detail="skeleton")
+        return
+    for label, handler, stops in (
+        (
+            "script tool",
+            '"type": "external-script",\n    "scriptPath": "",\n    "language": "python"',
+            '"type": "external-script",\n    "scriptPath": "$5",\n    "language": "${6|python,nodejs,bun|}"',
+        ),
+        (
+            "service tool",
+            '"type": "service-method",\n    "serviceName": "",\n    "methodName": ""',
+            '"type": "service-method",\n    "serviceName": "$5",\n    "methodName": "$6"',
+        ),
+    ):
+        yield Proposal(
+            label,
+            "block",
+            span,
+            _skeleton(("", "", "", "1.0.0"), handler, ""),
+            _skeleton(("${1:custom:my-tool}", "$2", "$3", "${4:1.0.0}"), stops, "$0"),
+            detail="manifest skeleton",
+        )
+
+
+def _skeleton(fields: tuple[str, str, str, str], handler: str, rest: str) -> str:
+    tool_id, display, description, version = fields
+    return (
+        f'{{\n  "toolId": "{tool_id}",\n  "displayName": "{display}",\n  "description": "{description}",\n'
+        f'  "version": "{version}",\n  "handler": {{\n    {handler}\n  }},\n'
+        f'  "parameters": {{\n    "type": "object",\n    "properties": {{{rest}}},\n    "required": []\n  }}\n}}\n'
+    )

@@ -21,7 +21,7 @@ _CHOICES: tuple[tuple[re.Pattern[str], tuple[tuple[str, str], ...]], ...] = (
     (re.compile(r"on_error(_\d+)?\Z"), (("stop", "default: the block ends there"), ("continue", "the next step runs"))),
     (
         re.compile(r"type_hint_.+\Z"),
-        (("text", "default: as written"), ("json", "JSON text"), ("base64", "base64 of UTF-8 text")),
+        (("text", "default: as written"), ("json", "JSON text"), ("base64", "base64 of any bytes")),
     ),
     (re.compile(r"retry(_\d+)?\Z"), (("0", "default"), ("1", "one more try"), ("2", ""), ("3", ""))),
 )

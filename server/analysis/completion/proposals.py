@@ -7,7 +7,8 @@ from typing import Any, cast
 import msgspec
 
 from tamis.server.analysis.answers import Proposal, Proposals
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot, is_settings
+from tamis.server.analysis.kinds import answer
+from tamis.server.analysis.snapshot import Snapshot
 
 MAX_PROPOSALS = 500
 
@@ -17,21 +18,8 @@ def complete(snapshot: Snapshot, offset: int) -> Proposals:
 
     Long documentation is left out: ``documentation_of`` words it for those that are looked at.
     """
-    if len(snapshot.text) > MAX_ANALYSED_CHARS:
-        return Proposals()
-    items: list[Proposal] = []
-    if snapshot.kind == "text":
-        from tamis.server.analysis.completion.texts import propose_in_text
-
-        items = propose_in_text(snapshot, offset)
-    elif snapshot.kind in ("manifest", "profile"):
-        from tamis.server.analysis.completion.manifests import propose_in_json
-
-        items = propose_in_json(snapshot, offset)
-    elif is_settings(snapshot.path):
-        from tamis.server.analysis.configuration.completion import propose_in_settings
-
-        items = propose_in_settings(snapshot, offset)
+    propose = answer(snapshot, "complete")
+    items: list[Proposal] = propose(snapshot, offset) if propose is not None else []
     cut = len(items) > MAX_PROPOSALS
     if cut:
         items = _fitting(snapshot.text, offset, items)

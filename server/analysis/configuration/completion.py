@@ -15,7 +15,9 @@ from tamis.server.analysis.answers import Proposal
 from tamis.server.analysis.completion.snippets import choice, escape_snippet
 from tamis.server.analysis.configuration.place import Path, TomlPlace, dotted, place_at, schema_of
 from tamis.server.analysis.describe import type_name
-from tamis.server.analysis.snapshot import Snapshot, kind_of
+from tamis.server.analysis.kinds import kind_of
+from tamis.server.analysis.snapshot import Snapshot
+from tamis.server.runtime.settings.classes import short_word
 from tamis.server.runtime.settings.schema import example, settings_schema
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
@@ -115,7 +117,7 @@ def _keys(tree: TomlTree, place: TomlPlace) -> Iterator[Proposal]:
             place.span,
             text,
             snippet,
-            detail=about(part),
+            detail=", ".join(word for word in (about(part), short_word(dotted(path))) if word),
             subject=part,
             filter=name,
         )

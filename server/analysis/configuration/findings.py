@@ -8,16 +8,51 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tamis.protocols.model import Diag, Edit, Fix
 from tamis.protocols.positions import Span
 from tamis.protocols.suggest import best
-from tamis.protocols.tomltext import TomlError, TomlTree, TomlValue, read_toml
-from tamis.server.analysis.configuration.toml_places import Path, Place, toml_places
+from tamis.protocols.tomltext import TomlEntry, TomlError, TomlTree, TomlValue, read_toml
 
 if TYPE_CHECKING:
     from tamis.server.runtime.settings.faults import Fault
+
+Path = tuple[str, ...]
+
+
+class Place(NamedTuple):
+    """Where a setting stands: its key, and its value; a table's header is its key and has no value."""
+
+    key: Span
+    value: Span
+
+
+def toml_places(text: str | TomlTree) -> dict[Path, Place]:
+    """The places of all keys by their path; of a key that stands more than once the first."""
+    tree = read_toml(text) if isinstance(text, str) else text
+    places: dict[Path, Place] = {}
+    for table in tree.tables:
+        _names(places, (), table.names, table.spans)
+        _entries(places, table.names, table.entries)
+    return places
+
+
+def _names(places: dict[Path, Place], above: Path, names: Path, spans: tuple[Span, ...]) -> None:
+    for index, span in enumerate(spans):
+        places.setdefault((*above, *names[: index + 1]), Place(span, (span[1], span[1])))
+
+
+def _entries(places: dict[Path, Place], above: Path, entries: list[TomlEntry]) -> None:
+    for entry in entries:
+        _names(places, above, entry.names[:-1], entry.spans[:-1])
+        path = (*above, *entry.names)
+        value = entry.value
+        end = max(entry.equals + 1, entry.spans[-1][1])
+        places.setdefault(path, Place(entry.spans[-1], value.span if value is not None else (end, end)))
+        if value is not None:
+            _entries(places, path, value.entries)
+
 
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _NAME = re.compile(r"'([^']*)'")
@@ -28,8 +63,8 @@ def settings_findings(text: str, on_disk: Iterable[Fault] = ()) -> list[Diag]:
     """The findings of a ``tamis.toml``; ``on_disk`` is what it names that is not there. Never raises."""
     import tomllib
 
-    from tamis.server.runtime.settings.config import settings_of, settings_problems
     from tamis.server.runtime.settings.faults import policy_faults
+    from tamis.server.runtime.settings.reading import settings_of, settings_problems
 
     tree = read_toml(text)
     try:
@@ -42,11 +77,18 @@ def settings_findings(text: str, on_disk: Iterable[Fault] = ()) -> list[Diag]:
     places = toml_places(tree)
     found = [_finding(text, places, problem, closes) for problem, closes in settings_problems(raw)]
     faults = [*policy_faults(settings_of(raw).policy), *on_disk]
-    return found + [_of_fault(text, tree, places, fault) for fault in faults if fault.setting in places]
+    return found + [
+        _of_fault(text, tree, places, fault) for fault in faults if not fault.setting or fault.setting in places
+    ]
 
 
 def _of_fault(text: str, tree: TomlTree, places: dict[Path, Place], fault: Fault) -> Diag:
+    if not fault.setting:
+        # it is about the file as a whole
+        return Diag("ST804", (0, 0), {"reason": fault.message}, severity=fault.level)
     place = places[fault.setting]
+    if not fault.in_force:
+        return Diag("ST805", place.key, {"reason": fault.message[:1].upper() + fault.message[1:]})
     span = place.key if place.value[0] == place.value[1] else place.value
     if fault.item is not None:
         items = _items(tree, fault.setting)
@@ -87,7 +129,10 @@ def _syntax(text: str, said: str) -> Diag:
 
 
 def _finding(text: str, places: dict[Path, Place], problem: str, closes: bool) -> Diag:
-    unknown = problem.startswith("unknown ") or " is no rule" in problem
+    from tamis.server.runtime.settings.reading import code_of
+
+    code = code_of(problem)
+    unknown = code == "ST802"
     named = _NAME.search(problem)
     path = named[1] if named is not None else ""
     names = _names_of(places, path)
@@ -99,7 +144,6 @@ def _finding(text: str, places: dict[Path, Place], problem: str, closes: bool) -
     if closes:
         reason += "; no tool is run until it is mended"
     severity = "error" if closes else None
-    code = "ST802" if unknown else "ST803"
     return Diag(
         code,
         span,

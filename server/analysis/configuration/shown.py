@@ -11,8 +11,9 @@ from tamis.server.analysis.configuration.completion import path_of_key, toml_tex
 from tamis.server.analysis.configuration.place import Path, dotted, place_at, schema_of
 from tamis.server.analysis.describe import code, type_name
 from tamis.server.analysis.navigation.symbols import MAX_SYMBOLS, Symbol
-from tamis.server.analysis.shown.folding import Fold
+from tamis.server.analysis.shown.folding import Fold, comment_folds
 from tamis.server.analysis.snapshot import Snapshot
+from tamis.server.runtime.settings.classes import whose_word
 from tamis.server.runtime.settings.schema import example, settings_schema
 
 _ACTS = {
@@ -24,7 +25,7 @@ _ACTS = {
 MAX_SHOWN = 60
 
 
-def explain_settings(snapshot: Snapshot, offset: int) -> HoverText | None:
+def explain_settings(snapshot: Snapshot, offset: int, _facts: object = None) -> HoverText | None:
     """What to say about an offset: the table, the setting, or the setting whose value stands there."""
     tree = read_toml(snapshot.text)
     place = place_at(tree, offset)
@@ -50,7 +51,7 @@ def _said(path: Path, span: Span) -> HoverText | None:
 
 
 def setting_card(path: Path, schema: dict[str, Any]) -> str:
-    """A setting in words: its name and type, what it means, values, default, bounds, an example, where it acts."""
+    """A setting in words: its name and type, what it means, values, default, bounds, an example, where it acts, who may set it."""
     name = dotted(path)
     kind = type_name(schema)
     parts = [f"**{name}** ({'table' if kind == 'object' else kind})"]
@@ -69,8 +70,8 @@ def setting_card(path: Path, schema: dict[str, Any]) -> str:
     shown = example(name)
     if shown:
         facts.append(f"Example {code(shown)}")
-    acts = _ACTS.get(path[0], "")
-    return "\n\n".join([*parts, *facts, *([acts] if acts else [])])
+    more = [told for told in (_ACTS.get(path[0], ""), whose_word(name)) if told]
+    return "\n\n".join([*parts, *facts, *more])
 
 
 # Outline
@@ -123,7 +124,7 @@ def _end(tree: TomlTree, index: int) -> int:
 
 
 def folds_of_settings(snapshot: Snapshot) -> list[Fold]:
-    """Tables behind their headers, and lists over several lines; comments are the caller's."""
+    """Tables behind their headers, lists over several lines, and comments."""
     tree = read_toml(snapshot.text)
     found: list[Fold] = []
     for index, table in enumerate(tree.tables):
@@ -132,15 +133,11 @@ def folds_of_settings(snapshot: Snapshot) -> list[Fold]:
         for entry in table.entries:
             if entry.value is not None:
                 found += _lists(entry.value)
-    return [fold for fold in found if "\n" in snapshot.text[slice(*fold.span)]]
+    kept = [fold for fold in found if "\n" in snapshot.text[slice(*fold.span)]]
+    return [*kept, *comment_folds(snapshot.text, tree.comments)]
 
 
 def _lists(value: TomlValue) -> list[Fold]:
     if value.kind != "array" or not value.closed:
         return []
     return [Fold((value.span[0] + 1, value.span[1] - 1), 1)]
-
-
-def comments_of_settings(snapshot: Snapshot) -> list[Span]:
-    """The comments of a text, by place."""
-    return read_toml(snapshot.text).comments

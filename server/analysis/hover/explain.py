@@ -15,32 +15,21 @@ from tamis.server.analysis.completion.cursor import find_cursor
 from tamis.server.analysis.describe import code, describe_schema, type_name
 from tamis.server.analysis.hover.tools import HoverFacts, fenced, tool_card
 from tamis.server.analysis.hover.words import MARKER, about_field, about_marker
+from tamis.server.analysis.kinds import answer
 from tamis.server.analysis.places import block_at, calls_at, param_at
 from tamis.server.analysis.shown.schema_parts import part, resolved, told
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot, ToolView, is_settings
+from tamis.server.analysis.snapshot import Snapshot, ToolView
 
 MAX_VALUE_CHARS = 2_000
 
 
 def explain(snapshot: Snapshot, offset: int, facts: HoverFacts | None = None) -> HoverText | None:
     """What to say about an offset, or None."""
-    if len(snapshot.text) > MAX_ANALYSED_CHARS:
-        return None
-    facts = facts or HoverFacts()
-    if snapshot.kind == "text":
-        return _in_text(snapshot, offset, facts)
-    if snapshot.kind in ("manifest", "profile"):
-        from tamis.server.analysis.hover.manifests import explain_in_file
-
-        return explain_in_file(snapshot, offset, facts)
-    if is_settings(snapshot.path):
-        from tamis.server.analysis.configuration.shown import explain_settings
-
-        return explain_settings(snapshot, offset)
-    return _in_graph(snapshot, offset, facts)
+    said = answer(snapshot, "hover")
+    return said(snapshot, offset, facts or HoverFacts()) if said is not None else None
 
 
-def _in_graph(snapshot: Snapshot, offset: int, facts: HoverFacts) -> HoverText | None:
+def in_graph(snapshot: Snapshot, offset: int, facts: HoverFacts) -> HoverText | None:
     """The tools that a workflow or a node definition names."""
     said = snapshot.index.facts(snapshot.path) if snapshot.index is not None else None
     for use in said.uses if said is not None else ():
@@ -49,7 +38,8 @@ def _in_graph(snapshot: Snapshot, offset: int, facts: HoverFacts) -> HoverText |
     return None
 
 
-def _in_text(snapshot: Snapshot, offset: int, facts: HoverFacts) -> HoverText | None:
+def in_text(snapshot: Snapshot, offset: int, facts: HoverFacts) -> HoverText | None:
+    """In a text: a tool, an argument, a part of a block."""
     block = block_at(snapshot.document.blocks, offset)
     if block is None:
         return _mention(snapshot.text, offset) or _half_typed(snapshot, offset, facts)

@@ -26,7 +26,7 @@ TYPES = {
 
 def explain_in_file(snapshot: Snapshot, offset: int, facts: HoverFacts) -> HoverText | None:
     """What to say about an offset of a manifest or profile."""
-    tree = snapshot.manifest.tree if snapshot.kind == "manifest" else snapshot.profile.tree
+    tree = snapshot.tree
     if any(start < offset < end for start, end in tree.comments):
         return None
     place = tree.pointer_at(offset)

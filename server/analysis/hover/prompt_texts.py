@@ -24,7 +24,7 @@ MAX_TOOL_CHARS = 256 * 1024
 class PromptView(msgspec.Struct, frozen=True):
     """How prompts are shown: the protocol that comes first, and the vocabulary that tokens are counted in."""
 
-    protocol: str = "vcp"
+    protocol: str = "action"
     encoding: Encoding = "o200k_base"
 
 
@@ -44,7 +44,7 @@ class PromptText(msgspec.Struct, frozen=True):
 
 def own_tool(snapshot: Snapshot) -> ToolView | None:
     """The tool of an open manifest as its text has it; None while that is no sound manifest."""
-    from tamis.server.runtime.registry.registry import Tool
+    from tamis.server.runtime.tools.registry import Tool
 
     manifest = snapshot.manifest.manifest if snapshot.kind == "manifest" else None
     return Tool(manifest, snapshot.path) if manifest is not None else None
@@ -56,8 +56,8 @@ def prompt_texts(
     """The texts of all protocols, the default one first; texts that are the same are given once."""
     from tamis.protocols.plugins import find_protocol
     from tamis.protocols.prompt.assemble import tool_text
-    from tamis.server.runtime.registry.registry import Registry, Tool
     from tamis.server.runtime.texts.prompts import prompt_tool
+    from tamis.server.runtime.tools.registry import Registry, Tool
 
     if not isinstance(tool, Tool):
         return

@@ -13,8 +13,9 @@ from tamis.protocols.positions import Span
 from tamis.protocols.suggest import normalised
 from tamis.server.analysis.completion.cursor import Cursor, find_cursor
 from tamis.server.analysis.describe import MAX_TEXT, describe_schema, type_name
+from tamis.server.analysis.kinds import MAX_ANALYSED_CHARS
 from tamis.server.analysis.shown.schema_parts import Schema, choices_of, resolved, told
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot, ToolView
+from tamis.server.analysis.snapshot import Snapshot, ToolView
 
 MAX_PARAMETERS = 100
 MAX_CHOICES = 5

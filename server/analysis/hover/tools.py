@@ -73,6 +73,7 @@ def security(snapshot: Snapshot, tool: ToolView, facts: HoverFacts) -> str:
         *_asked("to write", context.file_access.allow_write),
         *_asked("to reach", context.network.allow_hosts),
         *_asked("for the capability", context.required_capabilities),
+        *_asked("for the secret", context.secrets),
     ]
     if not asked and isinstance(tool.manifest.handler, WorkflowHandler):
         return "Asks for nothing itself: what a workflow runs has the rights of its own manifests."
@@ -98,6 +99,7 @@ def _granted(rights: Permissions) -> str:
         *_asked("write", tuple(given.write)),
         *_asked("reach", tuple(given.hosts)),
         *_asked("capability", tuple(given.capabilities)),
+        *_asked("secret", tuple(given.secrets or ())),
     ]
     text = f"The policy grants {'; '.join(granted) if granted else 'nothing of it'}."
     for denied in rights.denied[:MAX_LISTED]:

@@ -22,7 +22,7 @@ _TAM_FIELDS: dict[str, tuple[str, str]] = {
     ),
     r"type_hint_.+": (
         "how a value is read",
-        "`text` (the default), `json`: the value is JSON text, or `base64`: it is Base64 of UTF-8 text.",
+        "`text` (the default), `json`: the value is JSON text, or `base64`: it is Base64 of any bytes, and the tool gets Base64.",
     ),
     r"uri_.+": (
         "a value by reference",

@@ -9,8 +9,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tamis.protocols.jsontext.tree import JsonNode
-from tamis.protocols.manifest.security import host_pattern_fault
-from tamis.server.analysis.lints.local import Collector, object_at, texts_of, without_item
+from tamis.protocols.manifest.security import host_pattern_fault, variable_name_fault
+from tamis.server.analysis.lints.local import Collector, object_at, text_of, texts_of, without_item
+from tamis.server.runtime.observe.redaction import looks_secret
 
 if TYPE_CHECKING:
     from tamis.server.runtime.settings.config import Policy
@@ -35,6 +36,8 @@ def lint_grants(root: JsonNode, config: RootSettings | None, found: Collector) -
     context = object_at(root, "securityContext")
     if context is not None:
         _asked(context, config.policy if config is not None else None, found)
+        _secrets(root, context, config, found)
+    _variables(root, found)
     execution = object_at(root, "execution")
     if execution is not None:
         _limits(execution, config, found)
@@ -55,10 +58,10 @@ def _asked(context: JsonNode, policy: Policy | None, found: Collector) -> None:
             found.add("LN761", item.span, {"v": name, "field": "fileAccess.allowWrite"})
         elif policy is not None and name in ("network", "write", "subprocess", "gpu", "build"):
             if name not in policy.capabilities:
-                reason = "policy.capabilities in tamis.toml does not name it, so every call is blocked"
+                reason = "policy.capabilities in force here does not name it, so every call is blocked"
                 found.add("LN762", item.span, {"v": name, "reason": reason}, severity="information")
             elif name == "build" and not policy.allow_build:
-                reason = "policy.allowBuild in tamis.toml is not set, so every call is blocked"
+                reason = "policy.allowBuild is not set here, so every call is blocked"
                 found.add("LN762", item.span, {"v": name, "reason": reason}, severity="information")
     if host_list is not None:
         _covered(host_list, found)
@@ -74,8 +77,34 @@ def _asked(context: JsonNode, policy: Policy | None, found: Collector) -> None:
     for items, roots, setting in ((reads, policy.read_roots, "readRoots"), (writes, policy.write_roots, "writeRoots")):
         for path, item in items:
             if path.startswith("/") and not any(_inside(path, folder) for folder in roots):
-                reason = f"policy.{setting} in tamis.toml does not hold this path"
+                reason = f"policy.{setting} in force here does not hold this path"
                 found.add("LN762", item.span, {"v": path, "reason": reason})
+
+
+def _secrets(root: JsonNode, context: JsonNode, config: RootSettings | None, found: Collector) -> None:
+    """Secrets that no setting defines, or that the policy does not let the tool have."""
+    names = texts_of(context.get("secrets"))
+    if not names or config is None:
+        return
+    from tamis.server.runtime.policy.secrets import secret_fault
+
+    tool_id = text_of(root.get("toolId")) or ""
+    asked = tuple(name for name, _ in names)
+    for name, item in names:
+        if variable_name_fault(name):
+            continue
+        fault = secret_fault(name, tool_id, "", config.secrets, config.policy, asked)
+        if fault is not None:
+            found.add("LN762", item.span, {"v": name, "reason": fault.sentence}, severity="information")
+
+
+def _variables(root: JsonNode, found: Collector) -> None:
+    """Values of ``env`` that look like keys."""
+    variables = object_at(root, "env")
+    for member in variables.members if variables is not None else ():
+        text = text_of(member.value)
+        if text is not None and member.value is not None and looks_secret(member.key, text):
+            found.add("LN765", member.value.span, {"p": member.key})
 
 
 def _inside(path: str, folder: str) -> bool:
@@ -86,7 +115,7 @@ def _inside(path: str, folder: str) -> bool:
 @lru_cache(maxsize=64)
 def _refused_hosts(hosts: tuple[str, ...], allowed: tuple[str, ...], ranges: tuple[str, ...]) -> dict[str, str]:
     # The same code as at a call decides, so that what is said here is what happens there.
-    from tamis.server.runtime.rights.permissions import refused_hosts
+    from tamis.server.runtime.policy.permissions import refused_hosts
     from tamis.server.runtime.settings.config import Policy
 
     return refused_hosts(hosts, Policy(allow_hosts=allowed, allow_cidrs=ranges))

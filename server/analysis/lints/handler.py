@@ -137,7 +137,14 @@ class _Reader:
             return
         if pinned != self.script.sha256:
             edit = Edit(node.start, node.end, quoted(self.script.sha256))
-            self.add("LN759", node, {}, fix=Fix("Pin the script as it is now", (edit,), "unsafe"))
+            files = execution.get("files") if execution is not None else None
+            what = (
+                "the script"
+                if files is None or not files.items
+                else "the script and the files of execution.files together"
+            )
+            title = "Pin the script as it is now" if what == "the script" else "Pin the files as they are now"
+            self.add("LN759", node, {"what": what}, fix=Fix(title, (edit,), "unsafe"))
 
     def _entry_point(self, facts: ScriptFacts) -> None:
         handler = object_at(self.root, "handler")

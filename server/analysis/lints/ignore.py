@@ -16,6 +16,7 @@ from tamis.protocols.model import Block, Edit, Fix
 from tamis.protocols.positions import Span
 from tamis.server.analysis.answers import Finding
 from tamis.server.analysis.diagnostics import diagnose
+from tamis.server.analysis.kinds import function_of
 from tamis.server.analysis.lints.directives import FIELD, Directive, fenced, text_directives
 from tamis.server.analysis.lints.silence import directives_of
 from tamis.server.analysis.snapshot import Snapshot
@@ -32,20 +33,27 @@ def ignore_actions(snapshot: Snapshot, finding: Finding) -> list[Fix]:
     """The actions that silence one finding, here and in the whole file; none for what is always said."""
     if finding.code in _NEVER or is_binding(finding.code, finding.severity):
         return []
-    here, file = (f"Ignore {finding.code} {where}{_STAYS.get(finding.code, '')}" for where in ("here", "in this file"))
-    if snapshot.kind in ("manifest", "profile"):
-        tree = snapshot.manifest.tree if snapshot.kind == "manifest" else snapshot.profile.tree
-        if snapshot.settings.strict_json:
-            made = [(file, _field(tree, finding.code))]
-        else:
-            directives = directives_of(snapshot)
-            made = [(here, _json_line(tree, finding, directives)), (file, _json_file(tree, finding.code, directives))]
-    elif snapshot.kind == "text":
-        made = [(here, _text_block(snapshot, finding)), (file, _text_file(snapshot, finding.code))]
-        made = [(title, edit) for title, edit in made if edit is not None and _silences(snapshot, edit, finding)]
-    else:
-        made = []
+    offer = function_of(snapshot.kind, "ignore")
+    if offer is None:
+        return []
+    titles = tuple(f"Ignore {finding.code} {where}{_STAYS.get(finding.code, '')}" for where in ("here", "in this file"))
+    made: list[tuple[str, Edit | None]] = offer(snapshot, finding, *titles)
     return [Fix(title, (edit,), "unsafe") for title, edit in made if edit is not None]
+
+
+def in_json(snapshot: Snapshot, finding: Finding, here: str, file: str) -> list[tuple[str, Edit | None]]:
+    """The edits that silence a finding of JSON, with their titles."""
+    tree = snapshot.tree
+    if snapshot.settings.strict_json:
+        return [(file, _field(tree, finding.code))]
+    directives = directives_of(snapshot)
+    return [(here, _json_line(tree, finding, directives)), (file, _json_file(tree, finding.code, directives))]
+
+
+def in_text(snapshot: Snapshot, finding: Finding, here: str, file: str) -> list[tuple[str, Edit | None]]:
+    """The edits that silence a finding of a text, with their titles, as far as they do."""
+    made = [(here, _text_block(snapshot, finding)), (file, _text_file(snapshot, finding.code))]
+    return [(title, edit) for title, edit in made if edit is not None and _silences(snapshot, edit, finding)]
 
 
 def ignoring(snapshot: Snapshot, span: Span) -> list[tuple[Finding, Fix]]:

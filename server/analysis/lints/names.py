@@ -1,19 +1,21 @@
 """Lints of a tool's names against those of the other tools (D29, ruling 35).
 
-The names of a registry are gathered once. Must not know schemas or the disk.
+The names of a registry are gathered once, so that a look from one manifest costs the same among ten tools and ten thousand. Must not know
+schemas or the disk.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Container
 from weakref import WeakKeyDictionary
 
 from tamis.protocols.jsontext.tree import JsonNode
 from tamis.protocols.model import Diag
 from tamis.server.analysis.answers import Related
 from tamis.server.analysis.lints.local import object_at, text_of, texts_of
-from tamis.server.analysis.snapshot import RegistryView, Snapshot, ToolView
+from tamis.server.analysis.snapshot import ConflictView, RegistryView, Snapshot, ToolView
 
 Found = list[tuple[Diag, tuple[Related, ...]]]
 _SEPARATORS = re.compile(r"[\s_\-:./]+")
@@ -25,6 +27,10 @@ class Names:
     def __init__(self, registry: RegistryView) -> None:
         self.owners: dict[str, list[tuple[ToolView, str]]] = {}
         self.alike: dict[str, list[ToolView]] = {}
+        self.twins: dict[tuple[str, str], list[ToolView]] = {}
+        """By id and version."""
+        self.conflicts: dict[tuple[str, str, str], list[ConflictView]] = {}
+        """By id, version and the path that is in force."""
         for tool in registry.tools:
             manifest = tool.manifest
             command = manifest.vcp_command
@@ -32,6 +38,9 @@ class Names:
             for name, what in (*named, *(((command, "the vcpCommand"),) if command else ())):
                 self.owners.setdefault(name, []).append((tool, what))
             self.alike.setdefault(folded(tool.tool_id), []).append(tool)
+            self.twins.setdefault((tool.tool_id, manifest.version), []).append(tool)
+        for conflict in registry.conflicts:
+            self.conflicts.setdefault((conflict.tool_id, conflict.version, conflict.kept), []).append(conflict)
 
 
 _KNOWN: WeakKeyDictionary[RegistryView, Names] = WeakKeyDictionary()
@@ -50,12 +59,22 @@ def folded(name: str) -> str:
     return _SEPARATORS.sub("-", name).casefold()
 
 
-def taken_names(snapshot: Snapshot) -> set[str]:
+class Taken:
+    """The names that other manifests have than the one at ``path``."""
+
+    def __init__(self, owners: dict[str, list[tuple[ToolView, str]]], path: str) -> None:
+        self._owners = owners
+        self._path = path
+
+    def __contains__(self, name: object) -> bool:
+        others = self._owners.get(name, ()) if isinstance(name, str) else ()
+        return any(tool.path != self._path for tool, _ in others)
+
+
+def taken_names(snapshot: Snapshot) -> Container[str]:
     """The names that other manifests have."""
-    if snapshot.registry is None:
-        return set()
-    owners = names_of(snapshot.registry).owners
-    return {name for name, tools in owners.items() if any(tool.path != snapshot.path for tool, _ in tools)}
+    owners = {} if snapshot.registry is None else names_of(snapshot.registry).owners
+    return Taken(owners, snapshot.path)
 
 
 def lint_names_across(snapshot: Snapshot, root: JsonNode) -> Found:

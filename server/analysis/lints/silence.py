@@ -15,6 +15,7 @@ from tamis.protocols.levels import NO_LEVELS, Levels, codes_of, is_binding, read
 from tamis.protocols.model import Diag, Edit, Fix
 from tamis.protocols.suggest import hint
 from tamis.server.analysis.answers import Finding
+from tamis.server.analysis.kinds import function_of
 from tamis.server.analysis.lints.directives import Directive, json_directives, text_directives
 from tamis.server.analysis.snapshot import Snapshot
 
@@ -51,13 +52,18 @@ def with_levels(findings: list[Finding], levels: Levels) -> list[Finding]:
 
 def directives_of(snapshot: Snapshot) -> list[Directive]:
     """What silences findings of a document."""
-    if snapshot.kind == "manifest":
-        return json_directives(snapshot.manifest.tree)
-    if snapshot.kind == "profile":
-        return json_directives(snapshot.profile.tree)
-    if snapshot.kind == "other":
-        return json_directives(snapshot.tree)
-    return text_directives(snapshot.text, snapshot.document.blocks) if snapshot.kind == "text" else []
+    find = function_of(snapshot.kind, "directives")
+    return find(snapshot) if find is not None else []
+
+
+def directives_in_json(snapshot: Snapshot) -> list[Directive]:
+    """The comments and fields of JSON that silence."""
+    return json_directives(snapshot.tree)
+
+
+def directives_in_text(snapshot: Snapshot) -> list[Directive]:
+    """The comments and headings of a text that silence."""
+    return text_directives(snapshot.text, snapshot.document.blocks)
 
 
 def silenced(snapshot: Snapshot, findings: list[Finding], levels: Levels) -> tuple[list[Finding], list[Diag]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Container, Iterator
 
 from tamis.protocols.jsontext.green import Branch, Green, python_of
 from tamis.protocols.jsontext.quote import quoted
@@ -30,7 +30,7 @@ _MAX_COMPARED = 64_000
 _MAX_ALIKE = 100
 
 
-def lint_tool(root: JsonNode, text: str, taken: Collection[str], levels: Levels, found: Collector) -> None:
+def lint_tool(root: JsonNode, text: str, taken: Container[str], levels: Levels, found: Collector) -> None:
     """The findings of a manifest's outer fields; ``taken`` are the names that other tools have."""
     parameters = object_at(root, "parameters")
     properties = object_at(parameters, "properties") if parameters is not None else None
@@ -83,7 +83,7 @@ def _names_below(node: JsonNode) -> Iterator[str]:
         stack.extend(here.items)
 
 
-def portable_alias(tool_id: str, taken: Collection[str] = ()) -> str:
+def portable_alias(tool_id: str, *taken: Container[str]) -> str:
     """A name that every protocol and provider takes: ``workflows/skills/x.json`` gives ``skill_x`` (A15). Empty: none is near."""
     parts = [part for part in _EXTENSION.sub("", tool_id).split("/") if part]
     # Of a path the kind of thing and its name are enough.
@@ -95,7 +95,7 @@ def portable_alias(tool_id: str, taken: Collection[str] = ()) -> str:
     if name[0].isdigit():
         name = f"tool_{name}"
     found, number = name, 2
-    while found in taken and number < 100:
+    while any(found in names for names in taken) and number < 100:
         found, number = f"{name}_{number}", number + 1
     return found
 
@@ -108,7 +108,7 @@ def _is_xml_name(name: str) -> bool:
     )
 
 
-def _tool_id(root: JsonNode, text: str, taken: Collection[str], levels: Levels, found: Collector) -> None:
+def _tool_id(root: JsonNode, text: str, taken: Container[str], levels: Levels, found: Collector) -> None:
     node = root.get("toolId")
     tool_id = text_of(node)
     if node is None or not tool_id or tool_id_fault(tool_id) is not None:
@@ -119,7 +119,7 @@ def _tool_id(root: JsonNode, text: str, taken: Collection[str], levels: Levels, 
     aliases = [alias for alias, _ in texts_of(root.get("aliases"))]
     if any(_PORTABLE.fullmatch(alias) for alias in aliases):
         return
-    alias = portable_alias(tool_id, {*taken, *aliases})
+    alias = portable_alias(tool_id, taken, aliases)
     if not alias or alias == tool_id:
         return
     fix = add_alias(root, text, alias)

@@ -15,9 +15,10 @@ from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.positions import Span
 from tamis.server.analysis.facts import inner, string_at
 from tamis.server.analysis.index import WorkspaceIndex
+from tamis.server.analysis.kinds import answer
 from tamis.server.analysis.navigation.schemas_here import anchors_of, references, resolve_reference
 from tamis.server.analysis.navigation.subject import script_of
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
+from tamis.server.analysis.snapshot import Snapshot
 
 MAX_LINKS = 1_000
 _WORDS = {"tool": "manifest", "workflow": "workflow", "node": "node definition"}
@@ -42,21 +43,13 @@ class Link(msgspec.Struct, frozen=True):
 
 def links_of(snapshot: Snapshot) -> list[Link]:
     """The links of a document by place, at most a thousand."""
-    if len(snapshot.text) > MAX_ANALYSED_CHARS:
-        return []
-    found: list[Link] = []
-    if snapshot.kind == "manifest":
-        found = list(_of_manifest(snapshot))
-    elif snapshot.kind == "profile":
-        found = list(_of_profile(snapshot))
-    elif snapshot.kind == "text":
-        found = list(_of_text(snapshot))
-    elif snapshot.kind == "other":
-        found = list(_of_graph(snapshot))
+    find = answer(snapshot, "links")
+    found: list[Link] = list(find(snapshot)) if find is not None else []
     return sorted(found, key=lambda link: link.span)[:MAX_LINKS]
 
 
-def _of_manifest(snapshot: Snapshot) -> Iterator[Link]:
+def of_manifest(snapshot: Snapshot) -> Iterator[Link]:
+    """The script, the schema, what references lead to."""
     tree = snapshot.manifest.tree
     root = tree.root
     if root is None or root.kind != "object":
@@ -88,7 +81,8 @@ def _schema(snapshot: Snapshot, tree: JsonTree) -> Iterator[Link]:
         yield Link(span, "Open the schema", path, sure=False)
 
 
-def _of_profile(snapshot: Snapshot) -> Iterator[Link]:
+def of_profile(snapshot: Snapshot) -> Iterator[Link]:
+    """The manifests of the tools that a profile lists."""
     for name, node in snapshot.profile.entries:
         yield from _tool(snapshot.index, name, inner(snapshot.text, *node.span))
 
@@ -100,7 +94,7 @@ def _tool(index: WorkspaceIndex | None, name: str, span: Span) -> Iterator[Link]
         yield Link(span, f"Open the {_WORDS[tool.declared.kind]}", tool.path, tool.declared.span)
 
 
-def _of_graph(snapshot: Snapshot) -> Iterator[Link]:
+def of_graph(snapshot: Snapshot) -> Iterator[Link]:
     """The tools that a workflow or a node definition names."""
     facts = snapshot.index.facts(snapshot.path) if snapshot.index is not None else None
     for use in facts.uses if facts is not None else ():
@@ -108,7 +102,8 @@ def _of_graph(snapshot: Snapshot) -> Iterator[Link]:
             yield from _tool(snapshot.index, use.name, use.span)
 
 
-def _of_text(snapshot: Snapshot) -> Iterator[Link]:
+def of_text(snapshot: Snapshot) -> Iterator[Link]:
+    """The resources that calls name."""
     if "://" in snapshot.text:
         yield from _resources(snapshot.text, [block.span for block in snapshot.document.blocks])
 

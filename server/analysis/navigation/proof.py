@@ -12,7 +12,8 @@ from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonNode, Path
 from tamis.protocols.model import Call, Document, Edit, Json, ReadOptions, ToolHint
 from tamis.protocols.schema.words import is_object
-from tamis.server.analysis.facts import facts_of, kind_in_index, protocol_of
+from tamis.server.analysis.facts import facts_of, protocol_of
+from tamis.server.analysis.kinds import kind_of
 from tamis.server.analysis.navigation.subject import calls_of, tool_id_of
 from tamis.server.analysis.snapshot import Snapshot
 
@@ -48,7 +49,7 @@ def disproof(snapshot: Snapshot, path: str, text: str, edits: Sequence[Edit], pr
     if any(one.end > two.start for one, two in pairwise(ordered)):
         return "two places overlap"
     after = apply(text, ordered)
-    if kind_in_index(path) == "text":
+    if kind_of(path, "") == "text":
         return _of_calls(snapshot, path, text, after, proof, names)
     return _of_json(snapshot, path, text, after, proof, names)
 

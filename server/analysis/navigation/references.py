@@ -39,7 +39,7 @@ from tamis.server.analysis.navigation.subject import (
     tool_id_of,
 )
 from tamis.server.analysis.snapshot import Snapshot
-from tamis.server.runtime.registry.naming import plain_spellings
+from tamis.server.runtime.tools.naming import plain_spellings
 
 Form = Literal["json", "tag", "close", "attribute", "key", "text", "pointer"]
 """How a name is written: as JSON text, an opening or closing tag, the value of an attribute, a ``key:``, plain text, or in a ``$ref``."""

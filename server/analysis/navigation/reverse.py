@@ -21,7 +21,7 @@ from tamis.server.analysis.navigation.references import Site
 from tamis.server.analysis.navigation.spelled import RenameEdit, edit_of, in_files
 from tamis.server.analysis.navigation.subject import Subject
 from tamis.server.analysis.snapshot import Snapshot
-from tamis.server.runtime.registry.naming import plain_spellings
+from tamis.server.runtime.tools.naming import plain_spellings
 
 MAX_REMEMBERED = 16
 MAX_SAID = 3

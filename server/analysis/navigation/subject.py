@@ -19,6 +19,7 @@ from tamis.protocols.positions import Span
 from tamis.protocols.workflow.reading import INPUTS
 from tamis.server.analysis.completion.cursor import Cursor, find_cursor
 from tamis.server.analysis.facts import inner, protocol_of, use_of
+from tamis.server.analysis.kinds import answer
 from tamis.server.analysis.navigation.schemas_here import (
     DEFINITIONS,
     SCHEMAS,
@@ -28,7 +29,7 @@ from tamis.server.analysis.navigation.schemas_here import (
     property_of,
     resolve_reference,
 )
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
+from tamis.server.analysis.snapshot import Snapshot
 
 SubjectKind = Literal["tool", "parameter", "script", "entry", "reference", "definition"]
 _WORD = re.compile(r"[^\s<>\"'`=&,;「」«»{}\[\]]{1,256}")
@@ -54,15 +55,8 @@ class Subject(msgspec.Struct, frozen=True):
 
 def subject_at(snapshot: Snapshot, offset: int) -> Subject | None:
     """What stands at an offset, or None. Never raises on half-typed text."""
-    if len(snapshot.text) > MAX_ANALYSED_CHARS:
-        return None
-    if snapshot.kind == "text":
-        return _in_text(snapshot, offset)
-    if snapshot.kind == "manifest":
-        return _in_manifest(snapshot, offset)
-    if snapshot.kind == "profile":
-        return _in_profile(snapshot, offset)
-    return _in_workflow(snapshot, offset) if snapshot.kind == "other" else None
+    look = answer(snapshot, "subject")
+    return look(snapshot, offset) if look is not None else None
 
 
 # Names and tools
@@ -175,7 +169,8 @@ def _touches(span: Span | None, offset: int) -> bool:
     return span is not None and span[0] <= offset <= span[1]
 
 
-def _in_text(snapshot: Snapshot, offset: int) -> Subject | None:
+def in_text(snapshot: Snapshot, offset: int) -> Subject | None:
+    """In a text: tools and parameters of calls."""
     for block, call in calls_of(snapshot.document):
         if not block.span[0] <= offset <= block.span[1]:
             continue
@@ -246,7 +241,8 @@ def _string(tree: JsonTree, offset: int) -> tuple[Path, str, Span, bool] | None:
     return place.path, node.value, inner(tree.text, node.start, node.end), False
 
 
-def _in_manifest(snapshot: Snapshot, offset: int) -> Subject | None:
+def in_manifest(snapshot: Snapshot, offset: int) -> Subject | None:
+    """In a manifest: its tool, its parameters, the parts of its schemas."""
     tree = snapshot.manifest.tree
     found = _string(tree, offset)
     if found is None:
@@ -311,7 +307,7 @@ def _property(snapshot: Snapshot, tree: JsonTree, path: Path, name: str, span: S
     return Subject("parameter", span, name, _own_id(tree), snapshot.path, schema, declares=declares)
 
 
-def _in_workflow(snapshot: Snapshot, offset: int) -> Subject | None:
+def in_graph(snapshot: Snapshot, offset: int) -> Subject | None:
     """In a workflow or a file of node definitions: the tools that they name, and their inputs, which are parameters (W08, ruling 36)."""
     facts = snapshot.index.facts(snapshot.path) if snapshot.index is not None else None
     if facts is None or not facts.declares:
@@ -357,7 +353,8 @@ def _inputs_of(owner: JsonNode) -> tuple[str, ...]:
     return ("inputs",) if _full_type(owner) else INPUTS
 
 
-def _in_profile(snapshot: Snapshot, offset: int) -> Subject | None:
+def in_profile(snapshot: Snapshot, offset: int) -> Subject | None:
+    """In a profile: the tools that it names."""
     found = _string(snapshot.profile.tree, offset)
     if found is None:
         return None
@@ -378,4 +375,4 @@ def script_of(manifest: str, script_path: str) -> str:
 def has_slots(snapshot: Snapshot, path: str) -> bool:
     """Whether a file declares a workflow or nodes: their parameters are input slots."""
     facts = snapshot.index.facts(path) if snapshot.index is not None else None
-    return facts is not None and facts.kind in ("workflow", "node")
+    return facts is not None and facts.kind in ("workflow", "nodes")

@@ -14,8 +14,9 @@ from tamis.protocols.positions import Span
 from tamis.server.analysis.describe import type_name
 from tamis.server.analysis.facts import inner
 from tamis.server.analysis.index import DeclaredTool, WorkspaceIndex
+from tamis.server.analysis.kinds import answer
 from tamis.server.analysis.navigation.subject import closing_name
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot, is_settings
+from tamis.server.analysis.snapshot import Snapshot
 
 SymbolKind = Literal[
     "tool", "handler", "group", "parameter", "definition", "example", "field", "block", "call", "argument", "name"
@@ -50,27 +51,21 @@ class _Count:
 
 def outline(snapshot: Snapshot) -> list[Symbol]:
     """The outline of a document: a manifest's tool with its parts, a text's blocks with their calls, a profile's tools."""
-    if len(snapshot.text) > MAX_ANALYSED_CHARS:
-        return []
-    count = _Count()
-    if snapshot.kind == "text":
-        return [
-            _block(snapshot.text, block, count)
-            for block in snapshot.document.blocks
-            if block.state != "mention" and count.take()
-        ]
-    if snapshot.kind == "manifest":
-        return _manifest(snapshot, count)
-    if snapshot.kind == "profile":
-        return _profile(snapshot.profile.tree, count)
-    if is_settings(snapshot.path):
-        from tamis.server.analysis.configuration.shown import outline_of_settings
-
-        return outline_of_settings(snapshot)
-    return _workflow(snapshot, count) if snapshot.kind == "other" else []
+    made = answer(snapshot, "outline")
+    return made(snapshot) if made is not None else []
 
 
 # Texts
+
+
+def outline_of_text(snapshot: Snapshot) -> list[Symbol]:
+    """The blocks of a text with their calls."""
+    count = _Count()
+    return [
+        _block(snapshot.text, block, count)
+        for block in snapshot.document.blocks
+        if block.state != "mention" and count.take()
+    ]
 
 
 def _block(text: str, block: Block, count: _Count) -> Symbol:
@@ -114,7 +109,9 @@ def _excerpt(text: str) -> str:
 # Manifests and profiles
 
 
-def _manifest(snapshot: Snapshot, count: _Count) -> list[Symbol]:
+def outline_of_manifest(snapshot: Snapshot) -> list[Symbol]:
+    """The tool of a manifest with its parts."""
+    count = _Count()
     tree = snapshot.manifest.tree
     root = tree.root
     if root is None or root.kind != "object":
@@ -197,7 +194,9 @@ def _schema(tree: JsonTree, node: JsonNode, count: _Count, depth: int) -> Iterat
             yield symbol
 
 
-def _profile(tree: JsonTree, count: _Count) -> list[Symbol]:
+def outline_of_profile(snapshot: Snapshot) -> list[Symbol]:
+    """The tools of a profile."""
+    tree, count = snapshot.tree, _Count()
     root = tree.root
     if root is None or root.kind != "object":
         return []
@@ -218,8 +217,9 @@ def _profile(tree: JsonTree, count: _Count) -> list[Symbol]:
     return found
 
 
-def _workflow(snapshot: Snapshot, count: _Count) -> list[Symbol]:
+def outline_of_workflow(snapshot: Snapshot) -> list[Symbol]:
     """A workflow's tool with its inputs and outputs."""
+    count = _Count()
     facts = snapshot.index.facts(snapshot.path) if snapshot.index is not None else None
     if facts is None or facts.kind != "workflow" or facts.declared is None:
         return []

@@ -14,7 +14,8 @@ from tamis.protocols.manifest.workflow import PREFIX, workflow_tool
 from tamis.protocols.model import Diag, Edit, Fix, Json
 from tamis.protocols.schema.words import is_list, is_object
 from tamis.server.analysis.describe import code, type_name
-from tamis.server.analysis.facts import INTERFACE, kind_in_index, may_matter, workflow_id
+from tamis.server.analysis.facts import INTERFACE, may_matter, workflow_id
+from tamis.server.analysis.kinds import kind_of
 
 if TYPE_CHECKING:
     from tamis.server.analysis.index import WorkspaceIndex
@@ -32,7 +33,7 @@ def workflow_files(index: WorkspaceIndex, folders: Sequence[str], path: str) -> 
     """
     found: dict[str, str] = {}
     for file in index.files():
-        if kind_in_index(file) == "workflow" and (not folders or any(_inside(file, one, path) for one in folders)):
+        if kind_of(file, "") == "workflow" and (not folders or any(_inside(file, one, path) for one in folders)):
             found.setdefault(workflow_id(file), file)
     return found
 
@@ -52,14 +53,14 @@ def _inside(file: str, folder: str, path: str) -> bool:
 
 def is_workflow_file(path: str, text: str) -> bool:
     """Whether a document may be a workflow; one search in its text."""
-    return len(text) <= MAX_WORKFLOW_CHARS and kind_in_index(path) == "workflow" and may_matter(path, text)
+    return len(text) <= MAX_WORKFLOW_CHARS and kind_of(path, "") == "workflow" and may_matter(path, text)
 
 
 def may_be_graph(path: str, text: str) -> bool:
     """Whether a document may be one where it stands in a workflow folder; one search in its text."""
     from tamis.protocols.workflow.reading import may_be_workflow
 
-    return len(text) <= MAX_WORKFLOW_CHARS and kind_in_index(path) == "workflow" and may_be_workflow(text)
+    return len(text) <= MAX_WORKFLOW_CHARS and kind_of(path, "") == "workflow" and may_be_workflow(text)
 
 
 def in_workflow_folder(path: str, folders: Sequence[str]) -> bool:

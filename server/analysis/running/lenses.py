@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 
 from tamis.protocols.positions import Span
+from tamis.server.analysis.kinds import MAX_ANALYSED_CHARS
 from tamis.server.analysis.navigation.references import occurrences_of
 from tamis.server.analysis.running.runnables import Target, target_at, targets
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
+from tamis.server.analysis.snapshot import Snapshot
 
 RUN = "tamis.run"
 DRY_RUN = "tamis.dryRun"

@@ -95,6 +95,8 @@ def _alone(snapshot: Snapshot, target: Target, to: str) -> Conversion | str:
     settings = snapshot.settings
     reading = ReadOptions(
         reasoning_calls=settings.reasoning_calls,
+        reasoning_tags=settings.reasoning_tags,
+        assume_open_reasoning=settings.assume_open_reasoning,
         fenced_calls=settings.fenced_calls,
         allow_multiple_blocks=settings.allow_multiple_blocks,
         also=settings.also,
@@ -122,7 +124,7 @@ def _command_lines(snapshot: Snapshot, target: Target) -> str:
         tool = snapshot.tool(call.tool_id)
         args: dict[str, Json] = call.args(document.text)
         if tool is not None:
-            from tamis.server.runtime.registry.registry import Tool
+            from tamis.server.runtime.tools.registry import Tool
 
             checked = check_parsed(call, document.text, cast("Tool", tool), None)
             args = checked.coerced if checked.valid else args

@@ -16,7 +16,8 @@ from tamis.protocols.jsontext.tree import JsonNode
 from tamis.protocols.model import Block, Call, Document
 from tamis.protocols.positions import Span
 from tamis.protocols.schema.words import is_object
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
+from tamis.server.analysis.kinds import answer
+from tamis.server.analysis.snapshot import Snapshot
 
 TargetKind = Literal["block", "call", "example", "manifest"]
 MAX_TARGETS = 2_000
@@ -51,11 +52,8 @@ def digest_of(text: str) -> str:
 
 def targets(snapshot: Snapshot) -> list[Target]:
     """Everything of a document that can be run, in its order; the calls of a block of several follow the block."""
-    if len(snapshot.text) > MAX_ANALYSED_CHARS:
-        return []
-    if snapshot.kind == "text":
-        return _of_text(snapshot)
-    return _of_manifest(snapshot) if snapshot.kind == "manifest" else []
+    find = answer(snapshot, "targets")
+    return find(snapshot) if find is not None else []
 
 
 def target_at(snapshot: Snapshot, span: Span, kind: TargetKind | None = None) -> Target | None:
@@ -100,7 +98,8 @@ def _node(snapshot: Snapshot, pointer: str) -> JsonNode | None:
     return snapshot.manifest.tree.node_at(pointer)
 
 
-def _of_text(snapshot: Snapshot) -> list[Target]:
+def of_text(snapshot: Snapshot) -> list[Target]:
+    """The blocks and calls of a text."""
     found: list[Target] = []
     for number, block in enumerate(snapshot.document.blocks):
         if not block.calls and block.state == "mention":
@@ -147,7 +146,8 @@ def _why_not(block: Block) -> str:
     return "no call could be read here"
 
 
-def _of_manifest(snapshot: Snapshot) -> list[Target]:
+def of_manifest(snapshot: Snapshot) -> list[Target]:
+    """A manifest and its examples."""
     root = snapshot.manifest.tree.root
     if root is None or root.kind != "object":
         return []

@@ -10,7 +10,8 @@ import msgspec
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.model import Block, Call
 from tamis.protocols.positions import Span
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot, is_settings
+from tamis.server.analysis.kinds import answer
+from tamis.server.analysis.snapshot import Snapshot
 
 MAX_FOLDS = 50_000
 MAX_SAID = 60
@@ -31,22 +32,22 @@ class Fold(msgspec.Struct, frozen=True, gc=False):
 
 def folds(snapshot: Snapshot) -> list[Fold]:
     """The folds of a document by place, outer before inner; only those over a line end."""
-    settings = is_settings(snapshot.path)
-    if len(snapshot.text) > MAX_ANALYSED_CHARS or (snapshot.kind == "other" and not settings):
-        return []
-    if settings:
-        from tamis.server.analysis.configuration.shown import comments_of_settings, folds_of_settings
-
-        found = [*folds_of_settings(snapshot), *_comments(snapshot.text, comments_of_settings(snapshot))]
-    elif snapshot.kind == "text":
-        found = [fold for block in snapshot.document.blocks for fold in _in_block(snapshot, block)]
-    else:
-        tree = snapshot.manifest.tree if snapshot.kind == "manifest" else snapshot.profile.tree
-        found = [*_containers(tree), *_comments(tree.text, tree.comments)]
-    text = snapshot.text
-    kept = [fold for fold in found if _breaks(text, fold.span)] if snapshot.kind == "text" else found
+    find = answer(snapshot, "folds")
+    kept: list[Fold] = find(snapshot) if find is not None else []
     kept.sort(key=lambda fold: (fold.span[0], -fold.span[1], fold.depth))
     return list(_without_crossings(kept))[:MAX_FOLDS]
+
+
+def of_text(snapshot: Snapshot) -> list[Fold]:
+    """Blocks, calls and values, as far as they break lines."""
+    found = [fold for block in snapshot.document.blocks for fold in _in_block(snapshot, block)]
+    return [fold for fold in found if _breaks(snapshot.text, fold.span)]
+
+
+def of_json(snapshot: Snapshot) -> list[Fold]:
+    """Objects, lists and comments."""
+    tree = snapshot.tree
+    return [*_containers(tree), *comment_folds(tree.text, tree.comments)]
 
 
 def _without_crossings(folds: list[Fold]) -> Iterator[Fold]:
@@ -87,7 +88,7 @@ def _in_block(snapshot: Snapshot, block: Block) -> Iterator[Fold]:
                 continue
             seen.add(param.span)
             yield Fold(_value_span(text, param.span, param.name_span, value.span), 2, text="…", last=True)
-    yield from _comments(text, [comment.span for comment in block.comments], depth=2)
+    yield from comment_folds(text, [comment.span for comment in block.comments], depth=2)
 
 
 def _call_span(text: str, call: Call, block: Block) -> Span:
@@ -119,7 +120,7 @@ def _short(text: str) -> str:
     return text if len(text) <= MAX_SAID else text[: MAX_SAID - 1] + "…"
 
 
-def _comments(text: str, spans: list[Span], depth: int = 1) -> Iterator[Fold]:
+def comment_folds(text: str, spans: list[Span], depth: int = 1) -> Iterator[Fold]:
     """Comments over several lines, and runs of comments with nothing but blanks between them."""
     run: list[Span] = []
     for span in [*spans, None]:

@@ -12,7 +12,8 @@ from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.manifest.format import FIELD_ORDER, HANDLER_ORDER, format_json
 from tamis.protocols.model import Document, Edit
 from tamis.protocols.positions import Span
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
+from tamis.server.analysis.kinds import answer
+from tamis.server.analysis.snapshot import Snapshot
 
 MAX_INDENT = 16
 
@@ -36,24 +37,39 @@ def format_document(snapshot: Snapshot, layout: Layout | None = None, *, sort_ke
 
     ``sort_keys`` puts a manifest's fields in the order of seed 003 as well, as ``tamis format`` does.
     """
-    if len(snapshot.text) > MAX_ANALYSED_CHARS or snapshot.kind == "other":
-        return ()
-    if snapshot.kind == "text":
-        return tuple(_blocks(snapshot, None))
-    return tuple(_json(snapshot, layout or Layout(), sort_keys=sort_keys))
+    made = answer(snapshot, "format")
+    return made(snapshot, layout or Layout(), sort_keys=sort_keys) if made is not None else ()
 
 
 def format_ranges(snapshot: Snapshot, spans: list[Span], layout: Layout | None = None) -> tuple[Edit, ...]:
     """The edits of ``format_document`` that belong to the lines of some spans, or to the blocks that they touch."""
-    if len(snapshot.text) > MAX_ANALYSED_CHARS or snapshot.kind == "other":
-        return ()
+    made = answer(snapshot, "format_ranges")
+    wanted = [_lines(snapshot.text, span) for span in spans]
+    return made(snapshot, wanted, layout or Layout()) if made is not None else ()
+
+
+def format_blocks(snapshot: Snapshot, _layout: Layout, *, sort_keys: bool) -> tuple[Edit, ...]:
+    """The blocks of a text in their canonical form."""
+    del sort_keys  # the order of arguments is their writer's
+    return tuple(_blocks(snapshot, None))
+
+
+def format_block_ranges(snapshot: Snapshot, wanted: list[Span], _layout: Layout) -> tuple[Edit, ...]:
+    """The blocks that some lines touch."""
+    return tuple(_blocks(snapshot, wanted))
+
+
+def format_json_document(snapshot: Snapshot, layout: Layout, *, sort_keys: bool) -> tuple[Edit, ...]:
+    """A JSON document in its canonical form."""
+    return tuple(_json(snapshot, layout, sort_keys=sort_keys))
+
+
+def format_json_ranges(snapshot: Snapshot, wanted: list[Span], layout: Layout) -> tuple[Edit, ...]:
+    """What of it belongs to some lines."""
     text = snapshot.text
-    wanted = [_lines(text, span) for span in spans]
-    if snapshot.kind == "text":
-        return tuple(_blocks(snapshot, wanted))
     chosen = [
         edit
-        for edit in _json(snapshot, layout or Layout())
+        for edit in _json(snapshot, layout)
         if any(edit.start <= end and start <= edit.end for start, end in wanted)
     ]
     # Only edits of layout stand alone; a comma that moves does it in two places.

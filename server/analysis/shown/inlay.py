@@ -15,9 +15,10 @@ from tamis.protocols.model import Block, Call, Param
 from tamis.protocols.positions import Span
 from tamis.server.analysis.describe import describe_schema, type_name
 from tamis.server.analysis.hover.prompt_texts import MAX_TOOL_CHARS, NAMES, PromptView, own_tool, prompt_texts
+from tamis.server.analysis.kinds import answer
 from tamis.server.analysis.places import blocks_in
 from tamis.server.analysis.shown.schema_parts import resolved, told, types_of
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot, ToolView
+from tamis.server.analysis.snapshot import Snapshot, ToolView
 
 MAX_DEFAULTS = 5
 MAX_VALUE_CHARS = 32
@@ -56,18 +57,29 @@ class HintWish(msgspec.Struct, frozen=True):
 
 def inlay_hints(snapshot: Snapshot, span: Span | None = None, wish: HintWish | None = None) -> list[Hint]:
     """The hints of a document, or those within ``span``, by place."""
-    if len(snapshot.text) > MAX_ANALYSED_CHARS or snapshot.kind == "other":
-        return []
-    wish = wish or HintWish()
-    found = list(_results(snapshot, wish))
-    if snapshot.kind == "text":
-        for block in blocks_in(snapshot.document.blocks, span) if wish.parameters else ():
-            found.extend(_in_block(snapshot, block))
-    elif snapshot.kind == "manifest":
-        found.extend(_in_manifest(snapshot, wish))
+    find = answer(snapshot, "hints")
+    found: list[Hint] = find(snapshot, span, wish or HintWish()) if find is not None else []
     kept = [hint for hint in found if span is None or span[0] <= hint.offset <= span[1]]
     kept.sort(key=lambda hint: hint.offset)
     return kept
+
+
+def of_text(snapshot: Snapshot, span: Span | None, wish: HintWish) -> list[Hint]:
+    """The hints of a text: what its runs gave, types and defaults of arguments."""
+    found = list(_results(snapshot, wish))
+    for block in blocks_in(snapshot.document.blocks, span) if wish.parameters else ():
+        found.extend(_in_block(snapshot, block))
+    return found
+
+
+def of_manifest(snapshot: Snapshot, _span: Span | None, wish: HintWish) -> list[Hint]:
+    """The hints of a manifest: what its examples gave, its tokens, its time."""
+    return [*_results(snapshot, wish), *_in_manifest(snapshot, wish)]
+
+
+def of_results(snapshot: Snapshot, _span: Span | None, wish: HintWish) -> list[Hint]:
+    """What was run gave this."""
+    return list(_results(snapshot, wish))
 
 
 def _results(snapshot: Snapshot, wish: HintWish) -> Iterator[Hint]:

@@ -67,9 +67,10 @@ _TOKENS = "semantic tokens"
 _PLAIN = re.compile(r'"(?:[^"\\\n]|\\.)*"?|-?\d[\d.eE+-]*|\btrue\b|\bfalse\b|\bnull\b')
 
 
-def tokens_of_json(snapshot: Snapshot, span: Span | None, *, whole: bool) -> list[Token]:
+def tokens_of_json(snapshot: Snapshot, span: Span | None, *, whole: bool, cache: object = None) -> list[Token]:
     """The tokens of a manifest or profile in order, disjoint; ``whole`` fills the gaps with what every JSON has."""
-    tree = snapshot.manifest.tree if snapshot.kind == "manifest" else snapshot.profile.tree
+    del cache  # the tree knows what did not change
+    tree = snapshot.tree
     walk = _Walk(snapshot, span or (0, len(snapshot.text)))
     if tree.root is not None:
         walk.root(tree.root)

@@ -9,8 +9,9 @@ import re
 
 from tamis.protocols.model import Edit
 from tamis.server.analysis.completion.cursor import find_cursor
+from tamis.server.analysis.kinds import MAX_ANALYSED_CHARS
 from tamis.server.analysis.shown.formatting import Layout
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
+from tamis.server.analysis.snapshot import Snapshot
 
 TRIGGERS = (">", "»", "」", "\n")
 MAX_LOOKED = 256 * 1024

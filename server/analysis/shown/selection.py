@@ -9,8 +9,9 @@ from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.lossless import block_tokens
 from tamis.protocols.model import Call, Value
 from tamis.protocols.positions import Span
+from tamis.server.analysis.kinds import answer
 from tamis.server.analysis.places import block_at, calls_at, param_at
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, Snapshot
+from tamis.server.analysis.snapshot import Snapshot
 
 _WORD = re.compile(r"\w+")
 _REACH = 256
@@ -24,14 +25,9 @@ def selection(snapshot: Snapshot, offset: int) -> list[Span]:
     offset = max(0, min(offset, len(text)))
     whole = (0, len(text))
     spans: list[Span] = []
-    if len(text) <= MAX_ANALYSED_CHARS and snapshot.kind != "other":
+    if (find := answer(snapshot, "selection")) is not None:
         spans.extend(_words(text, offset))
-        if snapshot.kind == "text":
-            spans.extend(_in_text(snapshot, offset))
-        else:
-            tree = snapshot.manifest.tree if snapshot.kind == "manifest" else snapshot.profile.tree
-            spans.extend(_comment(tree, offset))
-            spans.extend(_in_json(tree, offset))
+        spans.extend(find(snapshot, offset))
     return nested([*spans, whole], offset)
 
 
@@ -70,7 +66,8 @@ def _comment(tree: JsonTree, offset: int) -> Iterator[Span]:
 # Texts
 
 
-def _in_text(snapshot: Snapshot, offset: int) -> Iterator[Span]:
+def in_text(snapshot: Snapshot, offset: int) -> Iterator[Span]:
+    """Around a place in a text: values, arguments, calls, blocks."""
     block = block_at(snapshot.document.blocks, offset)
     if block is None:
         return
@@ -131,14 +128,20 @@ def _in_value(text: str, value: Value, offset: int) -> Iterator[Span]:
         return
     from tamis.protocols.jsontext.parse import parse_json
 
-    for span in _in_json(parse_json(inner), offset - start):
+    for span in _in_tree(parse_json(inner), offset - start):
         yield span[0] + start, span[1] + start
 
 
 # JSON
 
 
-def _in_json(tree: JsonTree, offset: int) -> Iterator[Span]:
+def in_json(snapshot: Snapshot, offset: int) -> Iterator[Span]:
+    """Around a place in JSON: values, members, containers, comments."""
+    yield from _comment(snapshot.tree, offset)
+    yield from _in_tree(snapshot.tree, offset)
+
+
+def _in_tree(tree: JsonTree, offset: int) -> Iterator[Span]:
     node: JsonNode | None = tree.root
     while node is not None and node.start <= offset <= node.end:
         yield node.span

@@ -4,54 +4,58 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lsprotocol import types
-
-from tamis.server.analysis.navigation.hierarchy import Caller, callers_at, incoming, outgoing
 from tamis.server.lsp.documents import path_of
+from tamis.server.lsp.verb import Verb
 from tamis.server.lsp.workspace.elsewhere import Elsewhere, asked, offset_of
 
 if TYPE_CHECKING:
-    from pygls.lsp.server import LanguageServer
+    from lsprotocol import types
 
+    from tamis.server.analysis.navigation.hierarchy import Caller
     from tamis.server.lsp.session import Session
 
 _FILE, _FUNCTION = 1, 12
 
 
-def register(server: LanguageServer, session: Session) -> None:
-    """Registers the three verbs."""
+def prepare(session: Session, params: types.CallHierarchyPrepareParams) -> list[dict[str, Any]]:
+    """The callers at a position."""
+    from tamis.server.analysis.navigation.hierarchy import callers_at
 
-    def prepare(params: types.CallHierarchyPrepareParams) -> list[dict[str, Any]]:
-        found = asked(session, params.text_document.uri)
-        if found is None:
-            return []
-        document, snapshot = found
-        places = Elsewhere(session, snapshot)
-        return [_item(places, one) for one in callers_at(snapshot, offset_of(document, params.position))]
+    found = asked(session, params.text_document.uri)
+    if found is None:
+        return []
+    document, snapshot = found
+    places = Elsewhere(session, snapshot)
+    return [_item(places, one) for one in callers_at(snapshot, offset_of(document, params.position))]
 
-    def incoming_calls(params: types.CallHierarchyIncomingCallsParams) -> list[dict[str, Any]]:
-        session.workspace.settle()
-        places = Elsewhere(session)
-        return [
-            {
-                "from": _item(places, edge.other),
-                "fromRanges": [places.range(edge.other.path, span) for span in edge.spans],
-            }
-            for edge in incoming(session.workspace.index, path_of(params.item.uri) or params.item.uri, params.item.name)
-        ]
 
-    def outgoing_calls(params: types.CallHierarchyOutgoingCallsParams) -> list[dict[str, Any]]:
-        session.workspace.settle()
-        places = Elsewhere(session)
-        path = path_of(params.item.uri) or params.item.uri
-        return [
-            {"to": _item(places, edge.other), "fromRanges": [places.range(path, span) for span in edge.spans]}
-            for edge in outgoing(session.workspace.index, path)
-        ]
+def incoming_calls(session: Session, params: types.CallHierarchyIncomingCallsParams) -> list[dict[str, Any]]:
+    """Who calls it."""
+    from tamis.server.analysis.navigation.hierarchy import incoming
 
-    server.feature(types.TEXT_DOCUMENT_PREPARE_CALL_HIERARCHY)(prepare)
-    server.feature(types.CALL_HIERARCHY_INCOMING_CALLS)(incoming_calls)
-    server.feature(types.CALL_HIERARCHY_OUTGOING_CALLS)(outgoing_calls)
+    session.workspace.settle()
+    places = Elsewhere(session)
+    path = path_of(params.item.uri) or params.item.uri
+    return [
+        {
+            "from": _item(places, edge.other),
+            "fromRanges": [places.range(edge.other.path, span) for span in edge.spans],
+        }
+        for edge in incoming(session.workspace.index, path, params.item.name)
+    ]
+
+
+def outgoing_calls(session: Session, params: types.CallHierarchyOutgoingCallsParams) -> list[dict[str, Any]]:
+    """What it calls."""
+    from tamis.server.analysis.navigation.hierarchy import outgoing
+
+    session.workspace.settle()
+    places = Elsewhere(session)
+    path = path_of(params.item.uri) or params.item.uri
+    return [
+        {"to": _item(places, edge.other), "fromRanges": [places.range(path, span) for span in edge.spans]}
+        for edge in outgoing(session.workspace.index, path)
+    ]
 
 
 def _item(places: Elsewhere, caller: Caller) -> dict[str, Any]:
@@ -64,3 +68,26 @@ def _item(places: Elsewhere, caller: Caller) -> dict[str, Any]:
         "selectionRange": span,
     }
     return {**made, "detail": caller.detail} if caller.detail else made
+
+
+REQUESTS = (
+    Verb(
+        method="textDocument/prepareCallHierarchy",
+        params="CallHierarchyPrepareParams",
+        handler=prepare,
+        schedule="snapshot",
+        capability={"callHierarchyProvider": True},
+    ),
+    Verb(
+        method="callHierarchy/incomingCalls",
+        params="CallHierarchyIncomingCallsParams",
+        handler=incoming_calls,
+        schedule="snapshot",
+    ),
+    Verb(
+        method="callHierarchy/outgoingCalls",
+        params="CallHierarchyOutgoingCallsParams",
+        handler=outgoing_calls,
+        schedule="snapshot",
+    ),
+)

@@ -6,64 +6,73 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
-from lsprotocol import types
 
-from tamis.server.analysis.running.lenses import CONVERT, COPY_AS, Around, Lens, lenses, resolved_title, run_actions
-from tamis.server.analysis.running.rewriting import can_become, form_title
-from tamis.server.analysis.running.runnables import digest_of, targets
-from tamis.server.lsp.command_names import COMMANDS, CONVERT_KIND, RUN_KIND
+from tamis.server.analysis.kinds import serves
+from tamis.server.lsp import convert
 from tamis.server.lsp.documents import path_of
-from tamis.server.lsp.running.runs import in_short
+from tamis.server.lsp.features.execute_command import COMMANDS, commands_of
+from tamis.server.lsp.verb import Verb
 from tamis.server.wire.jsonrpc import encode
 
 if TYPE_CHECKING:
-    from pygls.lsp.server import LanguageServer
+    from lsprotocol import types
 
     from tamis.protocols.positions import Span
+    from tamis.server.analysis.running.lenses import Around, Lens
     from tamis.server.analysis.snapshot import Snapshot
     from tamis.server.lsp.documents import Document
-    from tamis.server.lsp.framework import TamisProtocol
     from tamis.server.lsp.session import Session
 
+RUN_KIND = "refactor.tamis.run"
+CONVERT_KIND = "refactor.rewrite.tamis.convert"
+KINDS = (RUN_KIND, CONVERT_KIND)
+"""Kinds of the code actions that are commands."""
 
-def register(server: LanguageServer, session: Session) -> None:
-    """Registers the verbs."""
-    protocol = cast("TamisProtocol", server.protocol)
 
-    def code_lens(params: types.CodeLensParams) -> msgspec.Raw | list[Any]:
-        document = session.documents.get(params.text_document.uri)
-        if document is None or document.kind == "other" or not session.workspace.client.switch("codeLens.enable"):
-            return []
-        snapshot = session.workspace.snapshot(document, wait=0.5)
-        found = lenses(snapshot, around(session, document, snapshot))
-        places: dict[tuple[int | str, ...], dict[str, Any]] = {}
-        # Written here: pygls' converter would look at each of thousands of objects.
-        return msgspec.Raw(encode([_to_lens(document, lens, places) for lens in found]))
+def code_lens(session: Session, params: types.CodeLensParams) -> msgspec.Raw | list[Any]:
+    """What can be done with the calls, examples and tools of a document."""
+    from tamis.server.analysis.running.lenses import lenses
 
-    def resolve(params: types.CodeLens) -> dict[str, Any]:
-        sent: Any = params.data
-        data = cast("dict[str, Any]", sent) if isinstance(sent, dict) else {}
-        where = params.range
-        lens: dict[str, Any] = {
-            "range": {
-                "start": {"line": where.start.line, "character": where.start.character},
-                "end": {"line": where.end.line, "character": where.end.character},
-            }
+    document = session.documents.get(params.text_document.uri)
+    if (
+        document is None
+        or not serves(document.kind, "targets")
+        or not session.workspace.client.switch("codeLens.enable")
+    ):
+        return []
+    snapshot = session.workspace.snapshot(document, wait=0.5)
+    found = lenses(snapshot, around(session, document, snapshot))
+    places: dict[tuple[int | str, ...], dict[str, Any]] = {}
+    # Written here: the framework's converter would look at each of thousands of objects.
+    return msgspec.Raw(encode([_to_lens(document, lens, places) for lens in found]))
+
+
+def resolve(session: Session, params: types.CodeLens) -> dict[str, Any]:
+    """A lens with its title."""
+    sent: Any = params.data
+    data = cast("dict[str, Any]", sent) if isinstance(sent, dict) else {}
+    where = params.range
+    lens: dict[str, Any] = {
+        "range": {
+            "start": {"line": where.start.line, "character": where.start.character},
+            "end": {"line": where.end.line, "character": where.end.character},
         }
-        arguments = data.get("arguments")
-        given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
-        if data.get("command") not in COMMANDS:
-            return lens  # none of ours
-        title = _title(session, protocol, str(data.get("resolve")), given)
-        lens["command"] = {"title": title, "command": str(data.get("command", "")), "arguments": [given]}
-        return lens
-
-    server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=True))(code_lens)
-    server.feature(types.CODE_LENS_RESOLVE)(resolve)
+    }
+    arguments = data.get("arguments")
+    given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+    if data.get("command") not in COMMANDS:
+        return lens  # none of ours
+    title = _title(session, str(data.get("resolve")), given)
+    lens["command"] = {"title": title, "command": str(data.get("command", "")), "arguments": [given]}
+    return lens
 
 
 def around(session: Session, document: Document, snapshot: Snapshot) -> Around:
     """What the offers for a document depend on."""
+    from tamis.server.analysis.running.lenses import Around
+    from tamis.server.analysis.running.runnables import targets
+    from tamis.server.lsp.running.runs import in_short
+
     client = session.workspace.client
     edits = session.can("workspace.applyEdit")
     found = Around(trusted=client.trusted, enabled=client.switch("execution.enable"), edits=edits)
@@ -80,9 +89,12 @@ def around(session: Session, document: Document, snapshot: Snapshot) -> Around:
     )
 
 
-def actions(session: Session, document: Document, snapshot: Snapshot, span: Span) -> list[types.CodeAction]:
+def actions(session: Session, document: Document, snapshot: Snapshot, span: Span) -> list[dict[str, Any]]:
     """What can be run, converted or copied at a place, as code actions that are commands."""
-    made: list[types.CodeAction] = []
+    from tamis.server.analysis.running.lenses import CONVERT, COPY_AS, run_actions
+    from tamis.server.analysis.running.rewriting import can_become, form_title
+
+    made: list[dict[str, Any]] = []
     for lens in run_actions(snapshot, span, around(session, document, snapshot)):
         if lens.command == CONVERT:
             for name in can_become(snapshot, lens.target):
@@ -95,9 +107,13 @@ def actions(session: Session, document: Document, snapshot: Snapshot, span: Span
     return made
 
 
-def _action(document: Document, lens: Lens, title: str, kind: str, more: Mapping[str, Any]) -> types.CodeAction:
+def _action(document: Document, lens: Lens, title: str, kind: str, more: Mapping[str, Any]) -> dict[str, Any]:
     arguments = {**arguments_of(document, lens), **more}
-    return types.CodeAction(title, kind=kind, command=types.Command(title, lens.command, arguments=[arguments]))
+    return {
+        "title": title,
+        "kind": kind,
+        "command": {"title": title, "command": lens.command, "arguments": [arguments]},
+    }
 
 
 def arguments_of(document: Document, lens: Lens) -> dict[str, Any]:
@@ -106,19 +122,13 @@ def arguments_of(document: Document, lens: Lens) -> dict[str, Any]:
 
 
 def _shown(document: Document, span: Span) -> dict[str, Any]:
+    from tamis.server.analysis.running.runnables import digest_of
+
     return {
         "uri": document.uri,
         "version": document.version,
-        "range": _plain(document, span),
+        "range": convert.to_range(document, span),
         "digest": digest_of(document.text[span[0] : span[1]]),
-    }
-
-
-def _plain(document: Document, span: Span) -> dict[str, Any]:
-    found = document.range(span)
-    return {
-        "start": {"line": found.start.line, "character": found.start.character},
-        "end": {"line": found.end.line, "character": found.end.character},
     }
 
 
@@ -129,7 +139,7 @@ def _to_lens(document: Document, lens: Lens, places: dict[tuple[int | str, ...],
         places[key] = _shown(document, lens.target.span)
     arguments = {**places[key], **lens.more}
     if lens.span not in places:
-        places[lens.span] = _plain(document, lens.span)
+        places[lens.span] = convert.to_range(document, lens.span)
     made: dict[str, Any] = {"range": places[lens.span]}
     if lens.resolve:
         made["data"] = {"resolve": lens.resolve, "command": lens.command, "arguments": arguments}
@@ -138,16 +148,28 @@ def _to_lens(document: Document, lens: Lens, places: dict[tuple[int | str, ...],
     return made
 
 
-def _title(session: Session, protocol: TamisProtocol, resolve: str, given: dict[str, Any]) -> str:
+def _title(session: Session, resolve: str, given: dict[str, Any]) -> str:
+    from tamis.server.analysis.running.lenses import resolved_title
+
     uri, tool_id = str(given.get("uri", "")), str(given.get("toolId", ""))
     document = session.documents.get(uri)
     if document is None:
         return "Preview prompt" if resolve == "prompt" else "references"
     tokens = None
     if resolve == "prompt":
-        from tamis.server.lsp.features.execute_command import commands_of
-
         root = session.workspace.root_of(document.path or path_of(uri))
-        tokens = commands_of(session, protocol).previews.tokens(root, tool_id) if root is not None else None
+        tokens = commands_of(session).previews.tokens(root, tool_id) if root is not None else None
     snapshot = session.workspace.snapshot(document)
     return resolved_title(resolve, [tool_id], snapshot, tokens) or "references"
+
+
+REQUESTS = (
+    Verb(
+        method="textDocument/codeLens",
+        params="CodeLensParams",
+        handler=code_lens,
+        schedule="snapshot",
+        capability={"codeLensProvider": {"resolveProvider": True, "workDoneProgress": False}},
+    ),
+    Verb(method="codeLens/resolve", params="CodeLens", handler=resolve, schedule="snapshot"),
+)

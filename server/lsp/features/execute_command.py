@@ -1,90 +1,125 @@
-"""``workspace/executeCommand`` and ``workspace/textDocumentContent``: running, and what came of it."""
+"""``workspace/executeCommand`` and ``workspace/textDocumentContent``: running, and what came of it; how its progress is cancelled."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from lsprotocol import types
-
-from tamis.server.lsp.command_names import COMMANDS
-from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError, encode_error
+from tamis.server.lsp.structs import WorkDoneProgressCancelParams
+from tamis.server.lsp.verb import Verb
+from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
-    from pygls.lsp.server import LanguageServer
+    from lsprotocol import types
 
     from tamis.server.lsp.envelope import MessageId
-    from tamis.server.lsp.framework import TamisProtocol
     from tamis.server.lsp.running.commands import Commands
     from tamis.server.lsp.running.tool_methods import ToolMethods
     from tamis.server.lsp.session import Session
 
+COMMANDS = (
+    "tamis.run",
+    "tamis.dryRun",
+    "tamis.runExample",
+    "tamis.testExamples",
+    "tamis.previewPrompt",
+    "tamis.convert",
+    "tamis.copyAs",
+    "tamis.cancel",
+    "tamis.rerunLast",
+    "tamis.showResult",
+    "tamis.clearResults",
+    "tamis.showReferences",
+    "tamis.approve",
+    "tamis.explain",
+)
+SCHEMES = ("tamis-result", "tamis-prompt")
 _FINISH = frozenset({"tamis.run", "tamis.dryRun", "tamis.runExample", "tamis.testExamples", "tamis.rerunLast"})
 """Commands that give their normal result when they are cancelled, with what did not end as ``cancelled``."""
 
 
-def register(server: LanguageServer, session: Session) -> None:
-    """Registers the verbs."""
-    protocol = cast("TamisProtocol", server.protocol)
+async def execute_command(session: Session, params: types.ExecuteCommandParams, identity: MessageId) -> Any:
+    """What a command gave."""
+    import asyncio  # not at start
 
-    async def execute_command(params: types.ExecuteCommandParams) -> Any:
-        identity = protocol.msg_id
-        cancel = asyncio.Event()
-        if params.command in _FINISH and identity is not None:
-            loop = asyncio.get_running_loop()
+    cancel = asyncio.Event()
+    if params.command in _FINISH:
+        loop = asyncio.get_running_loop()
 
-            def finish() -> None:
-                loop.call_soon_threadsafe(cancel.set)
+        def finish() -> None:
+            loop.call_soon_threadsafe(cancel.set)
 
-            session.finishing[identity] = finish
-        try:
-            return await commands_of(session, protocol).execute(
-                params.command, params.arguments, params.work_done_token, cancel
-            )
-        except RpcError as error:
-            refuse(session, protocol, identity, error)
-            return None
-        finally:
-            if identity is not None:
-                session.finishing.pop(identity, None)
-
-    def content(params: types.TextDocumentContentParams) -> dict[str, str] | None:
-        text = commands_of(session, protocol).documents.get(params.uri)
-        if text is not None:
-            return {"text": text}
-        refuse(session, protocol, protocol.msg_id, RpcError(INVALID_PARAMS, f"No document '{params.uri}' is kept"))
-        return None
-
-    # pygls' own handler knows one function per command, which its cancellation does not reach.
-    cast("Any", protocol.fm).builtin_features.pop(types.WORKSPACE_EXECUTE_COMMAND, None)
-    options = types.ExecuteCommandOptions(commands=list(COMMANDS))
-    server.feature(types.WORKSPACE_EXECUTE_COMMAND, options)(execute_command)
-    server.feature(types.WORKSPACE_TEXT_DOCUMENT_CONTENT)(content)
+        session.finishing[identity] = finish
+    try:
+        return await commands_of(session).execute(params.command, params.arguments, params.work_done_token, cancel)
+    finally:
+        session.finishing.pop(identity, None)
 
 
-def refuse(session: Session, protocol: TamisProtocol, identity: MessageId | None, error: RpcError) -> None:
-    """Answers a request with an error; what its handler gives afterwards is dropped. pygls would write a traceback of every refusal."""
-    if identity is not None and session.pending.take(identity) is not None:
-        protocol.write(encode_error(identity, error))
+def content(session: Session, params: types.TextDocumentContentParams) -> dict[str, str]:
+    """A document of ours."""
+    text = commands_of(session).documents.get(params.uri)
+    if text is None:
+        raise RpcError(INVALID_PARAMS, f"No document '{params.uri}' is kept")
+    return {"text": text}
 
 
-def commands_of(session: Session, protocol: TamisProtocol) -> Commands:
-    """The session's commands; what runs calls is loaded with the first of them."""
-    if protocol.commands is None:
+def cancel_progress(session: Session, params: WorkDoneProgressCancelParams) -> None:
+    """What a progress tells of is to end."""
+    session.cancel_progress(params.token)
+
+
+def commands_of(session: Session) -> Commands:
+    """The session's commands; what runs calls is loaded with the first of them. Only on the framework lane."""
+    framework = session.framework.built
+    if framework.commands is None:
         from tamis.server.lsp.client import Client
         from tamis.server.lsp.running.commands import Commands
         from tamis.server.lsp.running.virtual import VirtualDocuments
 
-        protocol.commands = Commands(session, Client(session, protocol), session.runs, VirtualDocuments())
-    return protocol.commands
+        client = Client(session, framework)
+        framework.commands = Commands(session, client, session.runs, VirtualDocuments(), COMMANDS)
+    return framework.commands
 
 
-def tool_methods_of(session: Session, protocol: TamisProtocol) -> ToolMethods:
-    """The session's tool methods; what serves them is loaded with the first."""
-    if protocol.tool_methods is None:
+def tool_methods_of(session: Session) -> ToolMethods:
+    """The session's tool methods; what serves them is loaded with the first. Only on the framework lane."""
+    framework = session.framework.built
+    if framework.tool_methods is None:
         from tamis.server.lsp.client import Client
         from tamis.server.lsp.running.tool_methods import ToolMethods
 
-        client = Client(session, protocol)
-        protocol.tool_methods = ToolMethods(session, client, commands_of(session, protocol).runner)
-    return protocol.tool_methods
+        framework.tool_methods = ToolMethods(session, Client(session, framework), commands_of(session).runner)
+    return framework.tool_methods
+
+
+def _content_capability(session: Session) -> dict[str, Any]:
+    if not session.can("workspace.textDocumentContent"):
+        return {}
+    return {"workspace": {"textDocumentContent": {"schemes": list(SCHEMES)}}}
+
+
+REQUESTS = (
+    Verb(
+        method="workspace/executeCommand",
+        params="ExecuteCommandParams",
+        handler=execute_command,
+        schedule="background",
+        capability={"executeCommandProvider": {"commands": list(COMMANDS), "workDoneProgress": True}},
+        gets_id=True,
+    ),
+    Verb(
+        method="workspace/textDocumentContent",
+        params="TextDocumentContentParams",
+        handler=content,
+        schedule="snapshot",
+        capability=_content_capability,
+    ),
+)
+NOTIFICATIONS = (
+    Verb(
+        method="window/workDoneProgress/cancel",
+        params=WorkDoneProgressCancelParams,
+        handler=cancel_progress,
+        schedule="now",
+    ),
+)

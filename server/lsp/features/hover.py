@@ -6,48 +6,48 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from lsprotocol import types
 
-from tamis.server.analysis.hover.explain import explain
-from tamis.server.analysis.hover.tools import HoverFacts
+from tamis.server.lsp.client_settings import prompt_view
+from tamis.server.lsp.convert import markup
 from tamis.server.lsp.diagnostics import speaks
-from tamis.server.lsp.shown import markup, prompt_view
+from tamis.server.lsp.verb import Verb
+from tamis.server.lsp.workspace.elsewhere import offset_of
 
 if TYPE_CHECKING:
-    from pygls.lsp.server import LanguageServer
+    from lsprotocol import types
 
     from tamis.protocols.contract import Permissions
+    from tamis.server.analysis.hover.tools import HoverFacts
     from tamis.server.analysis.snapshot import Snapshot, ToolView
     from tamis.server.lsp.documents import Document
     from tamis.server.lsp.session import Session
 
 
-def register(server: LanguageServer, session: Session) -> None:
-    """Registers the verb."""
+def hover(session: Session, params: types.HoverParams) -> dict[str, Any] | None:
+    """What is known of what stands at a position."""
+    from tamis.server.analysis.hover.explain import explain
+
+    document = session.documents.get(params.text_document.uri)
+    if document is None or not speaks(document):
+        return None
+    offset = offset_of(document, params.position)
+    snapshot = session.workspace.snapshot(document, wait=0.5)
+    found = explain(snapshot, offset, facts_of(session, document, snapshot))
+    if found is None:
+        return None
     formats = session.capability("textDocument.hover.contentFormat")
-
-    def hover(params: types.HoverParams) -> dict[str, Any] | None:
-        document = session.documents.get(params.text_document.uri)
-        if document is None or not speaks(document):
-            return None
-        place = params.position
-        offset = document.lines.offset(place.line, place.character, document.encoding)
-        snapshot = session.workspace.snapshot(document, wait=0.5)
-        found = explain(snapshot, offset, facts_of(session, document, snapshot))
-        if found is None:
-            return None
-        return {"contents": markup(found.markdown, formats), "range": msgspec.to_builtins(document.range(found.span))}
-
-    server.feature(types.TEXT_DOCUMENT_HOVER)(hover)
+    return {"contents": markup(found.markdown, formats), "range": msgspec.to_builtins(document.range(found.span))}
 
 
 def facts_of(session: Session, document: Document, snapshot: Snapshot) -> HoverFacts:
     """What a hover needs to know beside the snapshot."""
+    from tamis.server.analysis.hover.tools import HoverFacts
+
     root = session.workspace.root_of(document.path)
 
     def rights(tool: ToolView) -> Permissions | None:
-        from tamis.server.runtime.registry.registry import Registry, Tool
-        from tamis.server.runtime.rights.preview import permissions_of
+        from tamis.server.runtime.policy.preview import permissions_of
+        from tamis.server.runtime.tools.registry import Registry, Tool
 
         config, registry = snapshot.settings.config, snapshot.registry
         if config is None or root is None or not isinstance(tool, Tool) or not isinstance(registry, Registry):
@@ -55,3 +55,14 @@ def facts_of(session: Session, document: Document, snapshot: Snapshot) -> HoverF
         return permissions_of(tool, registry, config, Path(root.path))
 
     return HoverFacts(prompt_view(session, snapshot), rights)
+
+
+REQUESTS = (
+    Verb(
+        method="textDocument/hover",
+        params="HoverParams",
+        handler=hover,
+        schedule="snapshot",
+        capability={"hoverProvider": True},
+    ),
+)

@@ -6,20 +6,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
-from lsprotocol import types
 
-from tamis.protocols.jsontext.parse import parse_json
-from tamis.protocols.positions import LineIndex
-from tamis.server.analysis.shown.inlay import Hint, HintWish, Part, inlay_hints, token_tooltip
+from tamis.server.analysis.kinds import serves
 from tamis.server.lsp import convert
+from tamis.server.lsp.client_settings import prompt_view
 from tamis.server.lsp.documents import uri_of
-from tamis.server.lsp.shown import prompt_view
+from tamis.server.lsp.verb import Verb
 
 if TYPE_CHECKING:
-    from pygls.lsp.server import LanguageServer
+    from lsprotocol import types
 
     from tamis.protocols.jsontext.tree import JsonTree
-    from tamis.protocols.positions import PositionEncoding, Span
+    from tamis.protocols.positions import LineIndex, PositionEncoding, Span
+    from tamis.server.analysis.shown.inlay import Hint, Part
     from tamis.server.analysis.snapshot import Snapshot
     from tamis.server.lsp.documents import Document
     from tamis.server.lsp.session import Session
@@ -27,42 +26,48 @@ if TYPE_CHECKING:
 _KINDS = {"type": 1, "parameter": 2}
 
 
-def register(server: LanguageServer, session: Session) -> None:
-    """Registers the verbs."""
-    resolved: Any = session.capability("textDocument.inlayHint.resolveSupport.properties")
-    later = "tooltip" in cast("list[Any]", resolved) if isinstance(resolved, list) else False
+def inlay_hint(session: Session, params: types.InlayHintParams) -> msgspec.Raw | None:
+    """What stands beside the text in a range."""
+    from tamis.server.analysis.shown.inlay import HintWish, inlay_hints
 
-    def inlay_hint(params: types.InlayHintParams) -> msgspec.Raw | None:
-        document = session.documents.get(params.text_document.uri)
-        if document is None or document.kind == "other":
-            return None
+    document = session.documents.get(params.text_document.uri)
+    if document is None or not serves(document.kind, "hints"):
+        return None
+    snapshot = session.workspace.snapshot(document, wait=0.5)
+    switch = session.workspace.client.switch
+    wish = HintWish(
+        view=prompt_view(session, snapshot),
+        tokens=switch("inlayHints.tokens"),
+        parameters=switch("inlayHints.parameters"),
+        results=_results(session, document, snapshot) if switch("inlayHints.results") else {},
+    )
+    manifests = _Manifests(session, document)
+    later = _resolves(session)
+    hints = [
+        _plain(document, hint, manifests, "" if later else _tooltip(session, snapshot, hint))
+        for hint in inlay_hints(snapshot, convert.to_span(document, params.range), wish)
+    ]
+    return msgspec.Raw(msgspec.json.encode(hints))
+
+
+def resolve(session: Session, hint: types.InlayHint) -> types.InlayHint:
+    """A hint with its tooltip."""
+    from tamis.server.analysis.shown.inlay import token_tooltip
+
+    data: Any = hint.data
+    given = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    document = session.documents.get(str(given.get("uri")))
+    if document is not None and given.get("tooltip") == "tokens":
         snapshot = session.workspace.snapshot(document, wait=0.5)
-        switch = session.workspace.client.switch
-        wish = HintWish(
-            view=prompt_view(session, snapshot),
-            tokens=switch("inlayHints.tokens"),
-            parameters=switch("inlayHints.parameters"),
-            results=_results(session, document, snapshot) if switch("inlayHints.results") else {},
-        )
-        manifests = _Manifests(session, document)
-        hints = [
-            _plain(document, hint, manifests, "" if later else _tooltip(session, snapshot, hint))
-            for hint in inlay_hints(snapshot, convert.to_span(document, params.range), wish)
-        ]
-        return msgspec.Raw(msgspec.json.encode(hints))
+        text = token_tooltip(snapshot, prompt_view(session, snapshot))
+        hint.tooltip = cast("Any", {"kind": "markdown", "value": text}) if text else None
+    return hint
 
-    def resolve(hint: types.InlayHint) -> types.InlayHint:
-        data: Any = hint.data
-        given = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-        document = session.documents.get(str(given.get("uri")))
-        if document is not None and given.get("tooltip") == "tokens":
-            snapshot = session.workspace.snapshot(document, wait=0.5)
-            text = token_tooltip(snapshot, prompt_view(session, snapshot))
-            hint.tooltip = types.MarkupContent(types.MarkupKind.Markdown, text) if text else None
-        return hint
 
-    server.feature(types.TEXT_DOCUMENT_INLAY_HINT, types.InlayHintOptions(resolve_provider=later))(inlay_hint)
-    server.feature(types.INLAY_HINT_RESOLVE)(resolve)
+def _resolves(session: Session) -> bool:
+    """Whether this client asks for tooltips when it shows them."""
+    resolved: Any = session.capability("textDocument.inlayHint.resolveSupport.properties")
+    return isinstance(resolved, list) and "tooltip" in cast("list[Any]", resolved)
 
 
 def _results(session: Session, document: Document, snapshot: Snapshot) -> dict[Span, str]:
@@ -79,6 +84,8 @@ def _results(session: Session, document: Document, snapshot: Snapshot) -> dict[S
 
 
 def _tooltip(session: Session, snapshot: Snapshot, hint: Hint) -> str:
+    from tamis.server.analysis.shown.inlay import token_tooltip
+
     return token_tooltip(snapshot, prompt_view(session, snapshot)) if hint.later == "tokens" else ""
 
 
@@ -121,6 +128,9 @@ class _Manifests:
 
     def location(self, path: str, pointer: str) -> dict[str, Any] | None:
         """The key that a JSON Pointer leads to, as a location."""
+        from tamis.protocols.jsontext.parse import parse_json
+        from tamis.protocols.positions import LineIndex
+
         if path not in self._texts:
             return None
         if path not in self._read:
@@ -138,3 +148,15 @@ class _Manifests:
                 "end": {"line": end[0], "character": end[1]},
             },
         }
+
+
+REQUESTS = (
+    Verb(
+        method="textDocument/inlayHint",
+        params="InlayHintParams",
+        handler=inlay_hint,
+        schedule="snapshot",
+        capability=lambda session: {"inlayHintProvider": {"resolveProvider": _resolves(session)}},
+    ),
+    Verb(method="inlayHint/resolve", params="InlayHint", handler=resolve, schedule="snapshot"),
+)

@@ -5,43 +5,40 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from lsprotocol import types
-
-from tamis.server.analysis.navigation.links import Link, links_of
 from tamis.server.lsp.documents import uri_of
+from tamis.server.lsp.verb import Verb
 from tamis.server.lsp.workspace.elsewhere import Elsewhere, asked
 
 if TYPE_CHECKING:
-    from pygls.lsp.server import LanguageServer
+    from lsprotocol import types
 
+    from tamis.server.analysis.navigation.links import Link
     from tamis.server.analysis.snapshot import Snapshot
     from tamis.server.lsp.session import Session
 
 
-def register(server: LanguageServer, session: Session) -> None:
-    """Registers both verbs."""
+def document_link(session: Session, params: types.DocumentLinkParams) -> list[dict[str, Any]]:
+    """What in a document leads to a file or a page."""
+    from tamis.server.analysis.navigation.links import links_of
 
-    def document_link(params: types.DocumentLinkParams) -> list[dict[str, Any]]:
-        found = asked(session, params.text_document.uri)
-        if found is None:
-            return []
-        _document, snapshot = found
-        places = Elsewhere(session, snapshot)
-        tooltips = session.can("textDocument.documentLink.tooltipSupport")
-        made: list[dict[str, Any]] = []
-        for link in links_of(snapshot):
-            target = _target(session, places, snapshot, link)
-            if target:
-                tooltip = {"tooltip": link.tooltip} if tooltips else {}
-                made.append({"range": places.range(snapshot.path, link.span), "target": target, **tooltip})
-        return made
+    found = asked(session, params.text_document.uri)
+    if found is None:
+        return []
+    _document, snapshot = found
+    places = Elsewhere(session, snapshot)
+    tooltips = session.can("textDocument.documentLink.tooltipSupport")
+    made: list[dict[str, Any]] = []
+    for link in links_of(snapshot):
+        target = _target(session, places, snapshot, link)
+        if target:
+            tooltip = {"tooltip": link.tooltip} if tooltips else {}
+            made.append({"range": places.range(snapshot.path, link.span), "target": target, **tooltip})
+    return made
 
-    def resolve(link: types.DocumentLink) -> types.DocumentLink:
-        # Every link has its target at once: a client that resolves all the same gets it back.
-        return link
 
-    server.feature(types.TEXT_DOCUMENT_DOCUMENT_LINK)(document_link)
-    server.feature(types.DOCUMENT_LINK_RESOLVE)(resolve)
+def resolve(_session: Session, link: types.DocumentLink) -> types.DocumentLink:
+    """Every link has its target at once: a client that resolves all the same gets it back."""
+    return link
 
 
 def _target(session: Session, places: Elsewhere, snapshot: Snapshot, link: Link) -> str:
@@ -61,7 +58,7 @@ def _target(session: Session, places: Elsewhere, snapshot: Snapshot, link: Link)
 
 def _resource(session: Session, snapshot: Snapshot, uri: str) -> str:
     """The file of a ``fam://`` URI; empty where the operator's settings lead to none."""
-    from tamis.server.runtime.calls.resources import ResourceError, resolve_resource
+    from tamis.server.runtime.policy.resources import ResourceError, resolve_resource
 
     root = session.workspace.root_of(snapshot.path)
     if root is None or root.settings is None:
@@ -72,3 +69,15 @@ def _resource(session: Session, snapshot: Snapshot, uri: str) -> str:
     except (ResourceError, OSError, ValueError):
         return ""
     return path if os.path.isfile(path) else ""
+
+
+REQUESTS = (
+    Verb(
+        method="textDocument/documentLink",
+        params="DocumentLinkParams",
+        handler=document_link,
+        schedule="snapshot",
+        capability={"documentLinkProvider": {"resolveProvider": True}},
+    ),
+    Verb(method="documentLink/resolve", params="DocumentLink", handler=resolve, schedule="snapshot"),
+)

@@ -4,43 +4,60 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lsprotocol import types
-
-from tamis.server.analysis.navigation.references import find_references, highlights
+from tamis.server.lsp.verb import Verb
 from tamis.server.lsp.workspace.elsewhere import Elsewhere, asked, offset_of
 
 if TYPE_CHECKING:
-    from pygls.lsp.server import LanguageServer
+    from lsprotocol import types
 
     from tamis.server.lsp.session import Session
 
 _READ, _WRITE = 2, 3
 
 
-def register(server: LanguageServer, session: Session) -> None:
-    """Registers both verbs."""
+def references(session: Session, params: types.ReferenceParams) -> list[dict[str, Any]]:
+    """Where a tool or parameter is named, in every file."""
+    from tamis.server.analysis.navigation.references import find_references
 
-    def references(params: types.ReferenceParams) -> list[dict[str, Any]]:
-        found = asked(session, params.text_document.uri)
-        if found is None:
-            return []
-        document, snapshot = found
-        sites = find_references(
-            snapshot, offset_of(document, params.position), include_declaration=params.context.include_declaration
-        )
-        places = Elsewhere(session, snapshot)
-        return [places.location(site.path, site.span) for site in sites]
+    found = asked(session, params.text_document.uri)
+    if found is None:
+        return []
+    document, snapshot = found
+    sites = find_references(
+        snapshot, offset_of(document, params.position), include_declaration=params.context.include_declaration
+    )
+    places = Elsewhere(session, snapshot)
+    return [places.location(site.path, site.span) for site in sites]
 
-    def document_highlight(params: types.DocumentHighlightParams) -> list[dict[str, Any]]:
-        found = asked(session, params.text_document.uri)
-        if found is None:
-            return []
-        document, snapshot = found
-        places = Elsewhere(session, snapshot)
-        return [
-            {"range": places.range(snapshot.path, one.span), "kind": _WRITE if one.write else _READ}
-            for one in highlights(snapshot, offset_of(document, params.position))
-        ]
 
-    server.feature(types.TEXT_DOCUMENT_REFERENCES)(references)
-    server.feature(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)(document_highlight)
+def document_highlight(session: Session, params: types.DocumentHighlightParams) -> list[dict[str, Any]]:
+    """Where it is named in this file."""
+    from tamis.server.analysis.navigation.references import highlights
+
+    found = asked(session, params.text_document.uri)
+    if found is None:
+        return []
+    document, snapshot = found
+    places = Elsewhere(session, snapshot)
+    return [
+        {"range": places.range(snapshot.path, one.span), "kind": _WRITE if one.write else _READ}
+        for one in highlights(snapshot, offset_of(document, params.position))
+    ]
+
+
+REQUESTS = (
+    Verb(
+        method="textDocument/references",
+        params="ReferenceParams",
+        handler=references,
+        schedule="snapshot",
+        capability={"referencesProvider": True},
+    ),
+    Verb(
+        method="textDocument/documentHighlight",
+        params="DocumentHighlightParams",
+        handler=document_highlight,
+        schedule="snapshot",
+        capability={"documentHighlightProvider": True},
+    ),
+)

@@ -8,19 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lsprotocol import types
-from pygls.exceptions import JsonRpcException
-
-from tamis.server.analysis.navigation.moves import edits_of_moves
-from tamis.server.analysis.navigation.rename import moved_workflow, prepare, remembered, rename
-from tamis.server.analysis.navigation.reverse import Memory
-from tamis.server.analysis.navigation.spelled import RenameEdit, RenameRefusedError, in_files
 from tamis.server.lsp.documents import path_of, uri_of
+from tamis.server.lsp.verb import Verb
 from tamis.server.lsp.workspace.elsewhere import Elsewhere, all_read, asked, looked_again, offset_of
+from tamis.server.wire.jsonrpc import RpcError
 
 if TYPE_CHECKING:
-    from pygls.lsp.server import LanguageServer
+    from lsprotocol import types
 
+    from tamis.server.analysis.navigation.reverse import Memory
+    from tamis.server.analysis.navigation.spelled import RenameEdit
     from tamis.server.lsp.session import Session
 
 PATIENCE = 5.0
@@ -43,72 +40,93 @@ _ANNOTATIONS = {
 }
 """By kind; an edit that renaming back would not undo has one of its own (``_LOST`` with a number), which says so."""
 MAX_NOTES = 3
+MOVED = (
+    {"scheme": "file", "pattern": {"glob": "**/*.{py,js,mjs,cjs,ts,mts,cts,tsx,jsx}", "matches": "file"}},
+    {"scheme": "file", "pattern": {"glob": "**/*.{json,jsonc}", "matches": "file"}},
+    {"scheme": "file", "pattern": {"glob": "**/*", "matches": "folder"}},
+)
+"""The files and folders whose renames are asked about: scripts, manifests, workflows and what holds them."""
 
 
-def register(server: LanguageServer, session: Session) -> None:
-    """Registers the three verbs."""
-    memory = Memory()
+class Renames:
+    """What was renamed in a session, so that renaming back gives the same bytes."""
 
-    def prepare_rename(params: types.PrepareRenameParams) -> dict[str, Any] | None:
+    def __init__(self, _session: Session) -> None:
+        from tamis.server.analysis.navigation.reverse import Memory
+
+        self.memory: Memory = Memory()
+
+
+def prepare_rename(session: Session, params: types.PrepareRenameParams) -> dict[str, Any] | None:
+    """What a rename at a position would rename."""
+    from tamis.server.analysis.navigation.rename import prepare
+    from tamis.server.analysis.navigation.spelled import RenameRefusedError
+
+    found = asked(session, params.text_document.uri)
+    if found is None:
+        return None
+    document, snapshot = found
+    try:
+        what = prepare(snapshot, offset_of(document, params.position), files=_renames_files(session))
+    except RenameRefusedError as refused:
+        raise RpcError(_REQUEST_FAILED, str(refused)) from None
+    return {"range": Elsewhere(session, snapshot).range(snapshot.path, what.span), "placeholder": what.name}
+
+
+def do_rename(session: Session, params: types.RenameParams) -> dict[str, Any] | None:
+    """The edits of a rename."""
+    from tamis.server.analysis.navigation.rename import moved_workflow, remembered, rename
+    from tamis.server.analysis.navigation.spelled import RenameRefusedError
+
+    memory = session.state(Renames).memory
+    if not all_read(session, PATIENCE):
+        raise RpcError(_REQUEST_FAILED, "The folders are still being read; try again in a moment")
+    for _ in range(_TRIES):
         found = asked(session, params.text_document.uri)
         if found is None:
             return None
         document, snapshot = found
+        offset = offset_of(document, params.position)
         try:
-            what = prepare(snapshot, offset_of(document, params.position), files=_renames_files(session))
+            edits = rename(snapshot, offset, params.new_name, files=_renames_files(session), memory=memory)
+            done = remembered(snapshot, offset, params.new_name, edits)
         except RenameRefusedError as refused:
-            raise JsonRpcException(str(refused), _REQUEST_FAILED) from None
-        return {"range": Elsewhere(session, snapshot).range(snapshot.path, what.span), "placeholder": what.name}
+            raise RpcError(_REQUEST_FAILED, str(refused)) from None
+        if not looked_again(session, (one.path for one in edits)):
+            places = Elsewhere(session, snapshot)
+            answer = workspace_edit(session, places, edits)
+            move = moved_workflow(snapshot, offset, params.new_name)
+            if move is not None and edits:
+                answer["documentChanges"].append(
+                    {"kind": "rename", "oldUri": places.uri(move[0]), "newUri": uri_of(move[1])}
+                )
+            if done is not None:
+                memory.keep(done)
+            if not annotates(session):
+                for note in list(dict.fromkeys(one.lost for one in edits if one.lost))[:MAX_NOTES]:
+                    session.notify("window/showMessage", {"type": _WARNING, "message": note})
+            return answer
+    raise RpcError(_REQUEST_FAILED, "Files of the workspace are changing; try again in a moment")
 
-    def do_rename(params: types.RenameParams) -> dict[str, Any] | None:
-        if not all_read(session, PATIENCE):
-            raise JsonRpcException("The folders are still being read; try again in a moment", _REQUEST_FAILED)
-        for _ in range(_TRIES):
-            found = asked(session, params.text_document.uri)
-            if found is None:
-                return None
-            document, snapshot = found
-            offset = offset_of(document, params.position)
-            try:
-                edits = rename(snapshot, offset, params.new_name, files=_renames_files(session), memory=memory)
-                done = remembered(snapshot, offset, params.new_name, edits)
-            except RenameRefusedError as refused:
-                raise JsonRpcException(str(refused), _REQUEST_FAILED) from None
-            if not looked_again(session, (one.path for one in edits)):
-                places = Elsewhere(session, snapshot)
-                answer = workspace_edit(session, places, edits)
-                move = moved_workflow(snapshot, offset, params.new_name)
-                if move is not None and edits:
-                    answer["documentChanges"].append(
-                        {"kind": "rename", "oldUri": places.uri(move[0]), "newUri": uri_of(move[1])}
-                    )
-                if done is not None:
-                    memory.keep(done)
-                if not annotates(session):
-                    for note in list(dict.fromkeys(one.lost for one in edits if one.lost))[:MAX_NOTES]:
-                        session.notify("window/showMessage", {"type": _WARNING, "message": note})
-                return answer
-        raise JsonRpcException("Files of the workspace are changing; try again in a moment", _REQUEST_FAILED)
 
-    def will_rename_files(params: types.RenameFilesParams) -> dict[str, Any] | None:
-        moves: list[tuple[str, str]] = []
-        for file in params.files:
-            old, new = path_of(file.old_uri), path_of(file.new_uri)
-            if old is not None and new is not None:
-                moves.append((old.rstrip("/"), new.rstrip("/")))
-        all_read(session, PATIENCE)
-        session.workspace.settle()
-        roots = [root.path for root in session.workspace.roots]
+def will_rename_files(session: Session, params: types.RenameFilesParams) -> dict[str, Any] | None:
+    """The edits that keep what names the files true."""
+    from tamis.server.analysis.navigation.moves import edits_of_moves
+
+    moves: list[tuple[str, str]] = []
+    for file in params.files:
+        old, new = path_of(file.old_uri), path_of(file.new_uri)
+        if old is not None and new is not None:
+            moves.append((old.rstrip("/"), new.rstrip("/")))
+    all_read(session, PATIENCE)
+    session.workspace.settle()
+    roots = [root.path for root in session.workspace.roots]
+    edits, notes = edits_of_moves(session.workspace.index, moves, roots)
+    if looked_again(session, (one.path for one in edits)):
         edits, notes = edits_of_moves(session.workspace.index, moves, roots)
-        if looked_again(session, (one.path for one in edits)):
-            edits, notes = edits_of_moves(session.workspace.index, moves, roots)
-        for note in notes[:5]:
-            session.notify("window/showMessage", {"type": _WARNING, "message": note})
-        return workspace_edit(session, Elsewhere(session), edits) if edits else None
-
-    server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)(prepare_rename)
-    server.feature(types.TEXT_DOCUMENT_RENAME)(do_rename)
-    server.feature(types.WORKSPACE_WILL_RENAME_FILES)(will_rename_files)
+    for note in notes[:5]:
+        session.notify("window/showMessage", {"type": _WARNING, "message": note})
+    return workspace_edit(session, Elsewhere(session), edits) if edits else None
 
 
 def _renames_files(session: Session) -> bool:
@@ -125,6 +143,8 @@ def annotates(session: Session) -> bool:
 
 def workspace_edit(session: Session, places: Elsewhere, edits: Sequence[RenameEdit]) -> dict[str, Any]:
     """The edits as the client takes them: bound to versions and with annotations where it knows them."""
+    from tamis.server.analysis.navigation.spelled import in_files
+
     versioned = session.can("workspace.workspaceEdit.documentChanges")
     annotated = annotates(session)
     used: dict[str, Any] = {}
@@ -162,3 +182,38 @@ def _annotation(used: dict[str, Any], lost: str) -> str:
     name = f"{_LOST}{len(used)}"
     used[name] = {"label": "Not undone by renaming back", "description": lost, "needsConfirmation": True}
     return name
+
+
+def _capability(session: Session) -> dict[str, Any]:
+    prepares = session.can("textDocument.rename.prepareSupport")
+    return {"renameProvider": {"prepareProvider": True} if prepares else True}
+
+
+def _files_capability(session: Session) -> dict[str, Any]:
+    if not session.can("workspace.fileOperations.willRename"):
+        return {}
+    return {"workspace": {"fileOperations": {"willRename": {"filters": list(MOVED)}}}}
+
+
+REQUESTS = (
+    Verb(
+        method="textDocument/prepareRename",
+        params="PrepareRenameParams",
+        handler=prepare_rename,
+        schedule="snapshot",
+    ),
+    Verb(
+        method="textDocument/rename",
+        params="RenameParams",
+        handler=do_rename,
+        schedule="snapshot",
+        capability=_capability,
+    ),
+    Verb(
+        method="workspace/willRenameFiles",
+        params="RenameFilesParams",
+        handler=will_rename_files,
+        schedule="snapshot",
+        capability=_files_capability,
+    ),
+)

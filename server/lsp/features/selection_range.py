@@ -5,32 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from lsprotocol import types
 
-from tamis.server.analysis.shown.selection import selection
+from tamis.server.analysis.kinds import serves
+from tamis.server.lsp.verb import Verb
+from tamis.server.lsp.workspace.elsewhere import offset_of
 
 if TYPE_CHECKING:
-    from pygls.lsp.server import LanguageServer
+    from lsprotocol import types
 
     from tamis.server.lsp.documents import Document
     from tamis.server.lsp.session import Session
 
 
-def register(server: LanguageServer, session: Session) -> None:
-    """Registers the verb."""
+def selection_range(session: Session, params: types.SelectionRangeParams) -> list[dict[str, Any]] | None:
+    """What a growing selection takes in, at each position."""
+    from tamis.server.analysis.shown.selection import selection
 
-    def selection_range(params: types.SelectionRangeParams) -> list[dict[str, Any]] | None:
-        document = session.documents.get(params.text_document.uri)
-        if document is None or document.kind == "other":
-            return None
-        snapshot = session.workspace.snapshot(document, wait=0.5)
-        offset = document.lines.offset
-        return [
-            _chain(document, selection(snapshot, offset(place.line, place.character, document.encoding)))
-            for place in params.positions
-        ]
-
-    server.feature(types.TEXT_DOCUMENT_SELECTION_RANGE)(selection_range)
+    document = session.documents.get(params.text_document.uri)
+    if document is None or not serves(document.kind, "selection"):
+        return None
+    snapshot = session.workspace.snapshot(document, wait=0.5)
+    return [_chain(document, selection(snapshot, offset_of(document, place))) for place in params.positions]
 
 
 def _chain(document: Document, spans: list[tuple[int, int]]) -> dict[str, Any]:
@@ -42,3 +37,14 @@ def _chain(document: Document, spans: list[tuple[int, int]]) -> dict[str, Any]:
             here["parent"] = link
         link = here
     return link
+
+
+REQUESTS = (
+    Verb(
+        method="textDocument/selectionRange",
+        params="SelectionRangeParams",
+        handler=selection_range,
+        schedule="snapshot",
+        capability={"selectionRangeProvider": True},
+    ),
+)

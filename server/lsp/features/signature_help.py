@@ -4,47 +4,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lsprotocol import types
-
-from tamis.server.analysis.hover.signature import Signature, signature_at
-from tamis.server.lsp.shown import SIGNATURE_TRIGGERS, markup
+from tamis.server.lsp.convert import markup
+from tamis.server.lsp.verb import Verb
+from tamis.server.lsp.workspace.elsewhere import offset_of
 
 if TYPE_CHECKING:
-    from pygls.lsp.server import LanguageServer
+    from lsprotocol import types
 
+    from tamis.server.analysis.hover.signature import Signature
     from tamis.server.lsp.session import Session
 
+TRIGGERS = (":", "»", "始", "」", ">", "<", '"', "=")
+RETRIGGERS = ("«", "末", ",", "_", "/")
 _INFORMATION = "textDocument.signatureHelp.signatureInformation"
 
 
-def register(server: LanguageServer, session: Session) -> None:
-    """Registers the verb."""
-    formats = session.capability(f"{_INFORMATION}.documentationFormat")
+def signature_help(session: Session, params: types.SignatureHelpParams) -> dict[str, Any] | None:
+    """The parameters of the call that is being typed."""
+    from tamis.server.analysis.hover.signature import signature_at
+
+    document = session.documents.get(params.text_document.uri)
+    if document is None or document.kind != "text":
+        return None
+    found = signature_at(session.workspace.snapshot(document, wait=0.5), offset_of(document, params.position))
+    if found is None:
+        return None
     offsets = session.capability(f"{_INFORMATION}.parameterInformation.labelOffsetSupport") is True
-    inner = session.capability(f"{_INFORMATION}.activeParameterSupport") is True
-    none = session.capability(f"{_INFORMATION}.noActiveParameterSupport") is True
-
-    def signature_help(params: types.SignatureHelpParams) -> dict[str, Any] | None:
-        document = session.documents.get(params.text_document.uri)
-        if document is None or document.kind != "text":
-            return None
-        place = params.position
-        offset = document.lines.offset(place.line, place.character, document.encoding)
-        found = signature_at(session.workspace.snapshot(document, wait=0.5), offset)
-        if found is None:
-            return None
-        plain = _plain(found, offsets, formats)
-        active: dict[str, Any] = {}
-        if found.active is not None:
-            active = {"activeParameter": found.active}
-        elif none:
-            active = {"activeParameter": None}
-        if inner:
-            plain |= active
-        return {"signatures": [plain], "activeSignature": 0, **active}
-
-    options = types.SignatureHelpOptions(list(SIGNATURE_TRIGGERS))
-    server.feature(types.TEXT_DOCUMENT_SIGNATURE_HELP, options)(signature_help)
+    plain = _plain(found, offsets, session.capability(f"{_INFORMATION}.documentationFormat"))
+    active: dict[str, Any] = {}
+    if found.active is not None:
+        active = {"activeParameter": found.active}
+    elif session.capability(f"{_INFORMATION}.noActiveParameterSupport") is True:
+        active = {"activeParameter": None}
+    if session.capability(f"{_INFORMATION}.activeParameterSupport") is True:
+        plain |= active
+    return {"signatures": [plain], "activeSignature": 0, **active}
 
 
 def _plain(found: Signature, offsets: bool, formats: Any) -> dict[str, Any]:
@@ -65,3 +59,16 @@ def _plain(found: Signature, offsets: bool, formats: Any) -> dict[str, Any]:
 
 def _utf16(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+REQUESTS = (
+    Verb(
+        method="textDocument/signatureHelp",
+        params="SignatureHelpParams",
+        handler=signature_help,
+        schedule="snapshot",
+        capability={
+            "signatureHelpProvider": {"triggerCharacters": list(TRIGGERS), "retriggerCharacters": list(RETRIGGERS)}
+        },
+    ),
+)

@@ -1,36 +1,33 @@
-"""``experimental/discoverTest`` and ``experimental/runTest``: examples in an editor's test explorer."""
+"""``experimental/discoverTest``, ``runTest`` and ``abortRunTest``: examples in an editor's test explorer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from tamis.server.lsp.features.execute_command import commands_of, refuse
-from tamis.server.wire.jsonrpc import RpcError
+from tamis.server.lsp.features.execute_command import commands_of
+from tamis.server.lsp.verb import Verb
 
 if TYPE_CHECKING:
-    from pygls.lsp.server import LanguageServer
-
-    from tamis.server.lsp.framework import TamisProtocol
     from tamis.server.lsp.session import Session
 
 
-def register(server: LanguageServer, session: Session) -> None:
-    """Registers the verbs."""
-    protocol = cast("TamisProtocol", server.protocol)
+def discover(session: Session, params: Any) -> Any:
+    """The tests of a document or a folder."""
+    return commands_of(session).tests.discover(params)
 
-    def discover(params: Any) -> Any:
-        try:
-            return commands_of(session, protocol).tests.discover(params)
-        except RpcError as error:
-            refuse(session, protocol, protocol.msg_id, error)
-            return None
 
-    async def run(params: Any) -> None:
-        identity = protocol.msg_id
-        try:
-            commands_of(session, protocol).tests.run(params)
-        except RpcError as error:
-            refuse(session, protocol, identity, error)
+async def run(session: Session, params: Any) -> None:
+    """Begins a run of tests, which is told of as it goes on."""
+    commands_of(session).tests.run(params)
 
-    server.feature("experimental/discoverTest")(discover)
-    server.feature("experimental/runTest")(run)
+
+def abort(session: Session, _params: object) -> None:
+    """Ends the tests that run."""
+    session.abort_tests()
+
+
+REQUESTS = (
+    Verb(method="experimental/discoverTest", params=Any, handler=discover, schedule="snapshot"),
+    Verb(method="experimental/runTest", params=Any, handler=run, schedule="background"),
+)
+NOTIFICATIONS = (Verb(method="experimental/abortRunTest", params=object, handler=abort, schedule="now"),)

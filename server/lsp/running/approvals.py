@@ -2,7 +2,7 @@
 
 The ladder (interface, Reverse request): ``tool/requestApproval`` where the client declares it, ``window/showMessageRequest``, else there is
 no one to ask. The same question stands as lenses at its block, whichever is answered first counts. Must not decide whether a person has
-to be asked, nor for how long an answer holds (``server/runtime/calls/approving.py`` does).
+to be asked, nor for how long an answer holds (``server/runtime/execution/approving.py`` does).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from tamis.server.analysis.running.lenses import Asking
 from tamis.server.lsp.client import Client
 from tamis.server.lsp.running.runs import Runs, Waiting
 from tamis.server.lsp.running.virtual import VirtualDocuments
-from tamis.server.runtime.approvals.questions import as_request
-from tamis.server.runtime.approvals.replies import CANCELLED, chosen, read_reply
-from tamis.server.runtime.approvals.shown import MAX_SENTENCE_CHARS, json_text, sentence
 from tamis.server.runtime.calls.model import Ask, Question, Reply
+from tamis.server.runtime.execution.approvals.preview import MAX_SENTENCE_CHARS, json_text, sentence
+from tamis.server.runtime.execution.approvals.questions import as_request
+from tamis.server.runtime.execution.approvals.replies import CANCELLED, chosen, read_reply
 from tamis.server.wire.jsonrpc import RpcError
 
 DETAILS = "Details"

@@ -1,4 +1,5 @@
-"""What came of a run, for people and for machines: one line, the exit code, where a script failed.
+"""What came of a run, for people and for machines: one line, the exit code, where a script failed, and which manifests and scripts of
+it were not saved.
 
 Must not run anything.
 """
@@ -6,13 +7,14 @@ Must not run anything.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.manifest.reading import ExternalScript
 from tamis.protocols.observation import plain
 from tamis.server.analysis.running.runnables import Target, digest_of
 from tamis.server.analysis.running.tracebacks import places
@@ -20,7 +22,58 @@ from tamis.server.lsp.documents import Document, uri_of
 from tamis.server.lsp.running.runs import Run, RunKind, Trace
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.registry.registry import Tool
+    from tamis.server.runtime.tools.registry import Tool
+
+
+def unsaved_notes(documents: Mapping[str, Document], document: Document, tools: Sequence[Tool]) -> tuple[str, ...]:
+    """What differs from the files of the tools, of the open documents and the one that was run from; looks at the disk."""
+    notes: list[str] = []
+    for tool in dict.fromkeys(tools):
+        shown = document if tool.path == document.path else documents.get(uri_of(tool.path))
+        if shown is not None and is_unsaved(shown):
+            what = {"workflow": "graph", "node": "definition"}.get(tool.origin, "manifest")
+            clean = _reads_clean(tool, shown.text)
+            as_it_is = f"ran with its {what} as it stands in the editor, which is not saved"
+            last = f"ran with the last version of its {what} that read clean; the one in the editor has errors"
+            notes.append(f"{tool.tool_id} {as_it_is if clean else last}")
+        handler = tool.manifest.handler
+        if isinstance(handler, ExternalScript):
+            script = documents.get(uri_of(os.path.join(tool.folder, handler.script_path)))
+            if script is not None and is_unsaved(script):
+                notes.append(f"the script of {tool.tool_id} is not saved; the file on disk was run")
+    return tuple(notes)
+
+
+def _reads_clean(tool: Tool, text: str) -> bool:
+    if tool.origin == "workflow":
+        from tamis.protocols.workflow.reading import read_workflow
+
+        return read_workflow(text, tool.tool_id.partition(":")[2]).workflow is not None
+    if tool.origin == "node":
+        from tamis.protocols.manifest.node import read_nodes
+
+        return not read_nodes(text).faults
+    from tamis.protocols.manifest.reading import read_manifest
+
+    return read_manifest(text).manifest is not None
+
+
+MAX_BYTES = 64 * 1024 * 1024
+
+
+def is_unsaved(document: Document) -> bool:
+    """Whether the editor's text differs from the file, or there is no such file; looks at the disk."""
+    if document.path is None:
+        return True
+    text = document.text.encode("utf-8", "surrogatepass")
+    try:
+        size = os.stat(document.path).st_size
+        if size > MAX_BYTES or abs(size - len(text)) > len(b"\xef\xbb\xbf"):
+            return True
+        with open(document.path, "rb") as stream:
+            return stream.read(MAX_BYTES).removeprefix(b"\xef\xbb\xbf") != text.removeprefix(b"\xef\xbb\xbf")
+    except OSError:
+        return True
 
 
 def exit_code(results: Sequence[ExecutionResult]) -> int | None:

@@ -111,7 +111,9 @@ class Previews:
 
     def _text(self, root: Root, tool_id: str, protocol: str | None) -> str:
         parts = [f"# What a model is told of {plain(tool_id)}\n"]
-        for title, name, shape in _SECTIONS:
+        default = self._runner.runtime(root).settings.protocol.default
+        # first the one of which the lens tells the tokens
+        for title, name, shape in sorted(_SECTIONS, key=lambda section: section[1] != default):
             if protocol not in (None, name):
                 continue
             found = self._generate(root, tool_id, name, shape)

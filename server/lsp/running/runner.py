@@ -31,25 +31,24 @@ from tamis.server.analysis.running.runnables import (
 from tamis.server.lsp.client import Client, Progress
 from tamis.server.lsp.documents import Document
 from tamis.server.lsp.running.approvals import Approvals
-from tamis.server.lsp.running.notes import unsaved_notes
-from tamis.server.lsp.running.outcomes import finished_run
+from tamis.server.lsp.running.outcomes import finished_run, unsaved_notes
 from tamis.server.lsp.running.runs import Run, Runs, in_short, ordinal_of
 from tamis.server.lsp.running.virtual import VirtualDocuments
 from tamis.server.rpc.showing import Shown
-from tamis.server.runtime.calls.execute import execute
-from tamis.server.runtime.calls.model import CallRequest, Surroundings
-from tamis.server.runtime.calls.replays import Replays
-from tamis.server.runtime.calls.text import TextOptions, execute_text, unread_observations
-from tamis.server.runtime.records.trail import Caller
+from tamis.server.runtime.calls.model import CallContext, CallRequest
+from tamis.server.runtime.execution.idempotency_keys import IdempotencyKeys
+from tamis.server.runtime.execution.pipeline import execute
+from tamis.server.runtime.execution.text import TextOptions, execute_text, unread_observations
+from tamis.server.runtime.handlers.script.examples import match_of
+from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.scripts.examples import match_of
 from tamis.server.wire.jsonrpc import RpcError
 
 if TYPE_CHECKING:
     from tamis.server.analysis.snapshot import Snapshot
     from tamis.server.lsp.session import Session
     from tamis.server.lsp.workspace.workspace import Root
-    from tamis.server.runtime.registry.registry import Tool
+    from tamis.server.runtime.tools.registry import Tool
 
 REQUEST_FAILED = -32803
 NOT_TRUSTED = 1901
@@ -104,9 +103,9 @@ class Runner:
 
     def services_changed(self, root: Root) -> None:
         """The host's services have other methods now: they are tools of the folder."""
-        from tamis.server.runtime.services.source import host_tools
+        from tamis.server.runtime.tools.host_tools import host_tools
 
-        root.serve(host_tools(self.runtime(root).parts))
+        root.serve(host_tools(self.runtime(root).host_services()))
         self._session.post(self._session.tools_changed)
 
     async def _with_scripts(self, root: Root, names: Sequence[str]) -> Runtime:
@@ -162,7 +161,7 @@ class Runner:
             await self._probe(runtime)
             started, since = datetime.now(UTC), perf_counter()
             digest = digest_of(document.text[target.span[0] : target.span[1]])
-            around = self._around(runtime, document, digest, running, progress)
+            context = self._around(runtime, document, digest, running, progress)
             total, done = len(chosen.calls), 0
 
             def tell(result: ExecutionResult) -> None:
@@ -171,7 +170,7 @@ class Runner:
                 if total > 1:
                     progress.report(f"{done} of {total}: {result.tool_id} {result.status}", done * 100 // total)
 
-            executed = await execute_text(chosen, around, options, tell)
+            executed = await execute_text(chosen, context, options, tell)
             run = finished_run(
                 running.number,
                 document,
@@ -306,16 +305,16 @@ class Runner:
 
     def _around(
         self, runtime: Runtime, document: Document, digest: str, running: Running, progress: Progress
-    ) -> Surroundings:
+    ) -> CallContext:
         shows, shown = self._session.capability("experimental.tamis.output") is True, Shown(self._show)
-        around = runtime.surroundings(
+        context = runtime.call_context(
             ask=self.approvals.asker(document.uri, digest),
             on_output=shown.piece if shows else None,
             on_progress=lambda _call_id, text: progress.report(text),
             cancelled=running.cancelled,
             caller=Caller("lsp"),
         )
-        settings = around.settings
+        settings = context.settings
         policy = settings.policy
         stricter = self._session.workspace.client.confirmation(policy.require_confirmation)
         if stricter != policy.require_confirmation:
@@ -323,8 +322,10 @@ class Runner:
             settings = msgspec.structs.replace(settings, policy=policy)
         resolved = self.approvals.resolved
         # Pressing Run again is to run again: request ids count within one text only.
-        around = msgspec.structs.replace(around, settings=settings, replays=Replays(), on_resolved=resolved)
-        return msgspec.structs.replace(around, on_cut=shown.cut) if shows else around
+        context = msgspec.structs.replace(
+            context, settings=settings, idempotency=IdempotencyKeys(), on_resolved=resolved
+        )
+        return msgspec.structs.replace(context, on_cut=shown.cut) if shows else context
 
     def _show(self, told: dict[str, Any], _droppable: bool) -> bool:
         self._session.notify("tool/output", told)

@@ -16,18 +16,18 @@ from tamis.server.lsp.running.runner import REQUEST_FAILED, Runner
 from tamis.server.lsp.workspace.loading import load
 from tamis.server.rpc.hosting import SessionHost
 from tamis.server.rpc.methods import FINISHES, GROUPS
-from tamis.server.rpc.params import Empty, Group, read_params
+from tamis.server.rpc.params import Empty, Group, read_params, unread, with_warnings
 from tamis.server.rpc.running import Runs
 from tamis.server.rpc.session import Request
 from tamis.server.rpc.session import Session as RpcSession
-from tamis.server.runtime.registry.changes import Change, difference
 from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.tools.changes import Change, difference
 from tamis.server.wire.jsonrpc import METHOD_NOT_FOUND, REQUEST_CANCELLED, RpcError
 
 if TYPE_CHECKING:
     from tamis.server.lsp.client import Client, Progress
     from tamis.server.lsp.session import Session
-    from tamis.server.runtime.registry.registry import Registry
+    from tamis.server.runtime.tools.registry import Registry
 
 
 MAX_TITLE = 100
@@ -76,7 +76,7 @@ class ToolMethods:
             )
         runtime = self._runner.runtime(roots[0])
         if runtime.parts.host is None:
-            runtime.parts.host = SessionHost(self.session)
+            runtime.parts.host = SessionHost(self.session, lambda: self.events)
             runtime.parts.stays = True
         if self._told is None or self._told[0] is not runtime:
             self._told = runtime, runtime.registry
@@ -141,6 +141,11 @@ class ToolMethods:
         return self._lsp.capability("experimental.tamis.output") is True
 
     @property
+    def events(self) -> bool:
+        """Whether the client wants to be told the states of calls and workflows."""
+        return self._lsp.capability("experimental.tamis.events") is True
+
+    @property
     def client(self) -> str:
         """The client's own name."""
         told = self._lsp.initialize
@@ -157,6 +162,7 @@ class ToolMethods:
             raise RpcError(METHOD_NOT_FOUND, f"No method '{method}'")
         kind, handler = found
         request = Request(self.session, identity, lambda _reply: None)
+        unknown = unread(kind, params)
         given = read_params(kind, params)
         finishes = method in FINISHES and isinstance(identity, int | str)
         loop = asyncio.get_running_loop()
@@ -177,7 +183,7 @@ class ToolMethods:
                 self._runner.services_changed(self._lsp.workspace.roots[0])
                 self.tools_changed()
             status = str(getattr(answer, "status", "done"))
-            return answer
+            return with_warnings(answer, unknown)
         except asyncio.CancelledError:
             raise RpcError(REQUEST_CANCELLED, "Cancelled") from None
         finally:

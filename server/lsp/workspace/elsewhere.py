@@ -58,7 +58,7 @@ class Elsewhere:
             return document.text
         if self._index.knows(path):
             return self._index.text(path)
-        from tamis.server.runtime.registry.loader import FoundFile, read_manifest_file
+        from tamis.server.runtime.tools.loader import FoundFile, read_manifest_file
 
         found = read_manifest_file(path) if path.startswith("/") else None
         return found.text if isinstance(found, FoundFile) else None
@@ -110,7 +110,7 @@ def all_read(session: Session, seconds: float) -> bool:
 
 def looked_again(session: Session, paths: Iterable[str]) -> bool:
     """Reads files that are not open once more before they are edited; says whether any of them has changed or is gone."""
-    from tamis.server.runtime.registry.loader import FoundFile, read_manifest_file
+    from tamis.server.runtime.tools.loader import FoundFile, read_manifest_file
 
     index = session.workspace.index
     changed = False

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from tamis.server.lsp.session import Session
     from tamis.server.lsp.workspace.roots import Root
 
-DEFINING = ("manifest", "other")
-"""The kinds of documents that may define tools: manifests, and among other files node definitions and workflows."""
+DEFINING = ("manifest", "workflow", "nodes")
+"""The kinds of documents that define tools."""
 
 
 def load(session: Session, roots: tuple[Root, ...]) -> None:

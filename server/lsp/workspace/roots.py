@@ -1,6 +1,6 @@
 """One open folder: its settings and its tools, as they are on disk and as the editor has them.
 
-The tools are those of every face (``registry/sources.py``): of manifests, node definitions and workflows, methods of the host's services, Tamis's own. An
+The tools are those of every face (``tools/sources.py``): of manifests, node definitions and workflows, methods of the host's services, Tamis's own. An
 open file counts as it stands in the editor, and while it is broken the last version that read clean stays in force. What
 needs a while (``load``, ``take``) is done by the scanner's thread; the other lanes only look. Must not know LSP methods.
 """
@@ -18,16 +18,16 @@ import msgspec
 if TYPE_CHECKING:
     from tamis.protocols.manifest.reading import Manifest, ManifestReading
     from tamis.protocols.workflow.reading import WorkflowReading
-    from tamis.server.runtime.registry.loader import FoundFile, LoadProblem
-    from tamis.server.runtime.registry.registry import Registry, RegistryError, Tool
-    from tamis.server.runtime.registry.sources import Meaning
     from tamis.server.runtime.settings.config import LoadedSettings
+    from tamis.server.runtime.tools.loader import FoundFile, LoadProblem
+    from tamis.server.runtime.tools.registry import Registry, RegistryError, Tool
+    from tamis.server.runtime.tools.sources import Meaning
 
 
 class Root:
     """One open folder with its settings and tools."""
 
-    def __init__(self, path: str, overlay: Mapping[str, Any] | None) -> None:
+    def __init__(self, path: str, overlay: Mapping[str, Any] | None, trusted: bool | None = None) -> None:
         self.path = path
         self.loaded = threading.Event()
         self.waited = False
@@ -35,6 +35,7 @@ class Root:
         self.indexed = threading.Event()
         """Whether every file that may matter was given to the index once."""
         self._overlay = overlay
+        self._trusted = trusted
         self._lock = threading.Lock()
         self._settings: LoadedSettings | None = None
         self._tops: tuple[str, ...] = ()
@@ -61,17 +62,18 @@ class Root:
         """Whether a path is in this folder."""
         return path == self.path or path.startswith(self.path.rstrip("/") + "/")
 
-    def configure(self, overlay: Mapping[str, Any] | None) -> None:
-        """Takes new editor settings; they hold from the next load on."""
+    def configure(self, overlay: Mapping[str, Any] | None, trusted: bool | None) -> None:
+        """Takes new editor settings, and what the editor says of the folder now; they hold from the next load on."""
         self._overlay = overlay
+        self._trusted = trusted
 
     def load(self) -> None:
         """Reads settings and definitions from disk; the first thing that needs a while."""
-        from tamis.server.runtime.registry.reading import inner_write_roots
-        from tamis.server.runtime.registry.sources import definitions
-        from tamis.server.runtime.settings.config import load_settings
+        from tamis.server.runtime.settings.loading import load_settings
+        from tamis.server.runtime.tools.reading import inner_write_roots
+        from tamis.server.runtime.tools.sources import definitions
 
-        loaded = load_settings(Path(self.path), self._overlay, "editor settings")
+        loaded = load_settings(Path(self.path), self._overlay, "editor settings", trusted=self._trusted, editor=True)
         settings = loaded.settings
         tops, flows = (self._folders(names) for names in (settings.tools, settings.workflows))
         there = tuple(os.path.isdir(top) for top in (*tops, *flows))
@@ -98,7 +100,7 @@ class Root:
         self.loaded.set()
 
     def _folders(self, names: Iterable[str]) -> tuple[str, ...]:
-        from tamis.server.runtime.registry.loader import can_be_path
+        from tamis.server.runtime.settings.paths import can_be_path
 
         return tuple(os.path.realpath(os.path.join(self.path, name)) for name in names if can_be_path(name))
 
@@ -125,21 +127,21 @@ class Root:
 
     def searches(self, path: str) -> bool:
         """Whether loading would come to this file."""
-        from tamis.server.runtime.registry.loader import walk_reaches
+        from tamis.server.runtime.tools.loader import walk_reaches
 
         real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
         return any(_below(top, real) and walk_reaches(Path(top), real) for top in self._tops_of(path))
 
     def _tops_of(self, path: str) -> tuple[str, ...]:
         """The searched folders in which a file of this name defines something."""
-        from tamis.server.runtime.registry.loader import is_definition
+        from tamis.server.runtime.tools.loader import is_definition
 
         name = os.path.basename(path)
         if is_definition(name):
             return self._tops
         if not self._flows:
             return ()
-        from tamis.server.runtime.workflows.source import is_workflow_name
+        from tamis.server.runtime.tools.workflows import is_workflow_name
 
         return self._flows if is_workflow_name(name) else ()
 
@@ -149,8 +151,8 @@ class Root:
 
     def take(self, path: str, found: FoundFile | LoadProblem | None) -> bool:
         """A definition as it is on disk now, None when it is not there; says whether anything is different."""
-        from tamis.server.runtime.registry.loader import FoundFile
-        from tamis.server.runtime.registry.registry import RegistryError
+        from tamis.server.runtime.tools.loader import FoundFile
+        from tamis.server.runtime.tools.registry import RegistryError
 
         settings = self._settings
         if settings is None:
@@ -194,7 +196,7 @@ class Root:
 
     def recheck(self) -> bool:
         """Looks again whether the tools' scripts are there; says whether anything is different."""
-        from tamis.server.runtime.registry.sources import as_it_is
+        from tamis.server.runtime.tools.sources import as_it_is
 
         with self._lock:
             read = dict(self._read)
@@ -213,7 +215,7 @@ class Root:
 
     def _rank(self, path: str) -> tuple[int, int, list[tuple[bool, str]]]:
         """Where loading comes to a file: of two definitions of one id the first is used."""
-        from tamis.server.runtime.registry.loader import NODE_SUFFIX, SUFFIX
+        from tamis.server.runtime.tools.loader import NODE_SUFFIX, SUFFIX
 
         kind = 0 if path.endswith(SUFFIX) else 1 if path.endswith(NODE_SUFFIX) else 2
         real = os.path.realpath(os.path.dirname(path))
@@ -282,7 +284,7 @@ class Root:
         return self.registry
 
     def _build(self, loaded: LoadedSettings) -> None:
-        from tamis.server.runtime.registry.sources import composed, gathered
+        from tamis.server.runtime.tools.sources import composed, gathered
 
         strict = loaded.settings.strict_json
         meanings: list[Meaning] = []
@@ -321,16 +323,16 @@ class Root:
     def _meaning(
         self, path: str, text: str, loaded: LoadedSettings, reading: ManifestReading | WorkflowReading | None = None
     ) -> Meaning:
-        from tamis.server.runtime.registry.loader import FoundFile
-        from tamis.server.runtime.registry.sources import read_definition
+        from tamis.server.runtime.tools.loader import FoundFile
+        from tamis.server.runtime.tools.sources import read_definition
 
         return read_definition(FoundFile(path, text), Path(self.path), loaded.settings, reading)
 
     def _own_tools(self, loaded: LoadedSettings) -> list[Tool]:
         """Tamis's own tools, which texts may call; they stand in no file."""
         if self._own is None or self._own[0] is not loaded:
-            from tamis.server.runtime.registry.tool import Tool
-            from tamis.server.runtime.services.builtin import manifests
+            from tamis.server.runtime.tools.builtin import manifests
+            from tamis.server.runtime.tools.tool import Tool
 
             found = manifests(Path(self.path), loaded.settings)
             self._own = loaded, [Tool(one, "", origin="builtin", listed=listed) for one, listed in found]
@@ -366,11 +368,11 @@ def _lost(read: Meaning, before: Meaning) -> bool:
 
 def _kept_text(path: str, text: str) -> str:
     """A text as far as it can define something."""
-    from tamis.server.runtime.registry.loader import is_definition
+    from tamis.server.runtime.tools.loader import is_definition
 
     if is_definition(os.path.basename(path)):
         return text
-    from tamis.server.runtime.workflows.source import workflow_text
+    from tamis.server.runtime.tools.workflows import workflow_text
 
     return workflow_text(text)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tamis.protocols.visible import visible_line
 from tamis.server.lsp.workspace.wanted import (
     CONFIGURATION,
     is_definition_or_ignore,
@@ -25,7 +27,7 @@ from tamis.server.lsp.workspace.wanted import (
     may_be_wanted,
     may_be_workflow,
 )
-from tamis.server.runtime.registry.stamps import Stamp, folder_time, stamp_of
+from tamis.server.runtime.settings.paths import Stamp, folder_time, stamp_of
 
 if TYPE_CHECKING:
     from tamis.server.lsp.workspace.roots import Root
@@ -177,9 +179,7 @@ class Scanner:
         try:
             work()
         except Exception as error:  # one bad folder must not keep the others from being read
-            import sys
-
-            print(f"tamis: {what} could not be read: {error!r}", file=sys.stderr)  # noqa: T201
+            sys.stderr.write(visible_line(f"tamis: {what} could not be read: {error!r}") + "\n")
 
     def _load(self, root: Root) -> None:
         root.load()
@@ -211,7 +211,7 @@ class Scanner:
 
     def _list(self, root: Root) -> _Listing:
         """Everything in a folder, and in its tool folders elsewhere, that may matter."""
-        from tamis.server.runtime.registry.loader import walk_files
+        from tamis.server.runtime.tools.loader import walk_files
 
         listing = _Listing()
         tops: list[tuple[str, Callable[[str], bool]]] = [(root.path, may_be_wanted)]
@@ -224,7 +224,7 @@ class Scanner:
             folders: list[str] = []
             paths, problems = walk_files(Path(top), wanted, folders)
             for problem in problems:
-                if "stopped" in problem.message:
+                if problem.cut:
                     self._once(
                         root, listing, "walk", f"{problem.path}: {problem.message}; files there are not searched"
                     )
@@ -236,7 +236,7 @@ class Scanner:
 
     def _feed(self, root: Root, listing: _Listing, path: str, stamp: Stamp | None) -> None:
         """Gives one file's text to the index."""
-        from tamis.server.runtime.registry.loader import MAX_BYTES, FoundFile, read_manifest_file
+        from tamis.server.runtime.tools.loader import MAX_BYTES, FoundFile, read_manifest_file
 
         name = os.path.basename(path)
         if self._workspace.is_open(path) or name in CONFIGURATION:
@@ -295,7 +295,7 @@ class Scanner:
                 self._look_in(root, self._listings[root], mine)
 
     def _look_in(self, root: Root, listing: _Listing, paths: list[str]) -> None:
-        from tamis.server.runtime.registry.loader import walk_reaches
+        from tamis.server.runtime.tools.loader import walk_reaches
 
         if root.folders_differ():
             self.load([root])
@@ -344,7 +344,7 @@ class Scanner:
 
     def _take(self, root: Root, listing: _Listing, files: Mapping[str, Stamp | None], *, listing_changed: bool) -> None:
         """Reads changed files (None: gone) and tells of it."""
-        from tamis.server.runtime.registry.loader import read_manifest_file
+        from tamis.server.runtime.tools.loader import read_manifest_file
 
         tools = False
         for path, stamp in files.items():

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tamis.server.analysis.snapshot import MAX_ANALYSED_CHARS, FolderFacts, ScriptFile, Settings, Snapshot, is_settings
+from tamis.server.analysis.kinds import MAX_ANALYSED_CHARS, uses_tools
+from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot
 from tamis.server.lsp.client_settings import (
     ClientSettings,
     changed,
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from tamis.protocols.manifest.reading import ManifestReading, Memory
     from tamis.protocols.workflow.reading import WorkflowReading
     from tamis.server.analysis.index import WorkspaceIndex
-    from tamis.server.runtime.registry.registry import Registry
     from tamis.server.runtime.settings.faults import Fault
+    from tamis.server.runtime.tools.registry import Registry
 
 FACTS_SECONDS = 2.0
 
@@ -78,19 +79,21 @@ class Workspace:
         if inner.keys() == {"trusted"}:
             # Only trust is told, and the settings stay what they are.
             self.client = changed(self.client, cast("dict[str, Any]", inner))
+            for root in self._roots:
+                root.configure(self._overlay, self.client.word)
             return before != (self._overlay or {}, self.client)
         given = merged(self._initial, cast("dict[str, Any]", inner))
         self._overlay = without_client_settings(given)
         self.client = changed(self.client, given)
         for root in self._roots:
-            root.configure(self._overlay)
+            root.configure(self._overlay, self.client.word)
         return before != (self._overlay, self.client)
 
     def add(self, folder: str) -> Root:
         """A folder that was opened."""
         root = next((root for root in self._roots if root.path == folder), None)
         if root is None:
-            root = Root(folder, self._overlay)
+            root = Root(folder, self._overlay, self.client.word)
             root.reading_of = self._reading_of
             self._roots.append(root)
         return root
@@ -193,7 +196,7 @@ class Workspace:
         While nothing changed it is the same snapshot, with what was read from the text already.
         """
         root = self.root_of(document.path)
-        if root is not None and wait and document.kind != "other":
+        if root is not None and wait and uses_tools(document.kind):
             root.loaded.wait(wait)
         before = self._snapshots.get(document.uri)
         known = before[1] if before is not None and before[0] is document else None
@@ -220,6 +223,8 @@ class Workspace:
                 runtimes=tuple(loaded.settings.sandbox.runtimes),
                 handlers=loaded.settings.handlers,
                 reasoning_calls=protocol.reasoning_calls,
+                reasoning_tags=protocol.reasoning_tags,
+                assume_open_reasoning=protocol.assume_open_reasoning,
                 fenced_calls=protocol.fenced_calls,
                 allow_multiple_blocks=protocol.allow_multiple_blocks,
                 also=_also(protocol.also),
@@ -236,7 +241,7 @@ class Workspace:
             if document.kind == "manifest" and document.path is not None and len(document.text) <= MAX_ANALYSED_CHARS:
                 reading = _reading(document, settings, known, memory)
                 registry = root.registry_beside(document.path, tool_names(reading.manifest))
-            elif document.kind == "other" and document.path is not None:
+            elif document.path is not None and not uses_tools(document.kind):
                 # A workflow's own findings go by the graph as it is typed.
                 registry = root.registry_beside(document.path)
             else:
@@ -251,11 +256,11 @@ class Workspace:
         is_graph = loaded is not None and _is_graph(document, loaded.settings.workflows)
         mcp = None
         if reading is not None and root is not None and loaded is not None and _handler_type(reading) == "mcp":
-            from tamis.server.runtime.mcp.declared import problems
+            from tamis.server.runtime.settings.mcp_servers import problems
 
             mcp = problems(Path(root.path), loaded.settings)
         faults: tuple[Fault, ...] = ()
-        if is_settings(document.path) and document.path is not None:
+        if document.kind == "settings" and document.path is not None:
             faults = _settings_faults(document.path, document.text)
         neighbours = None
         if root is not None and document.kind == "manifest" and registry is not None and registry.conflicts:
@@ -306,17 +311,21 @@ class Workspace:
 
     def _script(self, document: Document) -> ScriptFile | None:
         """The script that a manifest names, as it is on disk; looked up again after a while or when its name changed."""
-        from tamis.server.runtime.texts.checkables import script_beside
+        from tamis.server.runtime.texts.checkables import pins_files, script_beside
 
         if document.path is None:
             return None
         at = document.text.find('"scriptPath"')
         named = document.text[at : at + 1_024] if at >= 0 else ""
+        whole = document.text if pins_files(document.text) else ""
+        if whole:
+            files = whole.find('"files"')
+            named += whole[files : files + 1_024]
         now = time.monotonic()
         known = self._scripts.get(document.path)
         if known is not None and now - known[0] < FACTS_SECONDS and known[1] == named:
             return known[2]
-        read = script_beside(document.path, named)
+        read = script_beside(document.path, whole or named)
         script = ScriptFile(*read) if read is not None else None
         self._scripts[document.path] = (now, named, script)
         return script
@@ -369,7 +378,7 @@ def _handler_type(reading: ManifestReading) -> object:
 
 
 def _may_be_workflow(document: Document) -> bool:
-    if document.kind != "other" or document.path is None or not document.path.endswith((".json", ".jsonc")):
+    if document.kind != "workflow" or document.path is None:
         return False
     from tamis.server.analysis.navigation.workflows import may_be_graph
 
@@ -386,8 +395,8 @@ def _is_graph(document: Document, folders: Sequence[str]) -> bool:
 
 
 def _settings_faults(path: str, text: str) -> tuple[Fault, ...]:
-    from tamis.server.runtime.settings.config import MAX_FILE_BYTES
     from tamis.server.runtime.settings.faults import disk_faults
+    from tamis.server.runtime.settings.files import MAX_FILE_BYTES
 
     return disk_faults(Path(path).parent, text) if len(text) <= MAX_FILE_BYTES else ()
 
@@ -396,6 +405,6 @@ def _also(names: tuple[str, ...]) -> tuple[str, ...]:
     """The protocols besides the built-in ones that documents are read with; `tamis doctor` names the ones that cannot be."""
     if not names:
         return ()
-    from tamis.server.runtime.texts.protocols import load_also
+    from tamis.server.runtime.settings.protocols import load_also
 
     return load_also(names)[0]

@@ -66,6 +66,7 @@ EXAMPLES: tuple[Example, ...] = (
             ],
             "diagnostics": [],
             "comments": [],
+            "reasoning": [],
         },
     ),
     Example(
@@ -243,6 +244,7 @@ EXAMPLES: tuple[Example, ...] = (
                 ],
                 "diagnostics": [],
                 "comments": [],
+                "reasoning": [],
             },
             "results": [
                 {

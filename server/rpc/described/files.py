@@ -41,6 +41,8 @@ _TEXTS: dict[str, Callable[[], str]] = {
     "schemas/tamis.d.ts": typescript_text,
     "docs/reference.md": lambda: reference.page(declared()),
     "client/methods.py": lambda: python.module(described(declared())),
+    "client/results.py": lambda: python.results_module(described(declared())),
+    "client/params.py": lambda: python.params_module(described(declared())),
 }
 NAMES = tuple(_TEXTS)
 """The published files by their path in the project."""

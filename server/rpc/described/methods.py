@@ -49,7 +49,8 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
 def _initialize() -> InitializeResult:
     """Begins a session: says who the host is and what it can do. May be left out; may be sent once.
 
-    Without it the root is ``--root`` or found from the current folder, the folder is trusted, and nobody can be asked.
+    Without it the root is ``--root`` or found from the current folder, what the user trusted holds, and nobody can be
+    asked.
     """
     raise NotImplementedError  # a declaration: the session's own code answers
 

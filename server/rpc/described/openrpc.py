@@ -30,7 +30,7 @@ def document(declared: Group) -> OpenRpcDocument:
             "license": {"name": "Apache-2.0"},
         },
         methods=[_method(one, made) for one in methods],
-        components={"schemas": _schema(made.parts), "errors": _errors()},
+        components={"schemas": _schema(_without_circles(made)), "errors": _errors()},
         notifications=[_sent(name, made) for name in NOTIFICATIONS],
         requests=[_sent(name, made) for name in REQUESTS],
     )
@@ -61,6 +61,43 @@ def _method(one: Described, made: Schemas) -> dict[str, Any]:
 def _schema(schema: Any) -> Any:
     """A schema as OpenRPC has it: draft-07, where a tuple is spelt otherwise."""
     return _tuples(refer(schema, _PARTS))
+
+
+def _without_circles(made: Schemas) -> dict[str, Any]:
+    """The parts, none of which leads back to itself: OpenRPC's own tools put every reference in place, and never end at a circle.
+
+    Results are walked first, so that what closes a circle is what stands deepest in them (the error of a node of a failed workflow).
+    """
+    found: dict[str, Any] = {}
+    above: list[str] = []
+
+    def walk(name: str) -> None:
+        if name in found or name in above:
+            return
+        above.append(name)
+        found[name] = changed(made.parts[name])
+        above.pop()
+
+    def changed(schema: Any) -> Any:
+        if isinstance(schema, list):
+            return [changed(one) for one in cast("list[Any]", schema)]
+        if not isinstance(schema, dict):
+            return schema
+        given = cast("Schema", schema)
+        name = str(given.get("$ref", "")).removeprefix(PREFIX)
+        if name in above:
+            rest = {key: one for key, one in given.items() if key != "$ref"}
+            said = str(rest.get("description") or made.parts[name].get("description") or "")
+            return {**rest, "type": "object", "description": f"{said} Its form is that of {name}.".strip()}
+        if name in made.parts:
+            walk(name)
+        return {key: changed(one) for key, one in given.items()}
+
+    for reference in (*made.results.values(), *made.params.values()):
+        changed(reference)
+    for name in made.parts:
+        walk(name)
+    return {name: found[name] for name in made.parts}
 
 
 def _tuples(schema: Any) -> Any:

@@ -1,18 +1,20 @@
-"""The methods of the Python client (``client/methods.py``), made from what the methods declare."""
+"""The Python client's methods (``client/methods.py``), what they give (``client/results.py``) and take (``client/params.py``), made from what the methods declare."""
 
 from __future__ import annotations
 
 import builtins
+import functools
 import json
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import msgspec
 
+from tamis.protocols.messages import NOTIFICATIONS, REQUESTS
 from tamis.server.rpc.described.methods import Described
-from tamis.server.rpc.described.schemas import PREFIX, Schema, Schemas, schemas
+from tamis.server.rpc.described.schemas import PREFIX, Schema, Schemas, reachable, schemas
 
 _HEAD = '''"""The daemon's methods as methods of the clients. Written by tools/published_contract.py from what the daemon declares."""
 
@@ -23,13 +25,43 @@ _HEAD = '''"""The daemon's methods as methods of the clients. Written by tools/p
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, Literal, cast
+
+from tamis.client import params as _params
+from tamis.client import results as _results
+'''
+_RESULTS_HEAD = '''"""What the daemon gives and asks: Structs of its results, notifications and requests. Written by tools/published_contract.py.
+
+A field that the daemon leaves out is ``None`` here. Names are those of the wire in lower case with ``_``.
+"""
+
+# fmt: off
+
+from __future__ import annotations
+
+from typing import Any, Literal
 
 import msgspec
 
+
+class Result(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True):
+    """Base of all of them."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data with the names of the wire; what is not there is left out. ``json.dumps`` takes it."""
+        return msgspec.to_builtins(self)
+'''
+_PARAMS_HEAD = '''"""What the daemon's methods take beside plain values: dictionaries with the names of the wire. Written by tools/published_contract.py."""
+
+# fmt: off
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
 '''
 _RESULTS = '''
-RESULTS: dict[str, type[msgspec.Struct] | tuple[type[msgspec.Struct], ...]] = {{
+RESULTS: dict[str, type[_results.Result] | tuple[type[_results.Result], ...]] = {{
 {rows}}}
 """The Struct that each method's result is decoded into, of several the first that fits; one that is not here gives plain data."""
 
@@ -48,14 +80,12 @@ _SKIPPED = {"initialize", "shutdown"}
 
 
 def module(methods: Iterable[Described]) -> str:
-    """The text of the module."""
+    """The text of the methods' module."""
     listed = [*methods]
     made = schemas(listed)
-    structs = {one.name: kinds for one in listed if (kinds := _structs(one))}
-    modules = sorted({_module(kind) for kinds in structs.values() for kind in kinds})
-    spelled = {name: ", ".join(map(_spelled, kinds)) for name, kinds in structs.items()}
+    spelled = {one.name: ", ".join(map(_spelled, kinds)) for one in listed if (kinds := _structs(one))}
     rows = "".join(f'    "{name}": {f"({text})" if ", " in text else text},\n' for name, text in spelled.items())
-    text = _HEAD + f"from tamis.protocols import {', '.join(modules)}\n" + _RESULTS.format(rows=rows)
+    text = _HEAD + _RESULTS.format(rows=rows)
     for name, is_async in (("Methods", False), ("AsyncMethods", True)):
         text += _CLASS.format(name=name, prefix="async " if is_async else "")
         text += "".join(_method(one, made, is_async) for one in listed if one.name not in _SKIPPED)
@@ -63,18 +93,59 @@ def module(methods: Iterable[Described]) -> str:
     return text.rstrip("\n") + "\n"
 
 
+def results_module(methods: Iterable[Described]) -> str:
+    """The text of the module of what the daemon gives, tells and asks, and of the host's answers."""
+    made = schemas(methods)
+    sent = [made.params[name] for name in {**NOTIFICATIONS, **REQUESTS} if name in made.params]
+    names = reachable([*made.results.values(), *sent], made.parts)
+    return _RESULTS_HEAD + "".join(_struct(name, made.parts[name]) for name in sorted(names))
+
+
+def params_module(methods: Iterable[Described]) -> str:
+    """The text of the module of the objects inside params."""
+    listed = [*methods]
+    made = schemas(listed)
+    outer = [made.params[one.name] for one in listed if one.name in made.params and one.name not in _SKIPPED]
+    names = reachable(outer, made.parts) - {str(one["$ref"]).removeprefix(PREFIX) for one in outer}
+    return _PARAMS_HEAD + "".join(_typed_dict(name, made.parts[name]) for name in sorted(names))
+
+
+def _struct(name: str, part: Schema) -> str:
+    required = part.get("required", ())
+    lines: list[str] = []
+    for field, schema in sorted(part["properties"].items(), key=lambda item: item[0] not in required):
+        own = _python_name(field)
+        kind = _type(schema, str, nulls=True)
+        if field not in required and "None" not in kind.split(" | ") and kind != "Any":
+            kind += " | None"
+        default = ("" if _camel(own) == field else f'name="{field}"', "" if field in required else "default=None")
+        given = ", ".join(filter(None, default))
+        plain = "" if not given else " = None" if given == "default=None" else f" = msgspec.field({given})"
+        lines.append(f"    {own}: {kind}{plain}\n{_words(schema)}")
+    return f"\n\nclass {name}(Result, kw_only=True):\n{_words(part)}" + ("\n" if lines else "") + "".join(lines)
+
+
+def _typed_dict(name: str, part: Schema) -> str:
+    required = part.get("required", ())
+    lines: list[str] = []
+    for field, schema in part["properties"].items():
+        kind = _type(schema, str)
+        lines.append(f"    {field}: {kind if field in required else f'NotRequired[{kind}]'}\n{_words(schema)}")
+    return f"\n\nclass {name}(TypedDict):\n{_words(part)}\n{''.join(lines)}"
+
+
+def _words(schema: Schema) -> str:
+    text = str(schema.get("description", "")).replace("\\", "\\\\")
+    return f'    """{text}"""\n' if text else ""
+
+
 def _structs(one: Described) -> tuple[type[msgspec.Struct], ...]:
     are_structs = all(isinstance(kind, type) and issubclass(kind, msgspec.Struct) for kind in one.results)
     return cast("tuple[type[msgspec.Struct], ...]", one.results) if are_structs else ()
 
 
-def _module(kind: type[Any]) -> str:
-    """Where hosts import it from: a module or package of ``tamis.protocols``."""
-    return kind.__module__.split(".")[2]
-
-
 def _spelled(kind: type[Any]) -> str:
-    return f"{_module(kind)}.{kind.__name__}"
+    return f"_results.{kind.__name__}"
 
 
 def _method(one: Described, made: Schemas, is_async: bool) -> str:
@@ -88,7 +159,7 @@ def _method(one: Described, made: Schemas, is_async: bool) -> str:
     texts: list[str] = []
     for field, schema in fields:
         own = _python_name(field)
-        kind = _type(schema)
+        kind = _type(schema, _param)
         arguments.append(f"{own}: {kind}" if field in required else f"{own}: {kind} | None = None")
         pairs.append(f'            "{field}": {own},\n')
         if schema.get("description"):
@@ -106,23 +177,38 @@ def _method(one: Described, made: Schemas, is_async: bool) -> str:
     return f"\n{head}{words.replace(chr(92), chr(92) * 2)}{body}"
 
 
-def _type(schema: Any) -> str:
+def _type(schema: Any, refer: Callable[[str], str], *, nulls: bool = False) -> str:
+    """A schema as an annotation; without ``nulls`` a null is what is left out."""
     given = cast("Schema", schema)
+    spell = functools.partial(_type, refer=refer, nulls=nulls)
     if "$ref" in given:
-        return "dict[str, Any]"
+        return refer(str(given["$ref"]).removeprefix(PREFIX))
     if "anyOf" in given:
-        # Leaving a param out is the same as null.
-        return " | ".join(dict.fromkeys(_type(one) for one in given["anyOf"] if one.get("type") != "null"))
+        kinds = [one for one in given["anyOf"] if nulls or one.get("type") != "null"]
+        return " | ".join(dict.fromkeys(spell(one) for one in kinds))
     if "enum" in given or "const" in given:
         values = given["enum"] if "enum" in given else [given["const"]]
         return f"Literal[{', '.join(json.dumps(value, ensure_ascii=False) for value in values)}]"
     kind = given.get("type")
     if kind == "array":
-        return f"list[{_type(given.get('items') or {})}]"
+        if "prefixItems" in given:
+            return f"tuple[{', '.join(map(spell, given['prefixItems']))}]"
+        inner = spell(given.get("items") or {})
+        return f"{'Sequence' if inner.startswith('_params.') else 'list'}[{inner}]"
     if kind == "object":
         below = given.get("additionalProperties", True)
-        return f"dict[str, {_type(below) if isinstance(below, dict) else 'Any'}]"
+        return f"dict[str, {spell(below) if isinstance(below, dict) else 'Any'}]"
     return "Any" if kind is None else _PLAIN[kind]
+
+
+def _param(name: str) -> str:
+    """An object of a param; a result may be given back as it came."""
+    return f"_params.{name} | _results.ExecutionResult" if name == "GivenResult" else f"_params.{name}"
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.title() for word in rest)
 
 
 def _snake(name: str) -> str:

@@ -19,7 +19,89 @@ import msgspec
 from tamis.protocols.messages import NOTIFICATIONS, REQUESTS, Sent
 from tamis.server.rpc.described.methods import Described
 from tamis.server.rpc.described.plain import plain
-from tamis.server.rpc.described.words import READ, WRITTEN
+
+WRITTEN = {
+    "agentId": "The agent.",
+    "all": "`true`: all of them.",
+    "approval": "The `token` of a result that asks, and the option that the person chose.",
+    "args": "The arguments by name.",
+    "as": "The form that is wanted.",
+    "call": "A call as `tool/parse` gave it, instead of `toolId` and `args`.",
+    "calls": "Calls as `tool/parse` gave them.",
+    "chunk": "The next piece of the text.",
+    "complete": "`false`: the text was cut off.",
+    "config": "What the agent may do in this step; laid over the profile.",
+    "context": "Whose call it is.",
+    "cursor": "`nextCursor` of an earlier answer.",
+    "dryRun": "`true`: check everything, run nothing.",
+    "fewShot": "How many worked calls to show.",
+    "filter": "Which tools are wanted.",
+    "format": "The form that is wanted.",
+    "handle": "The handle that a result gave for its stream.",
+    "id": "Which one, as a list gave it.",
+    "idempotencyKey": "A key that was used before gives the stored result.",
+    "inputs": "The inputs by name.",
+    "instructions": "`false`: leave out how to call.",
+    "limit": "How many to give at most.",
+    "manifest": "A manifest as an object, or as its text: then problems have ranges.",
+    "maxChars": "The most characters of the whole text.",
+    "maxTokens": "The most tokens of the whole text.",
+    "mode": "One after the other, or at once (ACTION and VCP only).",
+    "onError": "Whether a failed call stops the rest.",
+    "options": "How to read; what is given goes over the settings.",
+    "output": "Whether `tool/output` is sent; what `initialize` said when it is not given.",
+    "results": "`ExecutionResult`s, or as much of them as an observation needs.",
+    "sessionId": "The agent's session.",
+    "shape": "The shape of ACTION: by tag, or with `tool_id` and `inputs`.",
+    "style": "How much is said of each tool.",
+    "taskId": "The task.",
+    "template": "A text with `{{tools}}` where the definitions go.",
+    "text": "The text.",
+    "timeoutMs": "Wall time of one call in milliseconds; only lowers the limit.",
+    "to": "The form that is wanted: a protocol, or `openai`, `anthropic`, `mcp`.",
+    "toolIds": "Which tools, by id or alias; without it every tool that may be called.",
+    "tools": "Tools of this request only, to read and check with.",
+    "version": "The version, or a SemVer range where one is chosen.",
+    "view": "`full` adds each tool's definition.",
+    "waitMs": "How long to wait for news, in milliseconds.",
+    "workflowId": "The workflow's id.",
+    "workDoneToken": "Send `$/progress` with it while the request is worked on.",
+}
+"""Fields of what a host writes."""
+
+READ = {
+    "argRanges": "Where each argument stands, by JSON Pointer.",
+    "args": "The arguments by name.",
+    "attempts": "How often it was tried; 0 when nothing ran.",
+    "callId": "The call's id in this session.",
+    "code": "The finding's code in the catalogue.",
+    "coerced": "The arguments as the tool gets them; there exactly when `valid`.",
+    "definition": "The definition in the form asked for.",
+    "durationMs": "How long it took, in milliseconds.",
+    "etag": "Another one means other tools.",
+    "executable": "Whether it may be run.",
+    "fix": "Edits that make the finding go away.",
+    "index": "The place among the calls of the text, from zero.",
+    "logs": "Lines of the run, each begun with `stdout: ` or `stderr: `.",
+    "losses": "What could not be carried over.",
+    "message": "A sentence for a person or a model.",
+    "nextCursor": "Give it as `cursor` to get the rest.",
+    "observation": "What the model reads next.",
+    "permissions": "What the tool asked for, got and was refused.",
+    "protocol": "The call protocol, such as `action`, `tam`, `vcp`; `auto` finds it where a text is read.",
+    "range": "Where it stands in the text.",
+    "replayed": "Whether this is the stored result of an earlier call.",
+    "sandbox": "The sandbox it ran in; null when nothing ran in one.",
+    "severity": "How bad it is.",
+    "slug": "The finding's name.",
+    "step": "TAM's number of the step.",
+    "streamId": "The text that `parse/open` began.",
+    "taskId": "The task that goes on with the call.",
+    "toolId": "The tool's id or an alias.",
+    "toolIdRange": "Where the tool's id stands.",
+}
+"""Fields of what a host reads."""
+
 
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -53,11 +135,11 @@ def schemas(methods: Iterable[Described]) -> Schemas:
     found: list[Schema] = [*made]
     by_class = {_name(schema): kind for schema, kind in zip(found[len(kinds) :], classes, strict=True)}
     ours, theirs = found[: len(written) + len(replies)], found[len(written) + len(replies) : len(kinds)]
-    inputs = _reachable(ours, parts)
+    inputs = reachable(ours, parts)
     params = {_name(schema) for schema in ours[: len(written)]}
     for name, part in parts.items():
         _describe(part, by_class[name], {**READ, **WRITTEN} if name in params else READ)
-    for name in _reachable(theirs, parts) - inputs:
+    for name in reachable(theirs, parts) - inputs:
         _require(parts[name], by_class[name])
     out = Schemas({}, {}, {})
     for (method, title, _), schema in zip(written, ours, strict=False):
@@ -71,7 +153,7 @@ def schemas(methods: Iterable[Described]) -> Schemas:
         first = out.results.get(name)
         out.results[name] = schema if first is None else {"anyOf": [*first.get("anyOf", [first]), schema]}
     roots = [*out.parts.values(), *out.params.values(), *out.results.values()]
-    for name in _reachable(roots, parts) - out.parts.keys():
+    for name in reachable(roots, parts) - out.parts.keys():
         if name != by_class[name].__name__:
             # One name, one shape: hosts know parts by their names alone.
             raise TypeError(f"two Structs on the wire have the same name: rename {by_class[name]}")
@@ -154,7 +236,8 @@ def _require(part: Schema, kind: type[msgspec.Struct]) -> None:
         schema.pop("default", None)
 
 
-def _reachable(roots: Iterable[Any], parts: dict[str, Schema]) -> set[str]:
+def reachable(roots: Iterable[Any], parts: dict[str, Schema]) -> set[str]:
+    """The names of the parts that schemas refer to, directly or through others."""
     found: set[str] = set()
     left: list[Any] = [*roots]
     while left:

@@ -20,25 +20,27 @@ from tamis.protocols.model import Document
 from tamis.protocols.observation import cut_middle
 from tamis.protocols.positions import PositionEncoding
 from tamis.server.runtime.agents.loops import DENIED_ROUNDS, LOOP_ROUNDS, digest_of
-from tamis.server.runtime.agents.profile import AgentRules
 from tamis.server.runtime.agents.session import AgentSession, Sessions, Unfinished
 from tamis.server.runtime.agents.views import Asked, asked_for, execution_result, kept_text
-from tamis.server.runtime.calls.failures import failure
-from tamis.server.runtime.calls.model import Surroundings, TokenAnswer
+from tamis.server.runtime.calls.model import CallContext, TokenAnswer
+from tamis.server.runtime.calls.results import failure
 from tamis.server.runtime.calls.states import OnEvent, State
-from tamis.server.runtime.calls.text import (
+from tamis.server.runtime.execution.text import (
     TextOptions,
+    beside_results,
     check_approval,
     execute_text,
     plan_text,
     refuse_text,
     unread_observations,
 )
-from tamis.server.runtime.records.trail import Trail
+from tamis.server.runtime.observe.trail import Trail
+from tamis.server.runtime.settings.profile import AgentRules
 
 MAX_IDLE_ROUNDS = 10
 """So many rounds running may ask for calls of which none can run (unknown tools, unfit arguments, blocks that cannot be read)."""
-_LOGGED_CHARS = 8_000
+LOGGED_CHARS = 8_000
+"""So much of a text and of an observation stands in the audit log."""
 
 Read = Callable[[str, str], Document]
 """Reads a text in a protocol. Raises ``ValueError`` for one that nobody brings."""
@@ -62,28 +64,22 @@ def config_of(rules: AgentRules, given: dict[str, Any], default_protocol: str) -
     profile = rules.profile
     own = profile.config if profile is not None and profile.has_config else ToolCallConfig()
     known = msgspec.to_builtins(own)
-    if not _names_protocol(profile):
-        known["protocol"] = default_protocol
+    known["protocol"] = rules.protocol or default_protocol
     return msgspec.convert({**known, **given}, ToolCallConfig)
 
 
-def _names_protocol(profile: Profile | None) -> bool:
-    config = profile.raw.get("toolCallConfig") if profile is not None and profile.has_config else None
-    return isinstance(config, dict) and "protocol" in config
-
-
-async def step(request: StepRequest, around: Surroundings, sessions: Sessions, read: Read) -> StepResult:
+async def step(request: StepRequest, context: CallContext, sessions: Sessions, read: Read) -> StepResult:
     """One round. Steps of one session run one after another. Raises ``TooManyWaitingError``, ``ApprovalUnknown`` for an answer that fits
     none of its calls, and ``ValueError`` for an unknown protocol."""
-    config = config_of(around.agent, request.config, around.settings.protocol.default)
+    config = config_of(context.agent, request.config, context.settings.protocol.default)
     document = read(request.text, config.protocol)
-    cancelled = around.cancelled or asyncio.Event()
+    cancelled = context.cancelled or asyncio.Event()
     session = sessions.open(request.session_id)
-    around = msgspec.structs.replace(
-        around,
+    context = msgspec.structs.replace(
+        context,
         cancelled=cancelled,
-        caller=msgspec.structs.replace(around.caller, session_id=request.session_id),
-        agent=_rules(around.agent, config),
+        caller=msgspec.structs.replace(context.caller, session_id=request.session_id),
+        agent=_rules(context.agent, config),
     )
     options = TextOptions(
         mode="parallel" if config.parallel_execution else "sequential",
@@ -91,14 +87,14 @@ async def step(request: StepRequest, around: Surroundings, sessions: Sessions, r
         encoding=request.encoding,
         approval=request.approval,
     )
-    with around.parts.running_calls.entered("", request.session_id, cancelled):
+    with context.parts.running_calls.entered("", request.session_id, cancelled):
         async with session.turn(cancelled) as mine:
             if not mine:
                 # it never had its turn, so nothing of it is the conversation's
                 iteration = session.iteration
                 session = AgentSession(request.session_id)
                 session.iteration = iteration
-            return await _Round(request, config, document, options, around, session, read).run()
+            return await _Round(request, config, document, options, context, session, read).run()
 
 
 def _rules(rules: AgentRules, config: ToolCallConfig) -> AgentRules:
@@ -121,7 +117,7 @@ class _Round:
         config: ToolCallConfig,
         document: Document,
         options: TextOptions,
-        around: Surroundings,
+        context: CallContext,
         session: AgentSession,
         read: Read,
     ) -> None:
@@ -136,21 +132,22 @@ class _Round:
         self.config = config
         self.document = document
         self.options = options
-        self.around = around
+        self.context = context
         self.session = session
         self.read = read
         self.planned = plan_text(document)
-        self.asked: list[Asked] = asked_for(document, self.planned, options, around.registry)
+        self.asked: list[Asked] = asked_for(document, self.planned, options, context.registry)
         self.unread = unread_observations(document)
-        self.trail = Trail(around.audit, around.log, str(around.root), options.call_prefix)
+        self.beside = beside_results(document)
+        self.trail = Trail(context.audit, context.log, str(context.root), options.call_prefix)
 
     async def run(self) -> StepResult:
         session = self.session
         turn_iteration = 0 if self.request.new_turn or session.answered else session.turn_iteration
-        cancelled = self.around.cancelled is not None and self.around.cancelled.is_set()
+        cancelled = self.context.cancelled is not None and self.context.cancelled.is_set()
         if not cancelled and not self._off() and not self._spent(turn_iteration):
             # before anything of this answer is the conversation's
-            await check_approval(self.document, self.around, self.options)
+            await check_approval(self.document, self.context, self.options)
         if self.request.new_turn or session.answered:
             session.new_turn()
         answer = kept_text(self.document, self.asked)
@@ -162,7 +159,7 @@ class _Round:
             "agent.answered",
             sessionId=self.request.session_id,
             protocol=self.config.protocol,
-            text=cut_middle(answer, _LOGGED_CHARS),
+            text=cut_middle(answer, LOGGED_CHARS),
             calls=len(self.asked),
             unreadBlocks=len(self.unread),
         )
@@ -172,7 +169,7 @@ class _Round:
             session.broke_off([one.request.request_id for one in self.asked], type(error).__name__)
             raise
         if not self.asked:
-            done.observation = "\n".join(text for _block, text in self.unread)
+            done.observation = "\n".join(text for _block, text in self.beside.told)
         self._record(done, stop, explanation)
         result = self._result(done, stop, explanation)
         self.trail.note(
@@ -180,7 +177,7 @@ class _Round:
             sessionId=self.request.session_id,
             iteration=result.iteration,
             statuses=[one.status for one in done.results],
-            observation=cut_middle(done.observation, _LOGGED_CHARS),
+            observation=cut_middle(done.observation, LOGGED_CHARS),
             stop=stop,
             message=explanation,
         )
@@ -190,7 +187,8 @@ class _Round:
         session, config = self.session, self.config
         if not self.asked and not self.unread:
             session.answered = True
-            return self._refused(failure("SecurityError", "")), "noTools", self._passed_over()
+            explanations = (self._passed_over(), self.beside.explanation)
+            return self._refused(failure("SecurityError", "")), "noTools", "\n".join(filter(None, explanations))
         if off := self._off():
             return self._refused(failure("SecurityError", off)), "denied", f"No call was run: {off}."
         if self._spent(session.turn_iteration):
@@ -198,8 +196,8 @@ class _Round:
             limit = f"this agent may call tools in {rounds} of a turn (maxIterations), which it has done"
             error = failure("SecurityError", limit, code="maxIterations")
             return self._refused(error), "maxIterations", f"No call was run: {limit}. {_GO_ON}"
-        around = msgspec.structs.replace(self.around, on_event=self._recorder(self.around.on_event))
-        done = await execute_text(self.document, around, self.options)
+        context = msgspec.structs.replace(self.context, on_event=self._recorder(self.context.on_event))
+        done = await execute_text(self.document, context, self.options)
         stop, explanation = self._judged(done.results)
         return done, stop, explanation
 
@@ -207,7 +205,7 @@ class _Round:
         return turn_iteration >= self.config.max_iterations and self.before is None
 
     def _off(self) -> str:
-        return self.around.agent.problem or ("" if self.config.enabled else _OFF)
+        return self.context.agent.problem or ("" if self.config.enabled else _OFF)
 
     def _passed_over(self) -> str:
         """What an answer without a call in its session's protocol asks for in another one; empty when it asks for nothing."""
@@ -241,7 +239,7 @@ class _Round:
                 if result.status not in ("inputRequired", "cancelled")
             }
             session.unfinished = Unfinished(_digest(self.request.text), self.options.call_prefix, done, counted)
-        if self.around.cancelled is not None and self.around.cancelled.is_set():
+        if self.context.cancelled is not None and self.context.cancelled.is_set():
             return "cancelled", "The step was cancelled. What was finished before stands."
         denied = [pair for pair in pairs if pair[1].status == "denied"]
         # the same answer given again for another question is the same round
@@ -264,8 +262,8 @@ class _Round:
         return None, ""
 
     def _refused(self, error: ExecutionError) -> ExecuteTextResult:
-        around = msgspec.structs.replace(self.around, on_event=self._recorder(self.around.on_event))
-        return refuse_text(self.document, around, self.options, error)
+        context = msgspec.structs.replace(self.context, on_event=self._recorder(self.context.on_event))
+        return refuse_text(self.document, context, self.options, error)
 
     def _recorder(self, on_event: OnEvent | None) -> OnEvent:
         def tell(call_id: str, state: State) -> None:
@@ -276,13 +274,13 @@ class _Round:
         return tell
 
     def _record(self, done: ExecuteTextResult, stop: StepStop | None, explanation: str) -> None:
-        unread = list(self.unread) if self.before is None else []
+        untold = list(self.beside.told) if self.before is None else []
         for item, one, result in zip(self.planned, self.asked, done.results, strict=True):
-            while unread and unread[0][0] < item.block:
-                self.session.add_unread(unread.pop(0)[1])
+            while untold and untold[0][0] < item.block:
+                self.session.add_unread(untold.pop(0)[1])
             if item.index not in self.options.done:
                 self.session.add_result(one, result)
-        for _block, text in unread:
+        for _block, text in untold:
             self.session.add_unread(text)
         if stop is not None and explanation:
             self.session.add_stop(stop, explanation)
@@ -291,6 +289,7 @@ class _Round:
         requests = [one.request for one in self.asked]
         return StepResult(
             response_text=done.parse.response_text,
+            publishable=not self.unread and not any(_is_wrong(result) for result in done.results),
             trailing_text=done.parse.trailing_text,
             has_tool_requests=bool(requests),
             requests=requests,
@@ -304,6 +303,12 @@ class _Round:
                 execution_result(one, result) for one, result in zip(self.asked, done.results, strict=True)
             ],
         )
+
+
+def _is_wrong(result: ExecutionResult) -> bool:
+    """Whether a call was not what the tool or its protocol asks for, so that the model is to write it again."""
+    error = result.error
+    return error is not UNSET and result.attempts == 0 and error.type in ("UnknownTool", "ParameterValidationError")
 
 
 _OFF = "tool calls are off for this agent: toolCallConfig.enabled is not true, in the request's config or the agent profile"

@@ -17,10 +17,10 @@ from tamis.protocols.model import Call, Document
 from tamis.protocols.observation import observation, plain, value_text
 from tamis.protocols.positions import Span
 from tamis.protocols.schema.secrets import MASK
-from tamis.server.runtime.calls.text import Planned, TextOptions, call_id
-from tamis.server.runtime.records.masking import result_without, secret_texts, without
-from tamis.server.runtime.registry.registry import Registry
-from tamis.server.runtime.scripts.judge import received
+from tamis.server.runtime.execution.text import Planned, TextOptions, call_id
+from tamis.server.runtime.handlers.script.judge import received
+from tamis.server.runtime.observe.masking import result_without, secret_texts, without
+from tamis.server.runtime.tools.registry import Registry
 
 SECRET_META = ("tool_password",)
 """Fields beside the arguments that are secrets wherever they stand (ruling 28)."""

@@ -13,12 +13,13 @@ from msgspec import UNSET, UnsetType
 
 from tamis.protocols.check import LocatedFinding, check_call, reading_of, to_problem
 from tamis.protocols.contract import Problem, Range
+from tamis.protocols.levels import FORMAT, read_levels
 from tamis.protocols.model import Call, Param, Piece, Value
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.protocols.schema.plan import Finding, Reading
 from tamis.protocols.wire import to_range
-from tamis.server.runtime.registry.registry import Tool
-from tamis.server.runtime.texts.protocols import load_protocol
+from tamis.server.runtime.settings.protocols import load_protocol
+from tamis.server.runtime.tools.registry import Tool
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -28,6 +29,18 @@ class Checked(msgspec.Struct, frozen=True):
     coerced: dict[str, Any]
     errors: list[Problem]
     warnings: list[Problem]
+
+
+def formats_held(check: Checked, lint: Mapping[str, Any]) -> Checked:
+    """A check as ``[lint]`` wants formats to be judged: a text without the format of its schema is a warning, unless that says otherwise."""
+    odd = [one for one in check.warnings if one.code == FORMAT]
+    if not odd:
+        return check
+    level = read_levels(lint).of(FORMAT)
+    rest = [one for one in check.warnings if one.code != FORMAT]
+    if level == "error":
+        return Checked(False, {}, [*check.errors, *odd], rest)
+    return msgspec.structs.replace(check, warnings=rest) if level == "off" else check
 
 
 def check_arguments(args: Mapping[str, Any], tool: Tool, prefix: str = "") -> Checked:

@@ -1,6 +1,6 @@
 """What the steps of a call hand to each other: the request, what it runs under, what a person is asked, an early end.
 
-Data only; the steps are `execute.py`, `approving.py` and `scripts/running.py`. Must not know framing or faces.
+Data only; the steps are `execution/pipeline.py`, `execution/approving.py` and `handlers/script/running.py`. Must not know framing or faces.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from tamis.protocols.contract import ApprovalNode, ApprovalOption, ApprovalResol
 from tamis.protocols.model import Call
 from tamis.protocols.observation import Style
 from tamis.protocols.positions import PositionEncoding
-from tamis.server.runtime.agents.profile import AgentRules
-from tamis.server.runtime.calls.parts import Parts
-from tamis.server.runtime.calls.rates import CallRate, Refusals
-from tamis.server.runtime.calls.replays import Replays
 from tamis.server.runtime.calls.states import OnEvent
-from tamis.server.runtime.records.audit import AuditLog
-from tamis.server.runtime.records.tracing import Trace
-from tamis.server.runtime.records.trail import Caller, Log
-from tamis.server.runtime.registry.registry import Registry
-from tamis.server.runtime.scripts.warming import Warming
+from tamis.server.runtime.observe.audit import AuditLog
+from tamis.server.runtime.observe.tracing import Trace
+from tamis.server.runtime.observe.trail import Caller, Log
+from tamis.server.runtime.policy.rates import CallRate, Refusals
+from tamis.server.runtime.policy.strangers import StrangerGate
 from tamis.server.runtime.settings.config import Settings
+from tamis.server.runtime.settings.profile import AgentRules
+from tamis.server.runtime.tools.registry import Registry
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.calls.parked_run import ParkedRun
+    from tamis.server.runtime.execution.idempotency_keys import IdempotencyKeys
+    from tamis.server.runtime.execution.suspended_run import SuspendedRun
+    from tamis.server.runtime.handlers.script.warming import Warming
+    from tamis.server.runtime.services import Parts
 
 
 class TokenAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,7 +131,7 @@ OnProgress = Callable[[str, str], None]
 """Called with the call's id and a few words while what a script depends on is installed."""
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a call runs under; the registry is the one that was in force when the request came."""
 
     registry: Registry
@@ -139,9 +140,11 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     closed: str = ""
     """Why nothing may run here, whatever it is; empty when calls may."""
     agent: AgentRules = AgentRules()
+    gate: StrangerGate | None = None
+    """What tools get of the operator's grants while nobody trusts the folder; None: all that is granted, unsaid."""
     rate: CallRate | None = None
     refusals: Refusals | None = None
-    replays: Replays | None = None
+    idempotency: IdempotencyKeys | None = None
     """Results by idempotency key; None: those that the runtime keeps in its store."""
     ask: Ask | None = None
     asks_together: bool = False
@@ -150,7 +153,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a question that cannot be asked is handed out with a token, for the host to come back with."""
     asked_ahead: Callable[[Question], Awaitable[Reply] | None] | None = None
     """The answer to a question that was asked before its call's turn came."""
-    parked: ParkedRun | None = None
+    suspended: SuspendedRun | None = None
     """The run that this call is, or is a node of, where its host polls: it takes the nodes' questions."""
     on_resolved: OnResolved | None = None
     on_output: OnOutput | None = None
@@ -164,11 +167,13 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     audit: AuditLog | None = None
     log: Log = msgspec.field(default_factory=Log)
     caller: Caller = Caller()
+    in_task: bool = False
+    """It runs inside the call of an asynchronous tool: the operator's bound on time is the one of tasks."""
     secrets: tuple[str, ...] = ()
     """Secrets of the calls that this one is a part of, as they may be spelled: hidden in all that is told of it."""
     trace: Trace | None = None
     """The trace that the host names; scripts, services and call-backs are told it."""
-    parts: Parts = msgspec.field(default_factory=Parts)
+    parts: Parts
 
 
 class Stopped(Exception):  # noqa: N818 (an outcome, not a fault)

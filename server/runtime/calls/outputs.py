@@ -6,7 +6,7 @@ Must not know where it came from.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -14,9 +14,9 @@ from tamis.protocols.check import to_problem, told
 from tamis.protocols.contract import ErrorType
 from tamis.protocols.jsontext.numbers import not_finite, number_name
 from tamis.protocols.schema.plan import Plan
-from tamis.server.runtime.calls.dispatch import Invocation
-from tamis.server.runtime.calls.failures import failure
 from tamis.server.runtime.calls.model import Stopped
+from tamis.server.runtime.calls.results import failure
+from tamis.server.runtime.calls.runner import Invocation
 
 MAX_TOLD = 8
 
@@ -52,7 +52,22 @@ def take_output(call: Invocation, output: Any, whose: str, own_plan: Plan | None
 
     ``own_plan`` is the schema of the giver, for tools whose manifest declares none.
     """
-    most = call.around.settings.sandbox.stdout_bytes
+    output = _bounded(call, output, whose)
+    plan = call.tool.output_plan or own_plan
+    if plan is not None and not plan.is_valid(output):
+        found = [to_problem(finding, of="output") for finding in plan.check(output, "typed").errors]
+        text = f"the result of {whose} does not fit the declared output schema: {told(found[:MAX_TOLD], 'output')}"
+        raise Stopped("error", failure("OutputValidationError", text, errors=found), started=True)
+    call.result.status, call.result.output = "success", output
+
+
+def checked_parts(call: Invocation, parts: list[Any], whose: str) -> list[dict[str, Any]]:
+    """Parts of a result for the host, as JSON has them. Raises ``Stopped`` as ``take_output`` does."""
+    return cast("list[dict[str, Any]]", _bounded(call, parts, whose))
+
+
+def _bounded(call: Invocation, output: Any, whose: str) -> Any:
+    most = call.context.settings.sandbox.stdout_bytes
     limit = min(most, call.tool.manifest.execution.limits.get("stdoutBytes", most))
     try:
         output, size = as_json(output)
@@ -62,9 +77,4 @@ def take_output(call: Invocation, output: Any, whose: str, own_plan: Plan | None
     if size > limit:
         text = f"the result has {size} bytes, more than the {limit} of sandbox.stdoutBytes; give less, or a file's name"
         raise Stopped("error", failure("ResourceError", text, limit="stdout"), started=True)
-    plan = call.tool.output_plan or own_plan
-    if plan is not None and not plan.is_valid(output):
-        found = [to_problem(finding, of="output") for finding in plan.check(output, "typed").errors]
-        text = f"the result of {whose} does not fit the declared output schema: {told(found[:MAX_TOLD], 'output')}"
-        raise Stopped("error", failure("OutputValidationError", text, errors=found), started=True)
-    call.result.status, call.result.output = "success", output
+    return output

@@ -10,12 +10,30 @@ import types
 from collections.abc import Awaitable, Generator
 from typing import Any, Literal, TypeVar
 
-from tamis.server.runtime.calls.dispatch import Invocation
-from tamis.server.runtime.calls.failures import failure
 from tamis.server.runtime.calls.model import Stopped
+from tamis.server.runtime.calls.results import failure
+from tamis.server.runtime.calls.runner import Invocation
 from tamis.server.runtime.calls.running_calls import told_when_set
 
 T = TypeVar("T")
+
+
+async def unless_cancelled(cancelled: asyncio.Event | None, work: Awaitable[T]) -> T:
+    """What ``work`` gives. Raises ``Stopped("cancelled")`` when the event is set first; then the work was cancelled too."""
+    task = asyncio.ensure_future(work)
+    if cancelled is None:
+        return await task
+    stop = asyncio.ensure_future(cancelled.wait())
+    try:
+        await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+    finally:
+        stop.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+    raise Stopped("cancelled", started=True)
 
 
 async def in_time(call: Invocation, work: Awaitable[T]) -> T:
@@ -40,7 +58,7 @@ async def in_time(call: Invocation, work: Awaitable[T]) -> T:
 
     timer = asyncio.get_running_loop().call_later(call.timeout_ms / 1000, end, "timeout")
     try:
-        with told_when_set(call.around.cancelled, lambda: end("cancelled")):
+        with told_when_set(call.context.cancelled, lambda: end("cancelled")):
             found = await _rest(steps, waits_for)
     except (Exception, asyncio.CancelledError):
         # what the work makes of its end is nothing; a cancel of the whole task goes on

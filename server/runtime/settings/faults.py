@@ -14,8 +14,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from tamis.server.runtime.registry.loader import can_be_path, shown_name
-from tamis.server.runtime.settings.config import Policy, PolicyRule, Settings, settings_of
+from tamis.server.runtime.settings.config import Policy, PolicyRule, Settings
+from tamis.server.runtime.settings.files import FILE_NAME, Unsafe, read_own
+from tamis.server.runtime.settings.paths import can_be_path, shown_name
+from tamis.server.runtime.settings.reading import settings_of
 
 MAX_PATHS = 100
 
@@ -28,6 +30,8 @@ class Fault(msgspec.Struct, frozen=True):
     item: int | None = None
     level: Literal["error", "warning"] = "error"
     remedy: str = ""
+    in_force: bool = True
+    """False: it is right, and nobody whose word counts for it said so."""
 
     @property
     def sentence(self) -> str:
@@ -55,12 +59,31 @@ def policy_faults(policy: Policy) -> list[Fault]:
         if (fault := _rule_fault(rule))
     )
     found.extend(Fault(("policy", "pin"), fault) for fault in pin_faults(policy.pin.items(), policy.allow_cidrs))
+    found.extend(_header_faults(policy))
     for name, index, root in _roots(policy):
         if not root.startswith("/"):
             found.append(Fault(("policy", name), f"'{root}' is not an absolute path", index))
         elif not can_be_path(root):
             text = f"'{shown_name(root)}' opens nothing: no folder can have such a name"
             found.append(Fault(("policy", name), text, index))
+    return found
+
+
+def _header_faults(policy: Policy) -> list[Fault]:
+    """Headers of ``policy.hosts`` that are never added."""
+    if not policy.hosts:
+        return []
+    from tamis.sandbox.model import AddedHeader, Refusal
+    from tamis.sandbox.network.egress_headers import check_header
+
+    found: list[Fault] = []
+    for host, header in policy.hosts.items():
+        if not header.secret:
+            found.append(Fault(("policy", "hosts"), f"'{host}' names no secret, so that nothing is added"))
+        try:
+            check_header(AddedHeader(host, header.header, header.prefix))
+        except Refusal as error:
+            found.append(Fault(("policy", "hosts"), error.message))
     return found
 
 
@@ -103,7 +126,7 @@ def _roots(policy: Policy) -> list[tuple[str, int, str]]:
 
 def protocol_faults(settings: Settings) -> list[Fault]:
     """Protocols that no one knows; looks at what is installed where a name is none of the built-in ones."""
-    from tamis.server.runtime.texts.protocols import load_also, load_protocol
+    from tamis.server.runtime.settings.protocols import load_also, load_protocol
 
     problem = load_protocol(settings.protocol.default)
     found = [Fault(("protocol", "default"), problem)] if problem else []
@@ -118,13 +141,35 @@ def engine_faults(settings: Settings) -> list[Fault]:
     """An engine of workflows that cannot be asked, or that no installed package brings."""
     if settings.engine.type == "builtin":
         return []
-    from tamis.server.runtime.workflows.engine import missing_engine, url_fault
+    from tamis.server.runtime.settings.engines import missing_engine, url_fault
 
     if settings.engine.type == "http":
         problem = url_fault(settings.engine.url, settings)
         return [Fault(("engine", "url" if settings.engine.url else "type"), f"engine.url {problem}")] if problem else []
     problem = missing_engine(settings.engine.type)
     return [Fault(("engine", "type"), problem)] if problem else []
+
+
+def _unsafe(root: Path) -> list[Fault]:
+    """That the whole file is not in force, because others may have written it; then no tool can run."""
+    path = str(root / FILE_NAME)
+    try:
+        read_own(path, 1, str(root))
+    except Unsafe as unsafe:
+        text = f"{FILE_NAME} {unsafe.reason} and is not in force; no tool is run until it is mended: {unsafe.remedy}"
+        return [Fault((), text)]
+    except OSError:
+        pass
+    return []
+
+
+def _not_in_force(root: Path) -> list[Fault]:
+    """What the folder's file asks for and may not set by itself."""
+    from tamis.server.runtime.settings.loading import load_settings
+
+    return [
+        Fault(tuple(one.setting.split(".")), one.sentence, in_force=False) for one in load_settings(root).not_in_force
+    ]
 
 
 def disk_faults(root: Path, text: str) -> tuple[Fault, ...]:
@@ -135,13 +180,14 @@ def disk_faults(root: Path, text: str) -> tuple[Fault, ...]:
         return ()
     settings = settings_of(raw)
     found = [*protocol_faults(settings), *root_faults(settings.policy), *engine_faults(settings)]
+    found += [*_unsafe(root), *_not_in_force(root)]
     for setting, names in (("tools", settings.tools), ("workflows", settings.workflows)):
         for index, name in enumerate(names[:MAX_PATHS]):
             if "\0" not in name and not os.path.isdir(root / name):
                 what = "is not a folder" if os.path.exists(root / name) else "does not exist"
                 found.append(Fault((setting,), f"the folder '{name}' {what}", index))
     if settings.profile and "\0" not in settings.profile:
-        from tamis.server.runtime.agents.profile import load_agent_rules
+        from tamis.server.runtime.settings.profile import load_agent_rules
 
         problem = load_agent_rules(root, settings.profile).problem
         if problem:

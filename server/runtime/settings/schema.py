@@ -13,12 +13,14 @@ import msgspec
 
 from tamis.protocols.catalogue import CATALOGUE
 from tamis.protocols.levels import LEVELS
+from tamis.protocols.manifest.json_schema import SCHEMAS
 from tamis.protocols.manifest.security import CAPABILITIES
 from tamis.protocols.plugins import SHIPPED
+from tamis.server.runtime.settings.classes import CLASSES
 from tamis.server.runtime.settings.config import Settings
 from tamis.server.runtime.settings.words import TABLES, WORDS
 
-SCHEMA_ID = "tamis:settings/v1.json"
+SCHEMA_ID = f"{SCHEMAS}settings/v1.json"
 FILE = "tamis.schema.json"
 """The published file, in ``schemas/``."""
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -28,21 +30,36 @@ _OTHERS = {
     "mcpServers.*.language": "`python`, `nodejs` or `bun`.",
     "mcpServers.*.folder": "The server's folder, relative to the root; what it declares beside its script is installed.",
     "mcpServers.*.args": "Words behind the script.",
-    "mcpServers.*.env": "Variables of the server, such as an account's key.",
+    "mcpServers.*.env": "Variables of the server, none of them secret.",
+    "mcpServers.*.secrets": "Secrets that it asks for; `policy.secrets` grants them to `mcp-server:NAME`.",
     "mcpServers.*.allowRead": "Path patterns that it asks to read, as in a manifest.",
     "mcpServers.*.allowWrite": "Path patterns that it asks to write, as in a manifest.",
     "mcpServers.*.allowHosts": "Hosts that it asks to reach, as in a manifest.",
     "mcpServers.*.startMs": "How long its start may take.",
     "mcpServers.*.idleMs": "After so long without a call it is ended.",
+    "mcpServers.*.isolate": "`session`: each session of each agent has a process of its own; `shared`: all use one.",
     "sandbox.runtimes.*.command": "The program and its words: an absolute path first, `{script}` where the script's path goes.",
     "sandbox.runtimes.*.extensions": "The endings of its scripts, each with its dot.",
     "sandbox.runtimes.*.show": "Absolute folders that its scripts need to see, read only.",
+    "secrets.*": "A secret: one of `env`, `file`, `command` and `keyring`.",
+    "secrets.*.env": "The variable of Tamis's own environment that holds it.",
+    "secrets.*.file": "The file that holds it, absolute or relative to the root; a newline at its end is left out.",
+    "secrets.*.command": "A program with its words, by absolute path, that prints it; no shell, ten seconds, an empty environment.",
+    "secrets.*.keyring": "`service/user` of the desktop's keyring; needs the extra `keyring`.",
+    "secrets.*.form": "`variable`: scripts find it in the variable of its name; `file`: in a file that `NAME_FILE` names.",
+    "policy.secrets.*": "The secrets that tools of this id or pattern may have; `*` for all.",
+    "policy.hosts.*": "A header that the proxy puts on the requests to this host.",
+    "policy.hosts.*.header": "The header's name.",
+    "policy.hosts.*.secret": "The secret that is its value.",
+    "policy.hosts.*.prefix": "What stands before the secret, such as `Bearer ` with its blank.",
+    "policy.hosts.*.scheme": "How the proxy speaks to the host: `http` as the script does, or `https`.",
+    "policy.hosts.*.tools": "Ids and patterns of the tools that it is for; left out: those that `policy.secrets` lets have the secret.",
     "policy.pin.*": "The address of this name.",
     "policy.tools.*": "What holds for the calls of this tool: `allow`, `ask` or `deny`.",
     "policy.rules.*": "A rule: the calls that fit all that it says.",
     "policy.rules.*.verdict": "`allow`: no question by policy or manifest; `ask`: a person is asked; `deny`: it never runs.",
     "policy.rules.*.tool": "The tools' ids, as a pattern with `*` and `?`; `id@version` for a version.",
-    "policy.rules.*.face": "Where the call comes from: `rpc`, `lsp`, `cli`.",
+    "policy.rules.*.face": "Where the call comes from: `rpc`, `mcp`, `lsp`, `cli`.",
     "policy.rules.*.client": "The host's `clientInfo.name`, as a pattern.",
     "policy.rules.*.agent": "The `context.agentId` of the call, as a pattern.",
     "policy.rules.*.session": "The `context.sessionId` of the call, as a pattern.",
@@ -105,6 +122,8 @@ def _table(kind: type[msgspec.Struct], prefix: str) -> dict[str, Any]:
 def _field(kind: Any, dotted: str) -> dict[str, Any]:
     said = meaning(dotted)
     about: dict[str, Any] = {"description": said} if said else {}
+    if dotted in CLASSES:
+        about["x-tamis-class"] = CLASSES[dotted].kind
     if dotted == "lint":
         return {**about, **_lint()}
     return {**about, **_type(kind, dotted)}
@@ -149,9 +168,16 @@ def _lint() -> dict[str, Any]:
                     "allOf": [{"$ref": "#/definitions/level"}],
                 },
             )
+    properties["formats"] = {
+        "description": "Texts that have not the format of their schema: error refuses the call, off says nothing (usually warning)",
+        "allOf": [{"$ref": "#/definitions/level"}],
+    }
     return {
         "type": "object",
         "properties": properties,
-        "patternProperties": {"^[A-Za-z]{2}[0-9]{0,3}$": {"allOf": [{"$ref": "#/definitions/level"}]}},
+        # beginnings of codes, and codes in small letters; those in capitals stand above
+        "patternProperties": {
+            "^(?![A-Z]{2}[0-9]{3}$)[A-Za-z]{2}[0-9]{0,3}$": {"allOf": [{"$ref": "#/definitions/level"}]}
+        },
         "additionalProperties": False,
     }

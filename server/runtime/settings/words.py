@@ -103,6 +103,12 @@ WORDS: dict[str, Word] = {
         "on yet*",
         '`{ LN72 = "off", not-flat = "warning" }`',
     ),
+    "policy.final": Word(
+        "boolean",
+        "`false`",
+        "in `/etc/tamis/config.toml`: the policy there is a ceiling, and no other source widens it, not even a trusted folder",
+        "`true`",
+    ),
     "policy.readRoots": Word(
         "list of absolute folders",
         "`[]`",
@@ -143,6 +149,20 @@ WORDS: dict[str, Word] = {
         "which of `network`, `write`, `subprocess`, `gpu`, `build` a manifest may require; "
         "[manifest.md](manifest.md#capabilities) says what each means",
         '`["subprocess"]`',
+    ),
+    "policy.secrets": Word(
+        "table of ids and names",
+        "`{}`, none for any tool",
+        'which tools may have which [secrets](secrets.md), by id or pattern; all lines that fit a tool count, `"*"` as a name is '
+        "every secret. A tool that asks for another does not run",
+        '`{ "weather:*" = ["WEATHER_KEY"] }`',
+    ),
+    "policy.hosts": Word(
+        "table of tables",
+        "`{}`",
+        "headers that the proxy puts on the requests to granted hosts, `{ header, secret, prefix, scheme, tools }`, so that scripts never "
+        "see the secret; see [secrets.md](secrets.md#a-secret-that-the-script-never-sees)",
+        '`{ "api.example.com" = { header = "X-Api-Key", secret = "WEATHER_KEY" } }`',
     ),
     "policy.requireConfirmation": Word(
         '`"never"`, `"writes"` or `"always"`',
@@ -254,7 +274,7 @@ WORDS: dict[str, Word] = {
     "sandbox.interpreters": Word(
         "table",
         "`{}`",
-        "the interpreters' paths",
+        "the interpreters' paths; a relative one is relative to the folder of the file that names it",
     ),
     "sandbox.interpreters.python": Word(
         "path",
@@ -409,9 +429,16 @@ WORDS: dict[str, Word] = {
     "mcpServers": Word(
         "table of tables",
         "`{}`",
-        "MCP servers by name, `{ script, language, folder, args, env, allowRead, allowWrite, allowHosts, startMs, idleMs }`; a "
+        "MCP servers by name, `{ script, language, folder, args, env, secrets, allowRead, allowWrite, allowHosts, startMs, idleMs, isolate }`; a "
         "manifest's handler of type `mcp` names one; see [mcp.md](mcp.md)",
         '`{ files = { folder = "servers/files", script = "server.py" } }`',
+    ),
+    "secrets": Word(
+        "table of tables",
+        "`{}`",
+        "secrets by name, each `{ env }`, `{ file }`, `{ command }` or `{ keyring }`, with `form` where a script is to find it in a file; "
+        "see [secrets.md](secrets.md)",
+        '`{ WEATHER_KEY = { env = "WEATHER_API_KEY" } }`',
     ),
     "telemetry.traces": Word(
         '`"off"` or `"otlp"`',
@@ -429,12 +456,25 @@ WORDS: dict[str, Word] = {
     "protocol.reasoningCalls": Word(
         '`"ignore"` or `"run"`',
         '`"ignore"`',
-        "calls inside `<think>` and `<thinking>`",
+        "calls inside reasoning",
+    ),
+    "protocol.reasoningTags": Word(
+        "list of texts",
+        '`["think", "thinking", "reasoning", "thought", "scratchpad", "reflection", "antThinking", "seed:think", "[THINK]", "◁think▷"]`',
+        "the marks of reasoning: names of tags, and openers of other forms as they are written, whose closer has a `/` behind the first "
+        "sign; the analysis channel of harmony is reasoning besides",
+        '`["think", "(plan)"]`',
+    ),
+    "protocol.assumeOpenReasoning": Word(
+        "boolean",
+        "`false`",
+        "the texts of this model begin inside reasoning, because its prompt ends with the opener",
+        "`true`",
     ),
     "protocol.fencedCalls": Word(
         '`"auto"`, `"run"` or `"ignore"`',
         '`"auto"`',
-        'calls in Markdown fences; `"auto"`: a fence that holds nothing but an ACTION or TAM block runs, '
+        'calls in Markdown fences; `"auto"`: a fence that holds nothing but an ACTION or TAM block and ends the text runs, '
         "any other is an example",
         '`"ignore"`',
     ),
@@ -474,8 +514,8 @@ WORDS: dict[str, Word] = {
     ),
     "protocol.default": Word(
         "id of a [protocol](protocols.md)",
-        '`"vcp"`',
-        "the protocol of prompts, where nothing else names one",
+        '`"action"`',
+        "the protocol of prompts and of `agent/step`, where neither the request nor the agent's profile names one",
         '`"hermes"`',
     ),
     "protocol.also": Word(

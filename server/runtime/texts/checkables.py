@@ -15,7 +15,9 @@ from pathlib import Path
 
 import msgspec
 
-from tamis.server.runtime.registry.loader import MAX_BYTES, SUFFIX, LoadProblem, is_definition, walk_files
+from tamis.protocols.manifest.reading import ExternalScript, read_manifest
+from tamis.server.runtime.handlers.script.integrity import files_pin
+from tamis.server.runtime.tools.loader import MAX_BYTES, SUFFIX, LoadProblem, is_definition, walk_files
 
 TEXT_SUFFIXES = (".md", ".markdown", ".tam", ".vcp", ".action")
 MAX_TEXT_BYTES = 64 * 1024 * 1024
@@ -58,7 +60,7 @@ def find_checkables(paths: list[Path]) -> tuple[list[Checkable], list[LoadProble
 
 def find_workflows(paths: list[Path], folders: list[Path]) -> list[str]:
     """The files below the workflow folders that may be workflows, as far as they stand below the folders that are checked."""
-    from tamis.server.runtime.workflows.source import is_workflow_name
+    from tamis.server.runtime.tools.workflows import is_workflow_name
 
     found: dict[str, None] = {}
     for folder in map(Path, map(os.path.realpath, folders)):
@@ -105,12 +107,31 @@ _SCRIPT_PATH = re.compile(r'"scriptPath"\s*:\s*"([^"\\\n]{1,400})"')
 _scripts: dict[str, tuple[tuple[int, int, int], ScriptText]] = {}
 
 
+def pins_files(text: str) -> bool:
+    """Whether a manifest's text may pin more than its script: then ``script_beside`` needs all of it."""
+    return '"integrity"' in text and '"files"' in text
+
+
 def script_beside(manifest: str, text: str) -> ScriptText | None:
-    """The script that a manifest's text names: its path from the manifest's folder, its text, whether that is all, its hash.
+    """The script that a manifest's text names: its path from the manifest's folder, its text, whether that is all, and what
+    ``execution.integrity`` has to be to pin it, or the files that belong to it.
 
     None where the text names none, and for what is no readable file in that folder; links are not followed. The text is cut after 256
     KiB. A script is read again only when the file changed.
     """
+    script = _script_beside(manifest, text)
+    if script is None or not pins_files(text):
+        return script
+    declared = read_manifest(text).manifest
+    if declared is None:
+        return (*script[:3], "")
+    if not isinstance(declared.handler, ExternalScript) or not declared.execution.files:
+        return script
+    folder = os.path.dirname(os.path.abspath(manifest))
+    return (*script[:3], files_pin(folder, declared.handler, declared.execution))
+
+
+def _script_beside(manifest: str, text: str) -> ScriptText | None:
     at = text.find('"scriptPath"')
     found = _SCRIPT_PATH.match(text, at) if at >= 0 else None
     if found is None or "\0" in found[1]:

@@ -6,7 +6,7 @@ Must not know framing or the command line.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,8 +18,10 @@ from tamis.protocols.convert.fields import message_texts
 from tamis.protocols.convert.notes import loss
 from tamis.protocols.convert.plain import wire_call
 from tamis.protocols.model import ReadOptions, ToolHint
-from tamis.server.runtime.registry.inline import InlineTool
-from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.tools.inline import InlineTool
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.runtime import Runtime
 
 UNREAD_HERMES = (
     '<tool_call> is not read: Hermes has to be asked for, by `also = ["hermes"]` in [protocol] of tamis.toml '
@@ -49,6 +51,8 @@ def convert_text(
     given = options or {}
     reading = ReadOptions(
         reasoning_calls=given.get("reasoningCalls", own.reasoning_calls),
+        reasoning_tags=tuple(given["reasoningTags"]) if "reasoningTags" in given else own.reasoning_tags,
+        assume_open_reasoning=given.get("assumeOpenReasoning", own.assume_open_reasoning),
         fenced_calls=given.get("fencedCalls", own.fenced_calls),
         allow_multiple_blocks=given.get("allowMultipleBlocks", own.allow_multiple_blocks),
         also=runtime.also,
@@ -107,7 +111,7 @@ def check_target(to: str) -> str:
     """Why there is nothing to convert to under this name, after looking at the installed packages; empty when there is."""
     if to in targets():
         return ""
-    from tamis.server.runtime.texts.protocols import installed_protocols, load_protocol
+    from tamis.server.runtime.settings.protocols import installed_protocols, load_protocol
 
     if not load_protocol(to):
         return ""

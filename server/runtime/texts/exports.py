@@ -14,15 +14,15 @@ import msgspec
 
 from tamis.protocols.contract import Description
 from tamis.protocols.export.caiu import caiu_record
-from tamis.protocols.export.names import TARGETS, portable_names
+from tamis.protocols.export.names import TARGETS, numbered, portable_names, short_name
 from tamis.protocols.export.targets import export_tool
-from tamis.protocols.export.vcp import definition_text, plugin_manifest
-from tamis.server.runtime.agents.discovery import in_inventory
-from tamis.server.runtime.registry.registry import Registry, Tool
+from tamis.protocols.export.vcp import definition_text, plugin_manifest, plugin_name
 from tamis.server.runtime.texts.token_counts import count_tokens
+from tamis.server.runtime.tools.discovery import in_inventory
+from tamis.server.runtime.tools.registry import Registry, Tool
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.records.usage import ToolUsage
+    from tamis.server.runtime.observe.usage import ToolUsage
     from tamis.server.runtime.runtime import Runtime
 
 Form = Literal["native", "mcp", "openai", "openaiStrict", "anthropic", "gemini", "vcp"]
@@ -39,9 +39,24 @@ def exported_names(registry: Registry, form: Form) -> dict[str, str]:
     known = _names.setdefault(registry, {})
     if form not in known:
         ids = [tool.tool_id for tool in registry.tools]
-        named = portable_names(ids, form, registry.owners) if form in TARGETS else dict(zip(ids, ids, strict=True))
-        known[form] = named
+        if form in TARGETS:
+            short = {tool.tool_id: name for tool in registry.current() if (name := _short(tool))}
+            known[form] = portable_names(ids, form, registry.owners, short)
+        else:
+            known[form] = dict(zip(ids, ids, strict=True))
     return known[form]
+
+
+def _short(tool: Tool) -> str | None:
+    return short_name(tool.tool_id, tool.names[1:])
+
+
+def plugin_names(registry: Registry) -> dict[str, str]:
+    """What a VCP server calls each tool: names that fall together are numbered, and the tool that calls by the name reach keeps it."""
+    wanted = {tool.tool_id: plugin_name(tool.manifest) for tool in registry.current()}
+    kept = {tool_id: name for tool_id, name in wanted.items() if registry.owners.get(name) == tool_id}
+    bases = {tool_id: name for tool_id, name in wanted.items() if tool_id not in kept}
+    return numbered(bases, kept, registry.owners)
 
 
 def describe(tool: Tool, form: Form, registry: Registry, names: dict[str, str] | None = None) -> Description:
@@ -61,9 +76,9 @@ def describe(tool: Tool, form: Form, registry: Registry, names: dict[str, str] |
     return Description(definition=made.definition, losses=made.losses, tokens=_tokens(made.definition))
 
 
-def plugin(tool: Tool) -> Description:
-    """A tool as the ``plugin-manifest.json`` of a VCP server."""
-    made = plugin_manifest(tool.manifest)
+def plugin(tool: Tool, names: Mapping[str, str]) -> Description:
+    """A tool as the ``plugin-manifest.json`` of a VCP server; ``names`` are those of ``plugin_names``."""
+    made = plugin_manifest(tool.manifest, names.get(tool.tool_id, ""))
     return Description(definition=made.definition, losses=made.losses, tokens=_tokens(made.definition))
 
 
@@ -83,9 +98,9 @@ def usage_counts(runtime: Runtime) -> dict[str, ToolUsage]:
     """How often each tool of the root was called, as far as daemons wrote it down; nothing is made where nothing is."""
     import asyncio
 
-    from tamis.server.runtime.records.folders import state_folder
-    from tamis.server.runtime.records.store import FILE_NAME
-    from tamis.server.runtime.records.usage import UsageCounts
+    from tamis.server.runtime.observe.usage import UsageCounts
+    from tamis.server.runtime.store.folders import state_folder
+    from tamis.server.runtime.store.store import FILE_NAME
 
     async def counts() -> dict[str, ToolUsage]:
         try:

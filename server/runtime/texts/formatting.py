@@ -9,7 +9,9 @@ import contextlib
 import os
 import re
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,11 +19,13 @@ from tamis.protocols.convert.blocks import format_blocks
 from tamis.protocols.manifest.format import format_manifest
 from tamis.protocols.model import ReadOptions
 from tamis.protocols.positions import LineIndex
-from tamis.server.runtime.registry.loader import SUFFIX
-from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.settings.config import find_root
+from tamis.server.runtime.settings.files import find_root
 from tamis.server.runtime.texts.checkables import find_checkables
 from tamis.server.runtime.texts.converting import UNREAD_HERMES, unread_hermes
+from tamis.server.runtime.tools.loader import SUFFIX
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.runtime import Runtime
 
 _BRACE = re.compile(r"\ufeff?+(?:[ \t\r\n]++|//[^\n]*+\n|/\*(?s:.*?)\*/)*+\{")
 
@@ -48,8 +52,8 @@ class FormattedFile(msgspec.Struct, frozen=True):
         return self.before != self.text
 
 
-def format_paths(paths: list[Path], root: Path) -> list[FormattedFile]:
-    """Every manifest and text below the paths, formatted but not written; unreadable ones have a note."""
+def format_paths(paths: list[Path], root: Path, opened: Callable[[Path], Runtime]) -> list[FormattedFile]:
+    """Every manifest and text below the paths, formatted but not written; unreadable ones have a note. ``opened`` makes the runtime of a root."""
     files, problems = find_checkables(paths)
     runtimes: dict[Path, Runtime] = {}
     made: list[FormattedFile] = []
@@ -57,15 +61,15 @@ def format_paths(paths: list[Path], root: Path) -> list[FormattedFile]:
         nearest = find_root(Path(file.path).parent)
         own = nearest if nearest.is_relative_to(root) else root
         if own not in runtimes:
-            runtimes[own] = Runtime(own)
+            runtimes[own] = opened(own)
         made.append(_format(file.path, file.text, runtimes[own]))
     made += [FormattedFile(one.path, "", "", [Note(0, one.message, True)]) for one in problems]
     return sorted(made, key=lambda file: file.path)
 
 
-def format_source(name: str, text: str, root: Path) -> FormattedFile:
+def format_source(name: str, text: str, runtime: Runtime) -> FormattedFile:
     """One text under a name that may be ``-``; what begins with a brace, maybe behind comments, is a manifest then."""
-    return _format(name, text, Runtime(root))
+    return _format(name, text, runtime)
 
 
 def write_file(file: FormattedFile) -> str | None:
@@ -106,6 +110,8 @@ def _format(path: str, text: str, runtime: Runtime) -> FormattedFile:
     document = runtime.read(text)
     reading = ReadOptions(
         reasoning_calls=own.reasoning_calls,
+        reasoning_tags=own.reasoning_tags,
+        assume_open_reasoning=own.assume_open_reasoning,
         fenced_calls=own.fenced_calls,
         allow_multiple_blocks=own.allow_multiple_blocks,
         tools=dict(runtime.registry.hints()),

@@ -6,12 +6,14 @@ Which tools there are is ``prompts.py``'s rule; what a grammar says is ``protoco
 from __future__ import annotations
 
 import json
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tamis.protocols.grammar.call_schema import call_schema
 from tamis.protocols.grammar.gbnf import gbnf
-from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.texts.prompts import PromptRequest, shown_tools
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.runtime import Runtime
 
 Format = Literal["gbnf", "jsonSchema"]
 

@@ -13,17 +13,11 @@ from msgspec import UNSET, UnsetType
 
 from tamis.protocols.base import Shape
 from tamis.protocols.catalogue import CATALOGUE
-from tamis.protocols.contract import (
-    ErrorType,
-    ExecutionError,
-    ExecutionResult,
-    Granted,
-    Permissions,
-    Status,
-    Usage,
-)
-from tamis.protocols.observation import Observed, cut_middle, observations, style_of, value_text
+from tamis.protocols.contract import ErrorType, ExecutionError, ExecutionResult, Status
+from tamis.protocols.inert import inert
+from tamis.protocols.observation import Observed, cut_middle, inert_result, observations, style_of, value_text
 from tamis.protocols.plugins import BUILT_IN, find_protocol
+from tamis.server.runtime.calls.results import empty_result
 
 
 class GivenDetails(msgspec.Struct, rename="camel", kw_only=True):
@@ -56,8 +50,11 @@ class GivenResult(msgspec.Struct, rename="camel", kw_only=True):
     step: int | None = None
     request_id: str | None = None
     tool_call_id: str | None = None
+    called_as: str | None = None
     approval: dict[str, Any] | None = None
     """What a person answered: the ``comment`` of a refusal, ``editedArgs`` that it ran with instead."""
+    parts: list[dict[str, Any]] | None = None
+    """What the host shows of the output; it is named only."""
 
 
 def format_results(
@@ -86,20 +83,13 @@ def format_results(
 
 
 def _full(given: GivenResult) -> ExecutionResult:
-    result = ExecutionResult(
-        call_id=given.call_id,
-        tool_id=given.tool_id,
-        tool_call_id=UNSET if given.tool_call_id is None else given.tool_call_id,
-        version="",
-        status=given.status,
-        output=given.output,
-        duration_ms=given.duration_ms,
-        usage=Usage(cpu_ms=0.0, max_rss_bytes=0),
-        permissions=Permissions(requested={}, granted=Granted(), denied=[]),
-        attempts=given.attempts,
-        task_id=UNSET if given.task_id is None else given.task_id,
-        approval=UNSET if given.approval is None else given.approval,
-    )
+    result = empty_result(given.call_id, given.tool_id, given.status)
+    result.tool_call_id = UNSET if given.tool_call_id is None else given.tool_call_id
+    result.called_as = UNSET if given.called_as is None else given.called_as
+    result.output, result.duration_ms, result.attempts = given.output, given.duration_ms, given.attempts
+    result.task_id = UNSET if given.task_id is None else given.task_id
+    result.approval = UNSET if given.approval is None else given.approval
+    result.parts = UNSET if given.parts is None else given.parts
     if given.error is not None:
         result.error = _error(given.error, str)
     return result
@@ -127,7 +117,10 @@ def _unreadable(given: GivenResult) -> str:
     details = given.error.details if given.error is not None else None
     code = UNSET if details is None else details.code
     broken = code is not UNSET and code in CATALOGUE and not code.startswith("VA")
-    return given.observation if broken else ""
+    if not broken:
+        return ""
+    head = "Observation: " if given.observation.startswith("Observation: ") else ""
+    return head + inert(given.observation.removeprefix(head))
 
 
 def _plugged(name: str, results: Sequence[GivenResult], max_chars: int | None) -> str:
@@ -136,7 +129,7 @@ def _plugged(name: str, results: Sequence[GivenResult], max_chars: int | None) -
         raise ValueError(f"no protocol '{name}'")
 
     def text(limit: int | None) -> str:
-        return protocol.format_tool_results([_shortened(result, limit) for result in results])
+        return protocol.format_tool_results([inert_result(_shortened(result, limit), name) for result in results])
 
     whole = text(None)
     if max_chars is None or len(whole) <= max_chars:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,16 +19,18 @@ from tamis.protocols.contract import PromptResult, PromptTokens
 from tamis.protocols.manifest.reading import ExternalScript
 from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols
-from tamis.protocols.prompt.assemble import PromptTooLargeError, PromptWish, build_prompt
+from tamis.protocols.prompt.assemble import Pieces, PromptTooLargeError, PromptWish, build_prompt
 from tamis.protocols.prompt.macro import MACRO, TOOLS_MACRO, fill
 from tamis.protocols.suggest import best, hint
-from tamis.server.runtime.agents.discovery import config_hash, judged
-from tamis.server.runtime.agents.profile import AgentRules
-from tamis.server.runtime.registry.listing import ToolFilter, ranked
-from tamis.server.runtime.registry.registry import Registry, Tool
-from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.texts.protocols import load_protocol
+from tamis.server.runtime.settings.profile import AgentRules
+from tamis.server.runtime.settings.protocols import load_protocol
 from tamis.server.runtime.texts.token_counts import count_tokens
+from tamis.server.runtime.tools.discovery import config_hash, judged
+from tamis.server.runtime.tools.listing import ToolFilter, ranked
+from tamis.server.runtime.tools.registry import Registry, Tool
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.runtime import Runtime
 
 MAX_KEPT = 64
 _PORTABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -53,9 +57,11 @@ class PromptError(ValueError):
 
 
 class Prompts:
-    """Generates prompts and keeps them; one for each face."""
+    """Generates prompts and keeps them; one for each face. Any thread may ask; one prompt is made at a time."""
 
     def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._pieces: Pieces = {}
         self._kept: dict[bytes, PromptResult] = {}
         self._state: tuple[object, object, object] = (None, None, None)
         self._hash = b""
@@ -65,12 +71,16 @@ class Prompts:
 
         Raises ``PromptError``, and ``PromptTooLargeError`` when ``max_tokens`` cannot be kept.
         """
+        with self._turn:
+            return self._generated(runtime, request)
+
+    def _generated(self, runtime: Runtime, request: PromptRequest) -> PromptResult:
         self._refresh(runtime)
         own = config_hash(runtime.agent_for(request.agent_id)).encode() if request.agent_id else b""
         key = self._hash + own + msgspec.json.encode(request)
         kept = self._kept.get(key)
         if kept is None:
-            kept = _generate(runtime, request)
+            kept = _generate(runtime, request, self._pieces)
             while len(self._kept) >= MAX_KEPT:
                 del self._kept[next(iter(self._kept))]
             self._kept[key] = kept
@@ -99,7 +109,7 @@ def shown_tools(runtime: Runtime, request: PromptRequest) -> tuple[CallProtocol,
     return protocol, tools, notes
 
 
-def _generate(runtime: Runtime, request: PromptRequest) -> PromptResult:
+def _generate(runtime: Runtime, request: PromptRequest, pieces: Pieces) -> PromptResult:
     protocol, tools, notes = shown_tools(runtime, request)
     template = request.template
     wish = PromptWish(
@@ -116,6 +126,7 @@ def _generate(runtime: Runtime, request: PromptRequest) -> PromptResult:
             wish,
             wrap=lambda text: text if template is None else fill(template, text)[0],
             count=lambda text: count_tokens(text)[0],
+            pieces=pieces,
         )
     except PromptTooLargeError:
         raise
@@ -143,10 +154,7 @@ def _generate(runtime: Runtime, request: PromptRequest) -> PromptResult:
 
 def _protocol(runtime: Runtime, name: str | None, agent: AgentRules) -> CallProtocol:
     if name is None:
-        profile = agent.profile
-        name = (
-            profile.config.protocol if profile is not None and profile.has_config else runtime.settings.protocol.default
-        )
+        name = agent.protocol or runtime.settings.protocol.default
     problem = load_protocol(name)
     found = find_protocol(name)
     if found is None:
@@ -161,14 +169,16 @@ def _tools(runtime: Runtime, request: PromptRequest, protocol: str, notes: list[
     discovered = runtime.discovery.find(runtime.registry, agent, protocol, request.agent_id)
     found = list(runtime.registry.current()) if asked is None else _named(runtime, asked)
     if request.filter is not None:
-        wanted = {tool.tool_id for _, tool in ranked(runtime.registry, request.filter, runtime.may_call)}
-        found = [tool for tool in found if tool.tool_id in wanted]
+        ranks = ranked(runtime.registry, request.filter, runtime.may_call)
+        wanted = {tool.tool_id: place for place, (_, tool) in enumerate(ranks)}
+        # the best first: where not all fit into a budget, these are chosen
+        found = sorted((tool for tool in found if tool.tool_id in wanted), key=lambda tool: wanted[tool.tool_id])
     off = runtime.loaded.closed or discovered.off
     kept_out = {one.tool.tool_id: one.reason for one in discovered.left_out}
     shown: list[Tool] = []
     reasons: list[str] = []
     for tool in found:
-        reason = off or _reason(tool, kept_out, agent, runtime.registry) or _unfit(tool, runtime)
+        reason = off or _reason(tool, kept_out, agent, runtime.registry) or runtime.why_not(tool)
         if not reason:
             shown.append(tool)
         elif asked is not None or tool.callable:
@@ -196,14 +206,6 @@ def _named(runtime: Runtime, names: Sequence[str]) -> list[Tool]:
             raise PromptError(f"no tool '{name}'{hint(near)}")
         found.setdefault(tool.tool_id, tool)
     return list(found.values())
-
-
-def _unfit(tool: Tool, runtime: Runtime) -> str:
-    """What would keep a call from running beside the agent's rules, as far as that is known beforehand.
-
-    A service's method is shown also while no such service is registered here: the host may run it.
-    """
-    return runtime.why_not(tool) if isinstance(tool.manifest.handler, ExternalScript) else tool.reason
 
 
 def prompt_tool(tool: Tool, protocol: str, shape: Shape, registry: Registry) -> PromptTool:

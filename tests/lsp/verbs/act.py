@@ -85,7 +85,7 @@ def through_wire(wire: Wire, name: str, mark: Mark) -> list[str]:
 def _fixes(wire: Wire, name: str) -> set[str]:
     """Titles of the fixes of findings."""
     from tamis.server.analysis.actions.fixes import quick_fixes
-    from tests.lsp.test_markers import core_of
+    from tests.lsp.marker_core import core_of
 
     snapshot = core_of(wire.case, wire.root).snapshot(name)
     return {action.fix.title for action in quick_fixes(snapshot, (0, len(snapshot.text)))}

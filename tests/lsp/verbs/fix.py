@@ -48,7 +48,7 @@ def through_wire(wire: Wire, name: str, mark: Mark) -> list[str]:
 def _refactorings(wire: Wire, name: str, mark: Mark) -> set[str]:
     """Titles of the actions that mend more than one finding says, which have a mark of their own (``⟦act⟧``)."""
     from tamis.server.analysis.actions.refactorings import refactorings
-    from tests.lsp.test_markers import core_of
+    from tests.lsp.marker_core import core_of
 
     snapshot = core_of(wire.case, wire.root).snapshot(name)
     return {item.title for item in refactorings(snapshot, (mark.offset, mark.offset))}

@@ -9,8 +9,8 @@ from tamis.server.analysis.hover.explain import explain
 from tamis.server.analysis.hover.prompt_texts import PromptView
 from tamis.server.analysis.hover.tools import HoverFacts
 from tamis.server.analysis.snapshot import ToolView
-from tamis.server.runtime.registry.registry import Registry, Tool
-from tamis.server.runtime.rights.preview import permissions_of
+from tamis.server.runtime.policy.preview import permissions_of
+from tamis.server.runtime.tools.registry import Registry, Tool
 from tests.lsp.markers import Core, Mark, Wire, render_hover
 
 MARK = "hover"

@@ -57,6 +57,13 @@ KERNEL = (
         "held() if sum(n.isdigit() for n in os.listdir('/proc')) <= 2 else broken(os.listdir('/proc'))",
         layer="pids",
     ),
+    # trust 8b: the sandbox's own init has the script's user
+    attack(
+        "k72-memory-of-init",
+        "import glob\nfor p in {'/proc/1/mem', '/proc/1/task/1/mem', *glob.glob('/proc/[0-9]*/mem'), *glob.glob('/proc/[0-9]*/task/*/mem')}:\n"
+        "  if int(p.split('/')[2]) == os.getpid(): continue\n"
+        "  for how in (os.O_RDWR, os.O_WRONLY, os.O_RDONLY):\n    try: os.close(os.open(p, how))\n    except OSError: continue\n    broken(p)\nheld()",
+    ),
     attack("k23-signal-others", "cannot(lambda: os.kill(-1, 0), ProcessLookupError)"),
     # host root may write these whatever its capabilities; opened only, never written
     attack(
@@ -194,4 +201,16 @@ KERNEL = (
     attack("k64-death-signal-off", "libc.prctl(1, 0, 0, 0, 0); libc.prctl(36, 1, 0, 0, 0); print('held')"),
     attack("k65-mempolicy-and-madvise", "refused(440, os.pidfd_open(os.getpid()), b'', 0, 0, 0)", layer="seccomp"),
     attack("k66-landlock-and-notify-do-no-harm", "call(444, 0, 0, 1); call(317, 1, 8, 0); refused(250, 0, -3, 0)"),
+    # trust 5: memory that no process's own numbers show
+    attack("k67-sysv-semaphores", "refused(64, 0, 250, 0o1600, codes=(errno.ENOSYS,))", layer="seccomp"),
+    attack("k68-sysv-messages", "refused(68, 0, 0o1600, codes=(errno.ENOSYS,))", layer="seccomp"),
+    attack("k69-landlock-rules", "refused(444, 0, 0, 1, codes=(errno.ENOSYS,))", layer="seccomp"),
+    attack(
+        "k70-machine-wide-aio", "b=(ctypes.c_long*1)(); refused(206, 128, b, codes=(errno.ENOSYS,))", layer="seccomp"
+    ),
+    attack(
+        "k71-larger-pipes",
+        "import fcntl\nr, w = os.pipe(); fcntl.fcntl(w, 1031, 4096); cannot(lambda: fcntl.fcntl(w, 1031, 1 << 17), PermissionError)",
+        layer="seccomp",
+    ),
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 from tamis.sandbox.model import Mount
-from tests.sandbox.cases.base import Place, attack, nothing_runs, over, works
+from tests.sandbox.cases.base import Case, Place, attack, nothing_runs, over, works
 
 _SMALL = {"memory_bytes": 100_000_000, "wall_ms": 12_000}
 _HELD_BY_BOTH = "rlimits+watchdog+cgroup"
@@ -16,7 +17,155 @@ def _data(place: Place) -> dict[str, Any]:
     return {"args": (str(data),), "write": (Mount(str(data)),)}
 
 
+_SPREAD = """
+import time, select, socket, struct
+keep = []
+libc.mmap.restype = ctypes.c_void_p
+def spread(n, work):
+    for _ in range(n):
+        if os.fork() == 0:
+            try: work()
+            except (OSError, MemoryError): pass
+            time.sleep(10); os._exit(0)
+    time.sleep(10); print('BROKEN'); sys.stdout.flush(); os._exit(0)
+"""
+
+
+def _unseen(name: str, body: str) -> Case:
+    """Memory of the kernel that no process's numbers show (trust 5): 80 to 500 MB of it under a limit of 64."""
+    return over(
+        name,
+        "memory",
+        _SPREAD + textwrap.dedent(body),
+        limits={"memory_bytes": 67_108_864, "wall_ms": 20_000},
+        layer="watchdog+cgroup",
+        after=nothing_runs,
+    )
+
+
+def _scattered(name: str, count: int, apart: int) -> Case:
+    """So many pages, each `1 << apart` bytes from the next."""
+    return _unseen(
+        name,
+        f"""
+        def work():
+            for n in range({count}):
+                p = 0x100000000000 + n * (1 << {apart})
+                if libc.mmap(ctypes.c_void_p(p), ctypes.c_size_t(4096), 1, 0x100022, -1, ctypes.c_long(0)) == p: ctypes.string_at(p, 1)
+        spread(16, work)
+        """,
+    )
+
+
+UNSEEN = (
+    _unseen(
+        "m61-mappings",
+        """
+        def work():
+            base = libc.mmap(None, ctypes.c_size_t(4096 * 60000), 0, 0x22, -1, ctypes.c_long(0))
+            for at in range(0, 60000, 2): libc.mprotect(ctypes.c_void_p(base + at * 4096), ctypes.c_size_t(4096), 1)
+        spread(9, work)
+        """,
+    ),
+    # a page that was read in each 2 MiB, or in each GiB, costs a page of tables or two, and no memory of its own
+    _scattered("m62-tables-of-scattered-pages", 3000, 21),
+    _scattered("m63-tables-of-far-pages", 1500, 30),
+    # not in a control group's numbers either
+    _unseen(
+        "m64-file-locks",
+        """
+        import fcntl
+        def work():
+            for i in range(200):
+                f = open(f'/tmp/{os.getpid()}-{i}', 'w+b'); keep.append(f)
+                for at in range(0, 800, 2): fcntl.lockf(f, fcntl.LOCK_EX, 1, 10000 - at)
+        spread(9, work)
+        """,
+    ),
+    _unseen(
+        "m65-events-that-wait",
+        """
+        fds = [libc.inotify_init() for _ in range(120)]
+        os.mkdir('/tmp/d')
+        for f in fds: libc.inotify_add_watch(f, b'/tmp/d', 0xfff)
+        for i in range(3000): open('/tmp/d/' + 'x' * 240 + str(i % 7), 'w').close()
+        spread(0, None)
+        """,
+    ),
+    # not in a control group's numbers either
+    _unseen(
+        "m66-terminals",
+        """
+        import tty
+        def work():
+            for _ in range(100):
+                m, s = os.openpty(); keep.append((m, s)); tty.setraw(s)
+                for x in (m, s):
+                    os.set_blocking(x, False)
+                    try:
+                        while True: os.write(x, b'x' * 4096)
+                    except BlockingIOError: pass
+        spread(16, work)
+        """,
+    ),
+    _unseen(
+        "m67-watches-of-epoll",
+        """
+        def work():
+            t = [os.eventfd(0) for _ in range(100)]; keep.append(t)
+            for _ in range(120):
+                e = select.epoll(); keep.append(e)
+                for x in t: e.register(x, 1)
+        spread(50, work)
+        """,
+    ),
+    _unseen(
+        "m68-pipes",
+        """
+        def work():
+            while True:
+                r, w = os.pipe(); keep.append((r, w)); os.set_blocking(w, False)
+                try:
+                    while True: os.write(w, b'x' * 65536)
+                except BlockingIOError: pass
+        spread(60, work)
+        """,
+    ),
+    _unseen(
+        "m69-files-made-as-they-are-read",
+        """
+        e = select.epoll()
+        for _ in range(120): e.register(os.eventfd(0), 1)
+        def work():
+            while True:
+                f = os.open(f'/proc/self/fdinfo/{e.fileno()}', 0); os.read(f, 10); keep.append(f)
+        spread(60, work)
+        """,
+    ),
+    _unseen(
+        "m70-filters-of-sockets",
+        """
+        b = ctypes.create_string_buffer(b'\\x06\\0\\0\\0\\0\\0\\xff\\x7f' * 4096)
+        def work():
+            while True:
+                s = socket.socket(2, 2); keep.append(s); s.setsockopt(1, 26, struct.pack('HL', 4096, ctypes.addressof(b)))
+        spread(12, work)
+        """,
+    ),
+)
+
 MEMORY = (
+    *UNSEEN,
+    attack(
+        "m71-table-of-futexes",
+        "r = libc.prctl(78, 1, ctypes.c_long(1 << 21), 0, 0); held() if r < 0 else broken(r)",
+    ),
+    # what is bounded by the number of open files and by the limits of timers stays below the limit of memory
+    works(
+        "m72-event-descriptors-are-small",
+        "import os,time\nfor _ in range(20):\n  if os.fork()==0:\n    x=[]\n    try:\n      while True: x.append(os.eventfd(0))\n    except OSError: pass\n    time.sleep(0.6); os._exit(0)\nfor _ in range(20): os.wait()\nprint('x')",
+        "x\n",
+    ),
     over(
         "m01-one-big-block",
         "memory",

@@ -86,4 +86,14 @@ NETWORK = (
         "n23-uevents-and-audit",
         "import socket\nfor p in (4, 6, 9, 12, 15, 16, 18, 21):\n  try: s=socket.socket(16, 3, p); s.bind((0, 1)); s.settimeout(0.1); s.recv(10)\n  except (OSError, TimeoutError): continue\n  broken(p)\nheld()",
     ),
+    # trust 5: protocols that neither the proxy nor the tables of waiting bytes know
+    attack(
+        "n24-mptcp",
+        "import socket\ntry: socket.socket(2, 1, 262)\nexcept OSError as e: held() if e.errno == errno.EPROTONOSUPPORT else broken(e)\nbroken('mptcp')",
+    ),
+    attack(
+        "n25-other-protocols",
+        "import socket\nfor f in (2, 10):\n  for t in range(16):\n    for p in (0, 1, 2, 6, 17, 33, 58, 132, 136, 255, 256, 257, 262):\n      if (t, p) in ((1, 0), (1, 6), (2, 0), (2, 17)): continue\n      for more in (0, 0x800, 0x80000):\n        try: socket.socket(f, t | more, p)\n        except OSError: continue\n        broken((f, t, p))\nheld()",
+        layer="seccomp",
+    ),
 )

@@ -263,4 +263,15 @@ WORKS = (
         language="nodejs",
         script="tool.mjs",
     ),
+    # trust 5: no System V semaphores are needed for any of these
+    works(
+        "w54-semaphores-of-multiprocessing",
+        "import multiprocessing as m\ns=m.Semaphore(1); q=m.Queue()\ndef go():\n  with s: q.put(7)\np=m.Process(target=go); p.start(); print(q.get()); p.join()\nwith m.Pool(2) as pool: print(sum(pool.map(abs, [-1, -2])))",
+        "7\n3\n",
+    ),
+    works(
+        "w55-sockets-of-every-allowed-kind",
+        "import socket as s\nfor f in (s.AF_INET, s.AF_INET6):\n  for t, p in ((s.SOCK_STREAM, 0), (s.SOCK_STREAM, 6), (s.SOCK_DGRAM, 0), (s.SOCK_DGRAM, 17)): s.socket(f, t | s.SOCK_NONBLOCK, p).close()\nprint(len(s.if_nameindex()))",
+        "1\n",
+    ),
 )

@@ -1,0 +1,252 @@
+"""Fields that other projects' tool definitions share: types of other languages, rights, times, scripts; each as a manifest has it.
+
+What has no counterpart is said, never dropped in silence. Rights stay requests: the operator's policy decides. Pure. Must not know
+which format a definition had.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Protocol
+
+from tamis.protocols.export.shape import map_parts
+from tamis.protocols.manifest.imported_secrets import is_secret_setting, next_step
+from tamis.protocols.manifest.security import host_pattern_fault, path_pattern_fault, variable_name_fault
+from tamis.protocols.model import Json, escape_pointer
+from tamis.protocols.schema.words import JSON_TYPES, is_list, is_object
+
+MAX_DEPTH = 64
+# Types as Python, TypeScript and prose call them: the JSON type, and what is lost by it.
+_TYPES: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(("str", "char"), ("string", "")),
+    **dict.fromkeys(("int", "long"), ("integer", "")),
+    **dict.fromkeys(("float", "double", "decimal"), ("number", "")),
+    "bool": ("boolean", ""),
+    **dict.fromkeys(("dict", "map", "mapping", "json"), ("object", "")),
+    "list": ("array", ""),
+    "tuple": ("array", "how many items it has, and of which types, is open"),
+    "set": ("array", "items may be there twice"),
+    **dict.fromkeys(("none", "nonetype", "undefined"), ("null", "")),
+    **dict.fromkeys(("any", "object | any", "unknown", "mixed"), ("", "any value is taken")),
+}
+RIGHTS = frozenset(
+    (
+        "fs_prefixes",
+        "network_allow",
+        "env_allow",
+        "permissions",
+        "timeout_ms",
+        "timeoutMs",
+        "timeoutSec",
+        "timeout_seconds",
+    )
+)
+"""Fields that ``rights_of`` reads."""
+_SECONDS = ("timeoutSec", "timeout_seconds")
+_WORD = re.compile(
+    r"(?P<what>[a-z]+)(?:[:.](?P<how>read|write|rw|readwrite|connect|fetch|get))?[:=](?P<where>[^\s]+)", re.I
+)
+_FILES = frozenset(("fs", "file", "files", "filesystem", "path", "paths", "read", "write", "disk"))
+_NETWORK = frozenset(("net", "network", "http", "https", "host", "hosts", "url"))
+_READ_KEYS = ("read", "fs_read", "allow_read", "allowRead", "file_read")
+_WRITE_KEYS = ("write", "fs_write", "allow_write", "allowWrite", "file_write")
+_BOTH_KEYS = ("fs_prefixes", "fs", "files", "filesystem", "paths")
+_HOST_KEYS = ("network_allow", "hosts", "allow_hosts", "allowHosts", "network", "net", "domains")
+
+
+class Say(Protocol):
+    """Takes a key of the original, or a pointer into it, a sentence about it, and the kind of the loss."""
+
+    def __call__(self, key: str, message: str, code: str = "changed") -> None:
+        """Takes one note."""
+        ...
+
+
+def json_types(schema: Json, say: Say, path: str, depth: int = 0) -> Json:
+    """A schema whose types are JSON's; what a type of another language said beyond that is a loss."""
+    if not is_object(schema) or depth > MAX_DEPTH:
+        return schema
+    made: dict[str, Json] = map_parts(
+        schema,
+        lambda part, names: json_types(
+            part, say, "/".join((path, *(escape_pointer(str(n)) for n in names))), depth + 1
+        ),
+    )
+    given = made.get("type")
+    if isinstance(given, str) and given not in JSON_TYPES:
+        kind = json_type(given, say, f"{path}/type")
+        made.pop("type")
+        if kind:
+            made = {"type": kind, **made}
+    elif is_list(given) and any(isinstance(one, str) and one not in JSON_TYPES for one in given):
+        kinds = [str(one) if one in JSON_TYPES else json_type(str(one), say, f"{path}/type") for one in given]
+        made.pop("type")
+        # One of them that takes anything takes the others too.
+        every: list[Json] = [*dict.fromkeys(kinds)]
+        if all(kinds):
+            made = {"type": every, **made}
+    return made
+
+
+def json_type(name: str, say: Say, path: str) -> str:
+    """The JSON type that a word means; empty where any value is meant, or the word is unknown."""
+    known = _TYPES.get(name.strip().lower())
+    if known is None:
+        say(path, f"the type '{name[:60]}' is none of JSON's: any value is taken", "type-dropped")
+        return ""
+    kind, lost = known
+    became = f"'{kind}'" if kind else "no type"
+    say(path, f"the type '{name}' became {became}{lost and '; ' + lost}", "type-mapped")
+    return kind
+
+
+def rights_of(data: dict[str, Json], manifest: dict[str, Json], say: Say, base: str = "") -> None:
+    """Writes what a definition asks for into ``securityContext`` and ``execution``; ``base`` is the definition's place in its file."""
+    asked = _Asked(say)
+    asked.paths(data.get("fs_prefixes"), f"{base}/fs_prefixes", read=True, write=True)
+    asked.hosts(data.get("network_allow"), f"{base}/network_allow")
+    asked.variables(data.get("env_allow"), f"{base}/env_allow")
+    asked.permissions(data.get("permissions"), f"{base}/permissions")
+    if context := asked.context():
+        manifest["securityContext"] = context
+    for key in ("timeout_ms", "timeoutMs", *_SECONDS):
+        value = data.get(key)
+        if value is None:
+            continue
+        scale = 1000 if key in _SECONDS else 1
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 1 <= value * scale < 2**53:
+            execution = manifest.get("execution")
+            manifest["execution"] = {**(execution if is_object(execution) else {}), "timeoutMs": int(value * scale)}
+        else:
+            say(
+                key,
+                f"the time '{str(value)[:40]}' is no number of {'seconds' if scale > 1 else 'milliseconds'}",
+                "field-dropped",
+            )
+
+
+class _Asked:
+    """What a definition asks for, as it is found."""
+
+    def __init__(self, say: Say) -> None:
+        self.say = say
+        self.read: dict[str, None] = {}
+        self.write: dict[str, None] = {}
+        self.allowed: dict[str, None] = {}
+        self.secrets: dict[str, None] = {}
+
+    def context(self) -> dict[str, Json]:
+        files: dict[str, Json] = {
+            name: list[Json](found) for name, found in (("allowRead", self.read), ("allowWrite", self.write)) if found
+        }
+        made: dict[str, Json] = {}
+        if files:
+            made["fileAccess"] = files
+        if self.allowed:
+            made["networkAccess"] = {"allowHosts": list[Json](self.allowed)}
+        if self.secrets:
+            made["secrets"] = list[Json](self.secrets)
+        return made
+
+    def paths(self, given: Json, where: str, *, read: bool, write: bool) -> None:
+        for path, place in _texts(given, where, self.say):
+            bare = path.removesuffix("**").removesuffix("*").rstrip("/")
+            bare = bare.removeprefix("./")
+            pattern = f"{bare}/**" if bare else path
+            fault = path_pattern_fault(pattern, write=write)
+            if fault is not None and write and read and path_pattern_fault(pattern, write=False) is None:
+                self.read[pattern] = None
+                self.say(place, f"'{path[:80]}' is asked for to read only: {fault}", "permission-dropped")
+                continue
+            if fault is not None:
+                self.say(place, f"'{path[:80]}' is not asked for: {fault}", "permission-dropped")
+                continue
+            if read:
+                self.read[pattern] = None
+            if write:
+                self.write[pattern] = None
+            if not path.startswith("/"):
+                self.say(place, f"'{path[:80]}' is relative to the tool's own folder here", "path-relative")
+
+    def hosts(self, given: Json, where: str) -> None:
+        for text, place in _texts(given, where, self.say):
+            host = re.sub(r"^[a-z]+://", "", text.strip(), flags=re.I).partition("/")[0]
+            fault = host_pattern_fault(host)
+            if fault is not None:
+                self.say(place, f"the host '{text[:80]}' is not asked for: {fault}", "permission-dropped")
+                continue
+            self.allowed[host] = None
+            if host != text:
+                self.say(
+                    place,
+                    f"'{text[:80]}' became the host '{host}': what else it says is not held",
+                    "permission-widened",
+                )
+
+    def variables(self, given: Json, where: str) -> None:
+        plain: list[str] = []
+        for name, place in _texts(given, where, self.say):
+            if fault := variable_name_fault(name):
+                self.say(place, f"'{name[:80]}' is left out: {fault}", "field-dropped")
+            elif is_secret_setting(name):
+                self.secrets[name] = None
+            else:
+                plain.append(name)
+        if self.secrets:
+            self.say(where, next_step(self.secrets), "credentials")
+        if plain:
+            self.say(
+                where,
+                f"{', '.join(plain[:8])} are not taken from the daemon: set them in 'env' of the manifest",
+                "env-to-set",
+            )
+
+    def permissions(self, given: Json, where: str) -> None:
+        if is_object(given):
+            for key, value in given.items():
+                self._permission(key, value, f"{where}/{escape_pointer(key)}")
+        elif given is not None:
+            for word, place in _texts(given, where, self.say):
+                self._word(word, place)
+
+    def _permission(self, key: str, value: Json, place: str) -> None:
+        if value in (False, None, [], {}):
+            return
+        if key in _HOST_KEYS and is_list(value):
+            self.hosts(value, place)
+        elif key in (*_READ_KEYS, *_WRITE_KEYS, *_BOTH_KEYS) and is_list(value):
+            self.paths(value, place, read=key not in _WRITE_KEYS, write=key not in _READ_KEYS)
+        elif key in (*_HOST_KEYS, *_BOTH_KEYS) and is_object(value):
+            for inner, part in value.items():
+                if key in _HOST_KEYS and inner in ("allow", "hosts", "domains"):
+                    self.hosts(part, f"{place}/{escape_pointer(inner)}")
+                else:
+                    self._permission(inner, part, f"{place}/{escape_pointer(inner)}")
+        else:
+            self._unknown(key, place)
+
+    def _word(self, word: str, place: str) -> None:
+        found = _WORD.fullmatch(word.strip())
+        what = found["what"].lower() if found else ""
+        if found is not None and what in _NETWORK:
+            self.hosts([found["where"]], place)
+        elif found is not None and what in _FILES:
+            how = (found["how"] or what).lower()
+            self.paths([found["where"]], place, read=how != "write", write=how not in ("read", "get"))
+        else:
+            self._unknown(word, place)
+
+    def _unknown(self, word: str, place: str) -> None:
+        what = f"the permission '{word[:80]}' names nothing that could be asked for here: see securityContext"
+        self.say(place, what, "permission-dropped")
+
+
+def _texts(given: Json, where: str, say: Say) -> Iterator[tuple[str, str]]:
+    """The texts of a list, or of a single one, with their places."""
+    for i, item in enumerate(given if is_list(given) else [] if given is None else [given]):
+        place = f"{where}/{i}" if is_list(given) else where
+        if isinstance(item, str) and item.strip():
+            yield item, place
+        elif item is not None:
+            say(place, f"{str(item)[:60]} is no text and was left out", "field-dropped")

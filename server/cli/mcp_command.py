@@ -1,0 +1,46 @@
+"""The registered tools as an MCP server on stdio, for hosts that speak the Model Context Protocol."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+
+from tamis.server.cli.inputs import UsageError, root_of
+from tamis.server.cli.outputs import write_note
+from tamis.server.cli.rpc_command import LEFT_BEHIND_SECONDS
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``tamis mcp``."""
+    parser.add_argument("verb", nargs="?", choices=("install",), help="add the server to a host's own list")
+    parser.add_argument(
+        "host",
+        nargs="?",
+        metavar="HOST",
+        help="with install: claude, claude-code, codex, cursor, gemini, vscode, windsurf, zed",
+    )
+    parser.add_argument("--remove", action="store_true", help="with install: take the server out of the host's list")
+    parser.add_argument("--print", action="store_true", help="with install: show the entry, write nothing")
+    parser.add_argument("--name", default="tamis", help="with install: what the host calls the server (default: tamis)")
+    parser.add_argument("--yes", "-y", action="store_true", help="with install: write without asking")
+    parser.add_argument("--stdio", action="store_true", help="accepted and ignored: stdio is the only transport")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serves until stdin ends, or changes a host's list of servers."""
+    if arguments.verb == "install":
+        from tamis.server.cli.mcp_install import install
+
+        return install(arguments)
+    try:
+        root = root_of(arguments.root) if arguments.root is not None else None
+    except UsageError as error:
+        write_note(f"tamis mcp: {error}")
+        return 2
+    from tamis.server.cli.interrupts import run_to_end
+    from tamis.server.mcp.server import serve
+
+    code = serve(root, lambda work: run_to_end(work, LEFT_BEHIND_SECONDS))
+    # the interpreter's last collection walks everything that was loaded; a host waits for the process to end
+    gc.freeze()
+    return code

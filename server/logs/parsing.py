@@ -1,0 +1,68 @@
+"""One block of records to one block of results: a ``ParseResult`` a line, or what is wrong with the record. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from tamis.protocols.api import Reader
+from tamis.server.logs.records import Block, Problem
+from tamis.server.logs.texts import Found, RecordError, Texts
+
+
+class Parsed(NamedTuple):
+    """The results of a block."""
+
+    out: bytes
+    """Lines of JSON."""
+    records: int
+    problems: tuple[Problem, ...] = ()
+
+
+class Parse:
+    """The work of ``tamis parse --jsonl``."""
+
+    def __init__(self, texts: Texts, reader: Reader) -> None:
+        self._texts = texts
+        self._reader = reader
+
+    def __call__(self, block: Block) -> Parsed:
+        """The results of its records, in order; a blank line is no record."""
+        out: list[bytes] = []
+        problems: list[Problem] = []
+        for found in each(block, self._texts):
+            if isinstance(found, Problem):
+                problems.append(found)
+                out.append(_told(found))
+                continue
+            if found.problem is not None:
+                problems.append(found.problem)
+            out.append(self._reader.json(found.text))
+        out.append(b"")
+        return Parsed(b"\n".join(out), len(out) - 1, tuple(problems))
+
+
+def each(block: Block, texts: Texts) -> list[Found | Problem]:
+    """What every record of a block holds, or why it holds nothing."""
+    found: list[Found | Problem] = []
+    for number, line in enumerate(block.data.split(b"\n"), block.line):
+        record = line.strip()
+        if not record:
+            continue
+        try:
+            found.append(texts.of(record, number))
+        except RecordError as error:
+            found.append(Problem(number, error.code, error.message))
+    return found
+
+
+def lost(block: Block) -> Parsed:
+    """The result that stands for a record that could not be had."""
+    assert block.problem is not None
+    return Parsed(_told(block.problem) + b"\n", 1, (block.problem,))
+
+
+def _told(problem: Problem) -> bytes:
+    error = {"code": problem.code, "message": problem.message}
+    return msgspec.json.encode({"line": problem.line, "error": error})

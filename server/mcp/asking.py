@@ -1,0 +1,93 @@
+"""A person's word before a call, through the client: a form in the result (the modern era) or a request of ours (before it).
+
+Where the client shows no form, nobody is asked, and the call ends as the policy says: never silently allowed. The state that goes through the client
+is a token that nobody can guess; what it stands for stays here, bound to the tool, its arguments and rights, used once, and forgotten when its time
+is over. Must not decide whether a person has to be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from tamis.protocols.contract import ApprovalRequest, Permissions
+from tamis.server.mcp.revisions import NAMESPACE, SERVER, Peer, as_object
+from tamis.server.runtime.calls.model import Ask, Question, Reply, TokenAnswer
+from tamis.server.runtime.execution.approvals.preview import MAX_SENTENCE_CHARS, sentence
+from tamis.server.runtime.execution.approvals.replies import ALLOW, CANCELLED, REJECT, SESSION, chosen
+from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
+
+KEY = "approval"
+"""The name of the question among the inputs that a result asks for."""
+FIELD = "decision"
+CHOICES = {"allow_once": ALLOW, "allow_session": SESSION, "deny": REJECT}
+_LABELS = {"allow_once": ALLOW.label, "allow_session": "Allow until this server ends", "deny": REJECT.label}
+TITLED_SINCE = "2025-11-25"
+Send = Callable[[str, object], Awaitable[Any]]
+
+
+def by_request(send: Send, version: str) -> Ask:
+    """Asks by a request of ours; the client's error means that nobody can be asked."""
+
+    async def ask(question: Question) -> Reply:
+        params = form(question.tool_id, question.display_name, question.preview, question.permissions, version)
+        try:
+            answer = as_object(await send("elicitation/create", params))
+        except RpcError:
+            return Reply(answer="unavailable")
+        option = option_of(answer)
+        return CANCELLED if option is None else chosen(option, question.options)
+
+    return ask
+
+
+def form(tool_id: str, display_name: str, preview: str, permissions: Permissions, version: str) -> dict[str, Any]:
+    """The params of ``elicitation/create``: one choice."""
+    choice: dict[str, Any] = {"type": "string", "title": "Decision"}
+    if version >= TITLED_SINCE:
+        choice["oneOf"] = [{"const": name, "title": label} for name, label in _LABELS.items()]
+    else:
+        choice |= {"enum": list(_LABELS), "enumNames": list(_LABELS.values())}
+    made: dict[str, Any] = {"mode": "form"} if version >= TITLED_SINCE else {}
+    made["message"] = sentence(tool_id, display_name, preview, permissions, MAX_SENTENCE_CHARS)
+    made["requestedSchema"] = {"type": "object", "properties": {FIELD: choice}, "required": [FIELD]}
+    return made
+
+
+def option_of(answer: Mapping[str, Any]) -> str | None:
+    """The option that an answer chose; None for one that chose none: a closed form, or what is no answer."""
+    action = answer.get("action")
+    if action == "decline":
+        return REJECT.option_id
+    decision = as_object(answer.get("content")).get(FIELD)
+    option = CHOICES.get(decision) if action == "accept" and isinstance(decision, str) else None
+    return None if option is None else option.option_id
+
+
+def input_required(question: ApprovalRequest, display_name: str, peer: Peer) -> dict[str, Any]:
+    """The result that asks; the client sends the same call again with the person's answer and the state."""
+    params = form(question.tool, display_name, question.args_preview, question.permissions, peer.version)
+    return {
+        "resultType": "input_required",
+        "inputRequests": {KEY: {"method": "elicitation/create", "params": params}},
+        "requestState": question.token,
+        "_meta": {f"{NAMESPACE}serverInfo": SERVER},
+    }
+
+
+class Answered:
+    """What a repeated call brings: the state that it was given, and the person's answer."""
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        """Raises ``RpcError`` for a state that is no text."""
+        state = params.get("requestState")
+        if state is not None and not isinstance(state, str):
+            raise RpcError(INVALID_PARAMS, "wrong params: the state of a request is text - at `$.requestState`")
+        self.state = state or ""
+        answer = as_object(as_object(params.get("inputResponses")).get(KEY))
+        self.closed = bool(self.state) and answer.get("action") == "cancel"
+        """The person closed the form without a choice."""
+        option = option_of(answer)
+        self.token = TokenAnswer(token=self.state, option_id=option) if self.state and option is not None else None
+        self.is_missing = bool(self.state) and self.token is None and not self.closed
+        """The state came back without an answer that can be read: the question is put again."""

@@ -1,0 +1,249 @@
+"""The MCP server of one client on stdio: its methods in both eras, and what it is told by itself. Holds no rules of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any, cast
+
+from tamis.server.mcp.revisions import (
+    BATCHES,
+    MODERN,
+    NAMESPACE,
+    SERVER,
+    TASKS,
+    Peer,
+    as_object,
+    completed,
+    log_level,
+    peer_of,
+    require,
+    shaken,
+)
+from tamis.server.mcp.session import McpSession
+from tamis.server.mcp.showing import Shown
+from tamis.server.mcp.tools import TaskMethods, Tools
+from tamis.server.rpc.session import Method, Request
+from tamis.server.rpc.stray import catch_stray_text
+from tamis.server.rpc.watching import Watching
+from tamis.server.runtime.calls.host import HostError
+from tamis.server.runtime.observe.trail import Log
+from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.settings.files import find_root
+from tamis.server.runtime.settings.loading import load_settings, trust_notice
+from tamis.server.wire.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, RpcError
+
+DISCOVER_TTL_MS = 3_600_000
+MAX_SUBSCRIPTIONS = 100
+INSTRUCTIONS = (
+    "Each tool runs in a sandbox: without network, and with no files but its own, unless its operator granted them. "
+    "A result with isError says what was wrong with the call, and what to write instead."
+)
+Answering = Callable[[Request, Peer, dict[str, Any]], Awaitable[object] | object]
+
+
+class McpServer:
+    """The state of one client."""
+
+    def __init__(self, root: Path | None) -> None:
+        self._given_root = root
+        self._runtime: Runtime | None = None
+        self._early_log: Log | None = None
+        self._shaken: Peer | None = None
+        self._ready = False
+        self._listening: dict[object, frozenset[str]] = {}
+        self.log_level = ""
+        """The least level of log messages that a client of the handshake asked for; empty: none."""
+        self.session_id = f"mcp-{os.urandom(8).hex()}"
+        """What answers "for this session" hold for: this process, which its host started."""
+        self.tools = Tools(self)
+        self.tasks = TaskMethods(self.tools)
+        self.shown = Shown(self.tools)
+        self.session = McpSession({"initialize": Method(self._initialize, finishes=True)} | self._methods())
+        self.session.on_notification["notifications/initialized"] = self._initialized
+        self.session.log = self.log
+        self.session.on_answered = self._count
+        self._watching = Watching(self)
+
+    def _methods(self) -> dict[str, Method]:
+        either: dict[str, Answering] = {
+            "tools/list": _plain(self.tools.list),
+            "tools/call": self.tools.call,
+            "prompts/list": _plain(self.shown.prompts),
+            "prompts/get": _plain(self.shown.prompt),
+            "resources/list": _plain(self.shown.resources),
+            "resources/templates/list": _plain(self.shown.templates),
+            "resources/read": _plain(self.shown.resource),
+            "completion/complete": _plain(self.shown.complete),
+        }
+        modern: dict[str, Answering] = {
+            "server/discover": self._discover,
+            "subscriptions/listen": self._listen,
+            "tasks/get": _plain(self.tasks.get),
+            "tasks/update": _plain(self.tasks.update),
+            "tasks/cancel": _plain(self.tasks.cancel),
+        }
+        earlier: dict[str, Answering] = {
+            "ping": lambda _request, _peer, _params: {},
+            "logging/setLevel": self._set_level,
+        }
+        made = {name: self._method(name, answer, None) for name, answer in either.items()}
+        made |= {name: self._method(name, answer, True) for name, answer in modern.items()}
+        return made | {name: self._method(name, answer, False) for name, answer in earlier.items()}
+
+    def _method(self, name: str, answer: Answering, modern: bool | None) -> Method:
+        """``modern``: the era that has the method; None: both."""
+
+        def call(request: Request, given: Any) -> Any:
+            params = _params(given)
+            if name == "ping" and self._shaken is None and "_meta" not in params:
+                return {}  # the only thing that may be asked before the handshake
+            peer = peer_of(params, self._shaken)
+            if modern is not None:
+                require(peer, name, modern=modern)
+            return answer(request, peer, params)
+
+        # a cancelled request is not answered, so its end is its handler's own
+        return Method(call, finishes=True)
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime; its root is ``--root``, else the folder that the server was started in."""
+        if self._runtime is None:
+            self._runtime = Runtime(self._given_root or find_root(Path.cwd()))
+            self._runtime.parts.host = self
+            self._runtime.log_level = self._runtime.settings.log_level
+            self._runtime.keep_warm()
+            self._runtime.parts.stays = True
+            self._watching.start()
+        return self._runtime
+
+    async def close(self) -> None:
+        """Ends what the runtime keeps for further calls."""
+        await self._watching.close()
+        if self._runtime is not None:
+            await self._runtime.close()
+
+    def log(self) -> Log:
+        """Where the server says what is wrong; before there is a runtime in the form that its settings would have."""
+        if self._runtime is not None:
+            return self._runtime.parts.log
+        if self._early_log is None:
+            self._early_log = Log()
+            with contextlib.suppress(OSError):  # the folder that it was started in is gone
+                self._early_log.form = load_settings(self._given_root or find_root(Path.cwd())).settings.log_format
+        return self._early_log
+
+    def _count(self, method: str, seconds: float, failed: bool) -> None:
+        if self._runtime is not None:
+            self._runtime.parts.metrics.answered(method, seconds, failed=failed)
+
+    # The host, as calls see it
+
+    async def ask(self, method: str, params: object) -> Any:
+        """An MCP client has no services of its own. Raises ``HostError``."""
+        raise HostError(f"an MCP client has no '{method}'")
+
+    def tell(self, method: str, params: object) -> None:
+        """What has changed, in MCP's words."""
+        if method == "registry/changed":
+            for kind in CHANGING:
+                self._changed(kind)
+
+    def _changed(self, kind: str) -> None:
+        method = f"notifications/{kind}/list_changed"
+        if self._ready:
+            self.session.notify(method, {})
+        for identity, wanted in self._listening.items():
+            if f"{kind}ListChanged" in wanted:
+                self.session.notify(method, {"_meta": {f"{NAMESPACE}subscriptionId": identity}})
+
+    # Beginning
+
+    def _initialize(self, _request: Request, given: Any) -> dict[str, Any]:
+        if self._shaken is not None:
+            raise RpcError(INVALID_REQUEST, "already initialized")
+        peer = self._shaken = shaken(_params(given))
+        self.session.takes_batches = peer.version in BATCHES
+        return {
+            "protocolVersion": peer.version,
+            "capabilities": CAPABILITIES,
+            "serverInfo": SERVER,
+            "instructions": INSTRUCTIONS,
+        }
+
+    def _initialized(self, _params: object) -> None:
+        self._ready = self._shaken is not None
+
+    def _discover(self, _request: Request, peer: Peer, _params: dict[str, Any]) -> dict[str, Any]:
+        told: dict[str, Any] = {
+            "supportedVersions": list(MODERN),
+            "capabilities": {**CAPABILITIES, "extensions": {TASKS: {}}},
+            "instructions": INSTRUCTIONS,
+        }
+        return completed(peer, told, ttl_ms=DISCOVER_TTL_MS)
+
+    def _set_level(self, _request: Request, _peer: Peer, params: dict[str, Any]) -> dict[str, Any]:
+        self.log_level = log_level(params.get("level"))
+        return {}
+
+    async def _listen(self, request: Request, peer: Peer, params: dict[str, Any]) -> dict[str, Any]:
+        """An open stream of notifications; it ends with the client's cancel, or this process."""
+        wanted = as_object(params.get("notifications"))
+        if len(self._listening) >= MAX_SUBSCRIPTIONS:
+            raise RpcError(INVALID_REQUEST, f"at most {MAX_SUBSCRIPTIONS} subscriptions are open at once")
+        names = [f"{kind}ListChanged" for kind in CHANGING]
+        agreed = {name: True for name in names if wanted.get(name) is True}
+        tag = {f"{NAMESPACE}subscriptionId": request.identity}
+        told = {"_meta": tag, "notifications": agreed}
+        if agreed:
+            _ = self.runtime  # whoever wants to hear of changes wants them looked for
+        self.session.notify("notifications/subscriptions/acknowledged", told)
+        self._listening[request.identity] = frozenset(agreed)
+        try:
+            await request.cancelled.wait()
+        finally:
+            del self._listening[request.identity]
+        return completed(peer, {"_meta": tag})
+
+
+CHANGING = ("tools", "resources")
+"""The lists that change while the server runs: with the tools change the resources, which are their definitions."""
+CAPABILITIES: dict[str, dict[str, Any]] = {
+    **{kind: {"listChanged": True} for kind in CHANGING},
+    "prompts": {},
+    "completions": {},
+    "logging": {},
+}
+
+
+def _plain(answer: Callable[[Peer, dict[str, Any]], object]) -> Answering:
+    """A method that needs no more of its request than who asks."""
+    return lambda _request, peer, params: answer(peer, params)
+
+
+def serve(root: Path | None, run: Callable[[Coroutine[Any, Any, int]], int] = asyncio.run) -> int:
+    """Runs ``tamis mcp`` on this process's stdio; returns the exit code. ``run`` is what runs the loop to its end."""
+    return run(_serve(root))
+
+
+async def _serve(root: Path | None) -> int:
+    server = McpServer(root)
+    catch_stray_text(server.log)
+    if notice := trust_notice():
+        server.log().write("warning", notice)
+    try:
+        return await server.session.serve()
+    finally:
+        await server.close()
+
+
+def _params(given: Any) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise RpcError(INVALID_PARAMS, "wrong params: params are an object")
+    return cast("dict[str, Any]", given)

@@ -1,0 +1,363 @@
+"""``tools/list``, ``tools/call`` and ``tasks/…``: the registered tools that can be called now, under names that every client takes.
+
+A name leads back to one tool, for the names of all tools are made together and none twice. What happened to a call is its result; an error is only
+a request that is no call. Holds no rules of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from tamis.protocols.contract import ApprovalRequest, ExecutionResult, Task, TaskProgress
+from tamis.protocols.export.targets import export_tool, has_output_schema
+from tamis.protocols.observation import observation
+from tamis.server.mcp import asking
+from tamis.server.mcp.content import call_result
+from tamis.server.mcp.revisions import LEVELS, NAMESPACE, SERVER, TASKS, Peer, as_object, completed
+from tamis.server.rpc.session import Request
+from tamis.server.runtime.texts.exports import exported_names
+from tamis.server.runtime.tools.registry import Registry, Tool
+from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
+
+if TYPE_CHECKING:
+    from tamis.server.mcp.server import McpServer
+    from tamis.server.runtime.calls.model import CallContext, OnOutput, OnProgress
+    from tamis.server.runtime.runtime import Runtime
+
+PAGE = 250
+TTL_MS = 5_000
+"""For so long a client may keep a list: as long as a changed folder may go unseen by a client that listens to no notifications."""
+MAX_CURSOR_CHARS = 2_048
+MAX_PROGRESS = 1_000
+"""So many notifications of progress has a call at most."""
+STEP = 0.001
+"""By so much words without a number move progress on, which must increase."""
+MAX_QUESTIONS = 256
+MISSING_CAPABILITY = -32021
+POLL_MS = 1_000
+"""A client is asked to wait so long between two looks at a task."""
+
+
+class Offered:
+    """The tools of one registry under their MCP names, newest version each."""
+
+    def __init__(self, registry: Registry) -> None:
+        names = exported_names(registry, "mcp")
+        self.tools = [(names[tool.tool_id], tool) for tool in registry.current()]
+        self.by_name = dict(self.tools)
+        self._definitions: dict[str, msgspec.Raw] = {}
+
+    def definition(self, name: str) -> msgspec.Raw:
+        """A tool as lists show it."""
+        made = self._definitions.get(name)
+        if made is None:
+            definition = export_tool(self.by_name[name].manifest, "mcp", name).definition
+            made = self._definitions[name] = msgspec.Raw(msgspec.json.encode(definition))
+        return made
+
+
+class Tools:
+    """The tools, for one client."""
+
+    def __init__(self, server: McpServer) -> None:
+        self._server = server
+        # a registry is replaced as a whole, never changed
+        self._offered: WeakKeyDictionary[Registry, Offered] = WeakKeyDictionary()
+        self._calls = 0
+        self._questions: dict[str, dict[str, Any]] = {}
+        """The questions that were handed out, by their state: one is put again where its answer is missing."""
+
+    def offered(self) -> Offered:
+        """The tools in force."""
+        registry = self._server.runtime.registry
+        found = self._offered.get(registry)
+        if found is None:
+            found = self._offered[registry] = Offered(registry)
+        return found
+
+    @property
+    def runtime(self) -> Runtime:
+        """What is in force."""
+        return self._server.runtime
+
+    def page(self, cursor: object) -> tuple[list[tuple[str, Tool]], str]:
+        """What can be called now, by id: one page, and the cursor of the next one. Raises ``RpcError`` for a cursor that no page gave."""
+        runtime, after = self.runtime, read_cursor(cursor)
+        shown: list[tuple[str, Tool]] = []
+        for name, tool in self.offered().tools:
+            if tool.tool_id <= after or not runtime.may_call(tool) or runtime.why_not(tool):
+                continue
+            if len(shown) == PAGE:
+                return shown, write_cursor(shown[-1][1].tool_id)
+            shown.append((name, tool))
+        return shown, ""
+
+    def list(self, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
+        """``tools/list``."""
+        page, more = self.page(params.get("cursor"))
+        made: dict[str, Any] = {"tools": [self.offered().definition(name) for name, _ in page]}
+        if more:
+            made["nextCursor"] = more
+        return completed(peer, made, ttl_ms=TTL_MS)
+
+    def names(self) -> list[str]:
+        """The names of all tools that may be called."""
+        return [name for name, tool in self.offered().tools if self.runtime.may_call(tool)]
+
+    def has_schema(self, tool_id: str) -> bool:
+        """Whether a tool is listed with an ``outputSchema``."""
+        tool = self.runtime.registry.get(tool_id)
+        return tool is not None and has_output_schema(tool.manifest)
+
+    def find(self, name: object) -> tuple[str, Tool]:
+        """The tool of a name that lists may show. Raises ``RpcError``."""
+        if not isinstance(name, str):
+            raise RpcError(INVALID_PARAMS, "wrong params: a call needs the text `name` - at `$.name`")
+        tool = self.offered().by_name.get(name)
+        if tool is None or not self._server.runtime.may_call(tool):
+            raise RpcError(INVALID_PARAMS, f"Unknown tool: {name[:200]}")
+        return name, tool
+
+    async def call(self, request: Request, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
+        """``tools/call``."""
+        _, tool = self.find(params.get("name"))
+        if not isinstance(params.get("arguments", {}), dict | None):
+            raise RpcError(INVALID_PARAMS, "wrong params: arguments are an object - at `$.arguments`")
+        answered = asking.Answered(params) if peer.modern else asking.Answered({})
+        if answered.is_missing:
+            question = self._questions.get(answered.state)
+            if question is not None and self._server.runtime.parts.approvals.knows(answered.state):
+                return question
+            raise _unknown_state("it was never given, is used, or has expired")
+        result = await self._run(request, peer, tool, as_object(params.get("arguments")), params, answered)
+        if result.status == "inputRequired" and result.approval is not UNSET and peer.elicits:
+            asked = msgspec.convert(result.approval, ApprovalRequest)
+            made = asking.input_required(asked, tool.manifest.display_name, peer)
+            self._questions[str(asked.token)] = made
+            while len(self._questions) > MAX_QUESTIONS:
+                del self._questions[next(iter(self._questions))]
+            return made
+        if result.status == "accepted" and result.task_id is not UNSET:
+            return await self._server.tasks.begun(result.task_id)
+        kept = self._server.shown.keep(result)
+        return call_result(result, peer, has_schema=self.has_schema(tool.tool_id), kept=kept)
+
+    async def _run(
+        self,
+        request: Request,
+        peer: Peer,
+        tool: Tool,
+        args: dict[str, Any],
+        params: Mapping[str, Any],
+        answered: asking.Answered,
+    ) -> ExecutionResult:
+        # what runs calls is loaded with the first one: a client that only lists does not wait for it
+        from tamis.server.runtime.calls.model import CallRequest
+        from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
+        from tamis.server.runtime.execution.pipeline import execute
+
+        self._calls += 1
+        call_id = f"call-{self._calls}"
+        if answered.closed:
+            self._questions.pop(answered.state, None)
+            self._server.runtime.parts.approvals.close_question(answered.state)
+            return _closed(call_id, tool)
+        call = CallRequest(
+            call_id=call_id, name=tool.tool_id, args=args, wait=not peer.takes_tasks, approval=answered.token
+        )
+        runtime = self._server.runtime
+        runtime.running += 1
+        try:
+            return await execute(call, self._context(request, peer, tool, as_object(params.get("_meta"))))
+        except ApprovalUnknown as error:
+            raise _unknown_state(str(error)) from None
+        finally:
+            runtime.running -= 1
+            self._questions.pop(answered.state, None)
+
+    def _context(self, request: Request, peer: Peer, tool: Tool, meta: Mapping[str, Any]) -> CallContext:
+        from tamis.server.runtime.observe.tracing import read_trace
+        from tamis.server.runtime.observe.trail import Caller
+
+        server = self._server
+        told = _Told(server, request, peer, tool.tool_id, meta.get("progressToken"))
+        parent, state = meta.get("traceparent"), meta.get("tracestate")
+        context = server.runtime.call_context(
+            ask=asking.by_request(server.session.ask, peer.version) if peer.elicits and not peer.modern else None,
+            on_output=told.on_output,
+            on_progress=told.on_progress,
+            cancelled=request.cancelled,
+            caller=Caller("mcp", server.session_id, "", peer.name or UNSET),
+            trace=read_trace(parent if isinstance(parent, str) else None, state if isinstance(state, str) else None),
+        )
+        return replace(context, polls=peer.modern and peer.elicits)
+
+
+class _Told:
+    """What a client is told while a call runs: how far it is, and what the tool writes on standard error."""
+
+    def __init__(self, server: McpServer, request: Request, peer: Peer, tool_id: str, token: object) -> None:
+        from tamis.server.runtime.execution.tasks.progress import ProgressReader
+
+        self._server = server
+        self._request = request
+        self._tool_id = tool_id
+        # a number with a fraction is as little a token as a truth value
+        self._token = token if isinstance(token, str | int) and not isinstance(token, bool) else None
+        level = peer.log_level or server.log_level
+        self._logs = bool(level) and LEVELS.index(level) <= LEVELS.index("info")
+        self._reader = ProgressReader(self._progress)
+        self._done = 0.0
+        self._count = 0
+
+    @property
+    def on_output(self) -> OnOutput | None:
+        """Who takes the output of the call; None: nobody wants it."""
+        return self._piece if self._token is not None or self._logs else None
+
+    @property
+    def on_progress(self) -> OnProgress | None:
+        """Who takes words about the call; None: nobody wants them."""
+        return self._words if self._token is not None else None
+
+    def _piece(self, _call_id: str, stream: str, text: str) -> None:
+        if stream != "stderr":
+            return
+        if self._token is not None:
+            self._reader.piece(text)
+        if self._logs and not self._request.cancelled.is_set():
+            params = {"level": "info", "logger": self._tool_id, "data": text}
+            self._server.session.notify("notifications/message", params, droppable=True)
+
+    def _words(self, _call_id: str, text: str) -> None:
+        self._progress(TaskProgress(message=text))
+
+    def _progress(self, said: TaskProgress) -> None:
+        if self._request.cancelled.is_set() or self._count >= MAX_PROGRESS:
+            return
+        done = self._done + STEP
+        if said.progress is not UNSET and math.isfinite(said.progress) and said.progress > self._done:
+            done = said.progress
+        self._done, self._count = done, self._count + 1
+        params: dict[str, Any] = {"progressToken": self._token, "progress": done}
+        if said.total is not UNSET:
+            params["total"] = said.total
+        if said.message is not UNSET:
+            params["message"] = said.message
+        self._server.session.notify("notifications/progress", params, droppable=True)
+
+
+def _closed(call_id: str, tool: Tool) -> ExecutionResult:
+    from tamis.server.runtime.calls.results import empty_result
+
+    result = empty_result(call_id, tool.tool_id, "cancelled", version=tool.version)
+    result.observation = observation(result, "action")
+    return result
+
+
+def _unknown_state(why: str) -> RpcError:
+    return RpcError(INVALID_PARAMS, f"wrong params: this state answers nothing here: {why} - at `$.requestState`")
+
+
+def write_cursor(tool_id: str) -> str:
+    """Where the next page begins: behind this id."""
+    return base64.urlsafe_b64encode(b"t:" + tool_id.encode("utf-8")).decode("ascii").rstrip("=")
+
+
+def read_cursor(cursor: object) -> str:
+    """The id that a page goes on behind; empty for the first page. Raises ``RpcError``."""
+    if cursor is None:
+        return ""
+    if isinstance(cursor, str) and len(cursor) <= MAX_CURSOR_CHARS:
+        try:
+            raw = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), b"-_", validate=True)
+            if raw.startswith(b"t:"):
+                return raw[2:].decode("utf-8")
+        except (binascii.Error, ValueError):
+            pass
+    raise RpcError(INVALID_PARAMS, "wrong params: not a cursor of an earlier answer - at `$.cursor`")
+
+
+# Tasks (the extension `io.modelcontextprotocol/tasks`, of the stateless revision)
+
+
+class TaskMethods:
+    """The tasks, for one client."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+
+    async def begun(self, task_id: str) -> dict[str, Any]:
+        """The result of a call that became a task."""
+        task = await self._found(task_id)
+        return {"resultType": "task", **self._shown(task), "_meta": {f"{NAMESPACE}serverInfo": SERVER}}
+
+    async def get(self, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
+        """``tasks/get``: how a task is, with the result of one that has ended. A tool that failed has a result too."""
+        task = await self._found(_task_id(peer, params))
+        told = self._shown(task)
+        if told["status"] == "completed":
+            result = await self._tools.runtime.parts.tasks.result(task.task_id)
+            if result is None:
+                raise _unknown_task(task.task_id)
+            told["result"] = call_result(result, peer, has_schema=self._tools.has_schema(task.tool_id))
+        return completed(peer, told)
+
+    async def update(self, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
+        """``tasks/update``: a task of Tamis asks before it begins, so no answer is waited for."""
+        await self._found(_task_id(peer, params))
+        return completed(peer, {})
+
+    async def cancel(self, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
+        """``tasks/cancel``."""
+        task_id = _task_id(peer, params)
+        if await self._tools.runtime.parts.tasks.cancel(task_id) is None:
+            raise _unknown_task(task_id)
+        return completed(peer, {})
+
+    async def _found(self, task_id: str) -> Task:
+        task = await self._tools.runtime.parts.tasks.get(task_id)
+        if task is None:
+            raise _unknown_task(task_id)
+        return task
+
+    def _shown(self, task: Task) -> dict[str, Any]:
+        kept = self._tools.runtime.settings.tasks.keep_seconds
+        told: dict[str, Any] = {
+            "taskId": task.task_id,
+            # a tool that failed has completed in MCP's sense; ``failed`` there is an error of the request
+            "status": {"completed": "completed", "failed": "completed", "cancelled": "cancelled"}.get(
+                task.status, "working"
+            ),
+            "createdAt": task.created_at,
+            "lastUpdatedAt": task.created_at if task.ended_at is UNSET else task.ended_at,
+            "ttlMs": round(kept * 1000),
+            "pollIntervalMs": POLL_MS,
+        }
+        if task.progress is not UNSET and task.progress.message is not UNSET:
+            told["statusMessage"] = task.progress.message
+        return told
+
+
+def _task_id(peer: Peer, params: Mapping[str, Any]) -> str:
+    if not peer.takes_tasks:
+        needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+        raise RpcError(MISSING_CAPABILITY, "Missing required client capability", needed)
+    task_id = params.get("taskId")
+    if not isinstance(task_id, str):
+        raise RpcError(INVALID_PARAMS, "wrong params: a task has a `taskId` - at `$.taskId`")
+    return task_id
+
+
+def _unknown_task(task_id: str) -> RpcError:
+    text = f"no task '{task_id[:200]}'; it was never there, or it is forgotten (tasks.keepSeconds, tasks.keep)"
+    return RpcError(INVALID_PARAMS, text)

@@ -1,0 +1,83 @@
+"""What runs a call, and what it is given: a call that was let through, with its arguments checked and its rights granted.
+
+A runner judges what happened into the result; it does not decide whether a call may run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from tamis.protocols.contract import ErrorType, ExecutionResult
+from tamis.protocols.manifest.reading import Execution, WorkflowHandler
+from tamis.server.runtime.tools.registry import Tool
+from tamis.server.runtime.tools.script_service import ScriptTarget
+from tamis.server.runtime.tools.workflows import READER
+
+if TYPE_CHECKING:
+    # Lists ask runners too, and start without an event loop.
+    from tamis.server.runtime.calls.model import CallContext, CallRequest
+    from tamis.server.runtime.observe.trail import Trail
+    from tamis.server.runtime.policy.permissions import Grant
+    from tamis.server.runtime.services import Parts
+
+
+class Invocation(msgspec.Struct, kw_only=True):
+    """One call that may run. A runner fills ``result``: status, output or error, logs, usage, sandbox."""
+
+    request: CallRequest
+    tool: Tool
+    args: dict[str, Any]
+    target: ScriptTarget | None
+    """The script that is run; None where the handler is none of scripts."""
+    rights: Grant
+    context: CallContext
+    trail: Trail
+    result: ExecutionResult
+    run_call: Callable[[CallRequest, CallContext, int], Awaitable[ExecutionResult]]
+    """How a call that this one makes is run: as any other, up to so many times while it fails."""
+    contents: str = ""
+    """What the folder held that a person allowed to be run; empty where nobody had to be asked."""
+
+    @property
+    def timeout_ms(self) -> int:
+        """How long one attempt of this call may take (``effective_timeout_ms``), a script no longer than its call says besides."""
+        own = effective_timeout_ms(self.tool, self.context, self.request.timeout_ms)
+        asked = None if self.target is None else self.target.timeout_ms
+        return own if asked is None else min(own, asked)
+
+
+def effective_timeout_ms(tool: Tool | None, context: CallContext, asked_ms: int | None) -> int:
+    """How long one attempt of a call may take, in milliseconds: the least of what operator, agent, manifest and request say.
+
+    The operator's word is ``engine.wallMs`` for a workflow, ``tasks.wallMs`` for an asynchronous tool and what runs inside of its call, else
+    ``sandbox.wallMs``. ``tool`` is None where the name fits none.
+    """
+    settings, execution = context.settings, Execution() if tool is None else tool.manifest.execution
+    if tool is not None and isinstance(tool.manifest.handler, WorkflowHandler) and tool.tool_id != READER:
+        wall = settings.engine.wall_ms
+    elif context.in_task or execution.mode == "async":
+        wall = settings.tasks.wall_ms
+    else:
+        wall = settings.sandbox.wall_ms
+    asked = (wall, context.agent.timeout_ms, execution.timeout_ms, execution.limits.get("wallMs"), asked_ms)
+    return max(1, min(ms for ms in asked if ms is not None))
+
+
+class Runner(Protocol):
+    """Runs the calls of one type of handler."""
+
+    @property
+    def problem_type(self) -> ErrorType:
+        """The error type of a ``problem``."""
+        ...
+
+    def problem(self, tool: Tool, parts: Parts) -> str:
+        """Why a tool of this type cannot be called now, cause and remedy; empty when it can. Cheap: lists ask it too."""
+        ...
+
+    async def run(self, call: Invocation) -> None:
+        """Runs the call once. Raises ``Stopped`` for a call that was not started, or that ended by time or a cancel."""
+        ...

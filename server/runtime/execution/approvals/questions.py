@@ -1,0 +1,287 @@
+"""The questions of a runtime from begin to end: each is settled once, by the first of an answer, its expiry, a cancel, or an answer
+to its whole batch. What comes later is nobody's.
+
+A question that cannot be put to a person here is handed out with a token, for the host to come back with the answer. Must not know
+faces, nor when a question is needed (``execution/approving.py``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.contract import ApprovalBatch, ApprovalNode, ApprovalOutcome, ApprovalRequest, ApprovalResolved
+from tamis.server.runtime.calls.model import Answer, Batch, CallContext, OnResolved, Question, Reply, TokenAnswer
+from tamis.server.runtime.calls.prepared import Prepared, call_digest
+from tamis.server.runtime.execution.approvals.preview import preview, risk_of
+from tamis.server.runtime.execution.approvals.remembered import StandingAnswers
+from tamis.server.runtime.execution.approvals.replies import BATCH_OPTIONS, CANCELLED, OPTIONS, chosen
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.services import Parts
+
+MAX_TOKENS = 1_000
+"""So many questions wait with a token; with one more the oldest has expired."""
+WITHDRAWN_S = 0.5
+ANSWERS: tuple[str, ...] = get_args(Answer)
+_OUTCOMES: dict[Answer, ApprovalOutcome] = {
+    "allow": "allowed",
+    "deny": "denied",
+    "timeout": "timeout",
+    "unavailable": "unavailable",
+    "cancelled": "cancelled",
+}
+
+
+class ApprovalUnknown(Exception):  # noqa: N818 (named after the error of the interface, 1401)
+    """A token that was never given, is used, has expired, or belongs to something else."""
+
+
+class _Open:
+    """A question that is being asked."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.settled: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+    def settle(self, reply: Reply) -> None:
+        if not self.settled.done():
+            self.settled.set_result(reply)
+
+
+class _Token(msgspec.Struct):
+    question: Question
+    until: float
+    expiry: asyncio.TimerHandle
+    on_resolved: OnResolved | None
+    settle: Callable[[Reply], None] | None
+    open: bool = True
+    """Whether its question still is one; the token of a run that waits leads to the run's result besides."""
+
+
+class Approvals:
+    """The questions of one runtime, and the answers that hold."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.standing = StandingAnswers(
+            str(parts.root), lambda: parts.store, lambda text: parts.log.write("warning", text)
+        )
+        self._open: dict[str, _Open] = {}
+        self._tokens: dict[str, _Token] = {}
+
+    @property
+    def open(self) -> list[ApprovalRequest]:
+        """The questions that nobody has answered yet."""
+        waiting = [one.question for one in self._open.values()]
+        handed_out = [one.question for one in self._tokens.values() if one.open]
+        return [as_request(question) for question in (*waiting, *handed_out)]
+
+    async def ask(self, question: Question, context: CallContext) -> Reply:
+        """Puts a question to a person and waits for what settles it; never raises but when it is cancelled itself."""
+        assert context.ask is not None
+        loop = asyncio.get_running_loop()
+        until = loop.time() + question.timeout_ms / 1000
+        one = self._open[question.approval_id] = _Open(question)
+        asked = asyncio.ensure_future(_answered(context.ask(question)))
+        stop = asyncio.ensure_future(context.cancelled.wait()) if context.cancelled is not None else None
+        waits: set[asyncio.Future[Any]] = {one.settled, asked}
+        if stop is not None:
+            waits.add(stop)
+        reply = CANCELLED
+        try:
+            await asyncio.wait(waits, timeout=max(0.0, until - loop.time()), return_when=asyncio.FIRST_COMPLETED)
+            if stop is not None and stop.done():
+                reply = CANCELLED
+            elif one.settled.done():
+                reply = one.settled.result()
+            else:
+                # an answer that is there only now that the time is over came too late
+                reply = asked.result() if asked.done() and loop.time() < until else Reply(answer="timeout")
+        finally:
+            del self._open[question.approval_id]
+            for waited in waits:
+                waited.cancel()
+            # What withdraws the question goes out before the call's result does.
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({asked}, timeout=WITHDRAWN_S)
+            _tell(context.on_resolved, question, reply)
+        if reply.whole_batch and question.batch is not None:
+            for other in list(self._open.values()):
+                if other.question.batch is not None and other.question.batch.id == question.batch.id:
+                    other.settle(msgspec.structs.replace(reply, edited_args=None))
+        return reply
+
+    def hand_out(
+        self, question: Question, on_resolved: OnResolved | None, settle: Callable[[Reply], None] | None = None
+    ) -> ApprovalRequest:
+        """The question with a token that answers it, once, until it expires. ``settle`` is told the answer where a call waits for it."""
+        loop = asyncio.get_running_loop()
+        token = os.urandom(24).hex()
+        seconds = question.timeout_ms / 1000
+        expiry = loop.call_later(seconds, self.expire, token)
+        self._tokens[token] = _Token(question, loop.time() + seconds, expiry, on_resolved, settle)
+        while len(self._tokens) > MAX_TOKENS:
+            self.expire(next(iter(self._tokens)))
+        made = as_request(question)
+        made.token = token
+        return made
+
+    def knows(self, token: str) -> bool:
+        """Whether a token can still answer something."""
+        found = self._tokens.get(token)
+        return found is not None and asyncio.get_running_loop().time() < found.until
+
+    def redeem(self, given: TokenAnswer, binding: str) -> tuple[Question, Reply]:
+        """The answer that came with a token, for the call of that binding. Raises ``ApprovalUnknown``; then the token is as it was."""
+        found, reply = self._fitting(given, (binding,))
+        if found.settle is not None:
+            raise ApprovalUnknown("the token belongs to a run that waits for it, not to a new one")
+        self._use(given.token, reply)
+        return found.question, reply
+
+    def answer(self, given: TokenAnswer, binding: str) -> None:
+        """Settles the question of a call that waits, for whoever repeats the call of that binding. Raises like ``redeem``."""
+        _, reply = self._fitting(given, (binding,))
+        self._use(given.token, reply)
+
+    def withdraw(self, token: str) -> None:
+        """The question of a call that waits is none any more; its token leads to the call until it expires."""
+        found = self._tokens.get(token)
+        if found is not None and found.open:
+            found.open = False
+            _tell(found.on_resolved, found.question, CANCELLED)
+
+    def check(self, given: TokenAnswer, bindings: Collection[str]) -> None:
+        """Raises ``ApprovalUnknown`` for an answer that ``redeem`` would take for none of these bindings; uses nothing up."""
+        self._fitting(given, bindings)
+
+    def _fitting(self, given: TokenAnswer, bindings: Collection[str]) -> tuple[_Token, Reply]:
+        found = self._tokens.get(given.token)
+        if found is None or not self.knows(given.token):
+            raise ApprovalUnknown(
+                "the token was never given, is used, or has expired; run the call without it to be asked again"
+            )
+        if found.question.binding not in bindings:
+            raise ApprovalUnknown(
+                "the token belongs to another call: it fits the tool, arguments, rights and session it was given for"
+            )
+        reply = chosen(given.option_id, found.question.options, given.edited_args, given.comment)
+        if reply.answer not in ("allow", "deny"):
+            raise ApprovalUnknown("the option is none of those that were offered with the token")
+        return found, reply
+
+    def expire(self, token: str) -> None:
+        """The time of a token is over."""
+        self._use(token, Reply(answer="timeout"))
+
+    def close_question(self, token: str) -> None:
+        """A person closed the question of a token without an answer."""
+        self._use(token, CANCELLED)
+
+    def _use(self, token: str, reply: Reply) -> None:
+        found = self._tokens.pop(token, None)
+        if found is None:
+            return
+        found.expiry.cancel()
+        if found.open:
+            _tell(found.on_resolved, found.question, reply)
+        if found.settle is not None:
+            found.settle(reply)
+
+    def close(self) -> None:
+        """No token answers anything any more."""
+        for found in self._tokens.values():
+            found.expiry.cancel()
+        self._tokens.clear()
+
+
+def new_question(
+    call_id: str,
+    ready: Prepared,
+    args: dict[str, object],
+    timeout_ms: int,
+    *scope: str,
+    node: ApprovalNode | None = None,
+) -> Question:
+    """What a person is asked now; ``args`` are those of the call with secrets masked, ``scope`` what the answer is bound to beside the
+    call itself."""
+    manifest = ready.tool.manifest
+    permissions = ready.rights.permissions
+    return Question(
+        approval_id=f"approval-{os.urandom(8).hex()}",
+        call_id=call_id,
+        tool_id=manifest.tool_id,
+        version=manifest.version,
+        display_name=manifest.display_name,
+        args=args,
+        preview=preview(args),
+        risk=risk_of(
+            permissions,
+            builds=manifest.execution.allow_build,
+            secrets=args != ready.args,
+            unconfined=ready.target is None,
+        ),
+        permissions=permissions,
+        timeout_ms=timeout_ms,
+        expires_at=_expiry(timeout_ms),
+        binding=call_digest(ready, *scope),
+        options=OPTIONS,
+        node=node,
+    )
+
+
+def _expiry(timeout_ms: int) -> str:
+    from datetime import UTC, datetime, timedelta
+
+    return (datetime.now(UTC) + timedelta(milliseconds=min(timeout_ms, 10**12))).isoformat()
+
+
+def put_off(question: Question, binding: str) -> Question:
+    """The question as it is put now that its turn has come, to be answered with the call of that binding."""
+    return msgspec.structs.replace(question, binding=binding, expires_at=_expiry(question.timeout_ms))
+
+
+def in_batch(question: Question, batch: Batch) -> Question:
+    """The question as one of several, which can be answered together."""
+    return msgspec.structs.replace(question, batch=batch, options=BATCH_OPTIONS)
+
+
+def as_request(question: Question) -> ApprovalRequest:
+    """The question in the interface's form."""
+    batch = question.batch
+    return ApprovalRequest(
+        approval_id=question.approval_id,
+        call_id=question.call_id,
+        tool=question.tool_id,
+        version=question.version,
+        args=question.args,
+        args_preview=question.preview,
+        risk=question.risk,
+        permissions=question.permissions,
+        options=list(question.options),
+        expires_at=question.expires_at,
+        batch=UNSET if batch is None else ApprovalBatch(id=batch.id, index=batch.index, count=batch.count),
+        node=question.node or UNSET,
+    )
+
+
+def _tell(on_resolved: OnResolved | None, question: Question, reply: Reply) -> None:
+    if on_resolved is not None:
+        outcome = _OUTCOMES[reply.answer]
+        on_resolved(ApprovalResolved(approval_id=question.approval_id, call_id=question.call_id, outcome=outcome))
+
+
+async def _answered(asking: Awaitable[Answer | Reply]) -> Reply:
+    try:
+        answer = await asking
+    except Exception:  # who cannot even be asked is not there, whatever the reason
+        return Reply(answer="unavailable")
+    if isinstance(answer, Reply):
+        return answer
+    return Reply(answer=answer) if answer in ANSWERS else CANCELLED

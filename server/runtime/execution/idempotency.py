@@ -1,0 +1,185 @@
+"""A call with an idempotency key: run once, answered with the stored result from then on (T24, ruling 26).
+
+What counts as the same call is decided here; where results are kept is ``idempotency_keys.py``. Must not know how a call is run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.observation import plain
+from tamis.server.runtime.calls.model import CallContext, CallRequest, Stopped
+from tamis.server.runtime.calls.results import failure
+from tamis.server.runtime.calls.runner import effective_timeout_ms
+from tamis.server.runtime.calls.timing import unless_cancelled
+from tamis.server.runtime.execution.idempotency_keys import (
+    IdempotencyKeys,
+    KeyReused,
+    RunLost,
+    StillRunning,
+    StoreHeld,
+)
+from tamis.server.runtime.execution.resolving import tool_of
+from tamis.server.runtime.execution.retries import MAX_ATTEMPTS, backoff_s
+from tamis.server.runtime.observe.trail import Trail
+from tamis.server.runtime.store.owners import BEAT_S
+
+MARGIN_S = 5.0
+
+
+async def run_once(
+    request: CallRequest,
+    context: CallContext,
+    trail: Trail,
+    run: Callable[[], Awaitable[ExecutionResult]],
+    attempts: int = 1,
+) -> ExecutionResult:
+    """The stored result of the request's key (``replayed``), or what ``run`` gives, which is stored if the call was begun.
+
+    Raises ``Stopped`` when the key stands for other content, for a cancel while another run of it is waited for, when that takes longer
+    than the call itself might, when its run was lost with its process, unless the tool is idempotent, and when the store was held by others
+    for as long. The result says whether the key was ``protected``.
+    """
+    keys, key = context.idempotency or context.parts.idempotency, _key(request, context)
+    again = _may_run_twice(request, context)
+    patience = patience_s(request, context, attempts)
+    asked = keys.stored(key, _content(request), again=again, patience_s=patience)
+    try:
+        stored = await unless_cancelled(context.cancelled, asked)
+    except KeyReused:
+        text = f"the {_kind(request)} '{plain(_written(request))}' was used before with other content; use a new one"
+        raise Stopped("error", failure("ParameterValidationError", text, code="idempotencyMismatch")) from None
+    except RunLost:
+        text = (
+            f"the process that ran the call with the {_kind(request)} '{plain(_written(request))}' ended before it had a result; what the tool"
+            " did until then is not known, so it is not run again under it; look at what it changed, and use a new one"
+        )
+        raise Stopped("error", failure("ServiceError", text, code="callLost")) from None
+    except StillRunning as still:
+        text = f"{_running(request, still)}; it was waited for {patience:.1f} s, and nothing was run for this request. {_remedy(still, again=again)}"
+        raise Stopped("timeout", failure("TimeoutError", text, code="stillRunning")) from None
+    except StoreHeld as held:
+        text = f"{held}; it was waited for {patience:.1f} s, and nothing was run for this request. Send it again with the same key"
+        raise Stopped("error", failure("ResourceError", text, code="storeHeld")) from None
+    protected = keys.protects(key)
+    if stored is not None:
+        own = UNSET if request.call is None else request.call.meta.get("id", UNSET)
+        return msgspec.structs.replace(
+            stored, call_id=request.call_id, tool_call_id=own, replayed=True, protected=protected
+        )
+    try:
+        result = await run()
+    except BaseException:
+        keys.drop(key)
+        raise
+    result = msgspec.structs.replace(result, protected=protected)
+    if trail.outcome is not None and result.status == "success":
+        context.parts.workflows.at_end(_keep_outcome(keys, key, trail.outcome, trail))
+        return result
+    if result.status == "accepted" or (result.attempts and result.status not in ("cancelled", "inputRequired")):
+        await keys.keep(key, result, trail.secrets)
+        # what was taken where all see it may have been kept where only this process does
+        result = msgspec.structs.replace(result, protected=protected and keys.protects(key))
+    else:
+        keys.drop(key)
+    return result
+
+
+async def _keep_outcome(
+    keys: IdempotencyKeys, key: str, outcome: asyncio.Future[ExecutionResult], trail: Trail
+) -> None:
+    """Keeps what a call comes to that goes on behind its answer; until then the key waits for it."""
+    try:
+        result = await outcome
+    except BaseException:
+        keys.drop(key)
+        raise
+    if result.status == "cancelled":
+        keys.drop(key)
+        return
+    await keys.keep(key, result, trail.secrets)
+
+
+def patience_s(request: CallRequest, context: CallContext, attempts: int) -> float:
+    """How long another run of a call is waited for: as long as the call itself may run, in all its attempts. Where the request does not
+    say how long that is, its begin and its end have time too."""
+    each = effective_timeout_ms(tool_of(request, context.registry), context, request.timeout_ms) / 1000
+    count = min(max(1, attempts), MAX_ATTEMPTS)
+    pauses = sum(backoff_s(attempt) for attempt in range(1, count))
+    return each * count + pauses + (MARGIN_S if request.timeout_ms is None else 0)
+
+
+def _running(request: CallRequest, still: StillRunning) -> str:
+    """What is known of the run that is waited for."""
+    what = f"the call with the {_kind(request)} '{plain(_written(request))}' is still running"
+    if still.sight is None or still.sight[0].is_here:
+        return what + ("" if still.sight is None else f" here, since {still.sight[1]:.0f} s")
+    owner, since = still.sight
+    where = f"process {owner.process}" if owner.process else "a process of another machine or container"
+    if owner.is_stopped:
+        where += ", which is stopped"
+    elif owner.silent_s > 2 * BEAT_S:
+        where += f", which was last heard of {owner.silent_s:.0f} s ago"
+    return f"{what} in {where}, since {since:.0f} s"
+
+
+def _remedy(still: StillRunning, *, again: bool) -> str:
+    later = "Send it again with the same key to get that result"
+    if still.sight is None or still.sight[0].is_here:
+        return later
+    then = "then it is run again" if again else "then what it did is not known, and the key says so (callLost)"
+    return f"{later}; if that process hangs, continue or end it: {then}"
+
+
+def _kind(request: CallRequest) -> str:
+    """What the key is to whoever gave it: a model numbers its requests."""
+    return "request id" if request.key_is_models else "idempotency key"
+
+
+def _written(request: CallRequest) -> str:
+    """The key as the model or the host gave it; the call's number in its text was put behind it (``text.py``)."""
+    if request.key_is_models and request.call is not None:
+        return request.call.request_id or request.idempotency_key
+    return request.idempotency_key.rpartition("#")[0] if request.key_of else request.idempotency_key
+
+
+async def is_answered(request: CallRequest, context: CallContext) -> bool:
+    """Whether a call would be answered by what its key stands for, without being run, as things are now. Reserves nothing."""
+    if not request.idempotency_key or request.dry_run:
+        return False
+    keys = context.idempotency or context.parts.idempotency
+    return await keys.has(_key(request, context), again=_may_run_twice(request, context))
+
+
+def _may_run_twice(request: CallRequest, context: CallContext) -> bool:
+    """Whether the tool says that a second run does no more than the first (``execution.idempotent``)."""
+    tool = tool_of(request, context.registry)
+    return tool is not None and tool.manifest.execution.idempotent
+
+
+def _key(request: CallRequest, context: CallContext) -> str:
+    """The key as it is kept: it is its caller's. Another face, host, agent or session has keys of its own, and sees no result of these."""
+    caller = context.caller
+    client = "" if caller.client is UNSET else caller.client
+    whose = "model" if request.key_is_models else "host"
+    parts = (caller.face, client, caller.agent_id, caller.session_id, whose, request.idempotency_key)
+    # no two callers come to one text; the rows of older versions, which name no caller, are nobody's
+    return "\n".join(f"{len(part)} {part}" for part in parts)
+
+
+def _content(request: CallRequest) -> object:
+    """What a call does, without where it stood: the same call of another text is the same content."""
+    given: object = request.args
+    if request.call is not None:
+        call = request.call
+        given = [call.args(request.source), call.uris, call.type_hints]
+    elif request.wire_call is not None:
+        wire = request.wire_call
+        # what is missing is empty, as in a call that was read here
+        given = [wire.get(name) or None for name in ("args", "uris", "typeHints")]
+    return [request.name, request.version, given, request.key_of]

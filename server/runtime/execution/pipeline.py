@@ -1,0 +1,374 @@
+"""One call, from a name and arguments to a result: resolve → check → authorize → run → judge.
+
+The order is the safety: nothing runs before the tool is known, its arguments fit, its rights are granted, the policy lets it, and a person was
+asked where the policy says so. ``authorize`` is the one place of what comes before a person's word, for a call that runs and for one that is only
+asked about ahead. Every way it can end is an ``ExecutionResult`` (interface, Running); this module never raises for what a tool or a model did.
+Must not know framing or faces.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.observation import observation, plain
+from tamis.server.runtime.calls.model import CallContext, CallRequest, Question, Stopped
+from tamis.server.runtime.calls.prepared import Prepared
+from tamis.server.runtime.calls.results import empty_result, failure
+from tamis.server.runtime.calls.runner import Invocation, Runner
+from tamis.server.runtime.calls.states import end_state, states_of
+from tamis.server.runtime.execution.approving import approved, check_replay, check_ruled, question_ahead
+from tamis.server.runtime.execution.idempotency import run_once
+from tamis.server.runtime.execution.noting import note_abuse, note_ended, note_received, note_rights
+from tamis.server.runtime.execution.preparing import (
+    check_allowed,
+    check_listed,
+    check_rate,
+    checked_arguments,
+    edited_arguments,
+    ready_to_run,
+    with_resources,
+)
+from tamis.server.runtime.execution.resolving import resolve
+from tamis.server.runtime.execution.retries import run_attempts
+from tamis.server.runtime.execution.suspended import has_same_key, may_park
+from tamis.server.runtime.handlers.runners import runner_of
+from tamis.server.runtime.handlers.script.judge import UNSANDBOXED, masked
+from tamis.server.runtime.observe.masking import left_result, result_without
+from tamis.server.runtime.observe.trail import Trail
+from tamis.server.runtime.tools.registry import Tool
+from tamis.server.runtime.tools.script_service import is_script_service, mirror
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.observe.telemetry import Span
+
+
+class _Course(msgspec.Struct, kw_only=True):
+    """A call on its way to its result."""
+
+    asked: CallRequest
+    """The call as it came."""
+    request: CallRequest
+    """The call as far as it was read by now: under its tool's own name, its resources found."""
+    context: CallContext
+    attempts: int
+    trail: Trail
+    result: ExecutionResult
+    started: float
+    resources: tuple[str, ...] = ()
+    mirrors: bool = False
+    """Whether the output is the script service's own record, also of a call that reached no script."""
+
+
+def _course(request: CallRequest, context: CallContext, trail: Trail, attempts: int = 1) -> _Course:
+    return _Course(
+        asked=request,
+        request=request,
+        context=context,
+        attempts=attempts,
+        trail=trail,
+        result=empty_result(request.call_id, request.name, call=request.call),
+        started=time.perf_counter(),
+    )
+
+
+async def execute(request: CallRequest, context: CallContext, attempts: int = 1) -> ExecutionResult:
+    """Runs one call, up to ``attempts`` times while it fails (seed 002 ``retry_N``); always returns a result.
+
+    With an idempotency key the call is run once: the same key and content give the stored result again (ruling 26).
+    """
+    if may_park(request, context):
+        # what would be asked stands for the call: the same one may come back to its run
+        question = await question_of(request, context, anyway=True)
+        if question is not None:
+            return await _in_suspended_run(request, context, attempts, question.binding)
+    return await _recorded(request, context, attempts)
+
+
+async def question_of(request: CallRequest, context: CallContext, *, anyway: bool = False) -> Question | None:
+    """The question that a call would put to a person, with ``anyway`` if it had to; None when it would put none, whatever else is
+    wrong with it. Runs nothing."""
+    course = _course(request, context, Trail(None, None, str(context.root), request.call_id))
+    try:
+        ready = authorize(course)
+        check_runner(ready.tool, context)
+        return await question_ahead(course.request, ready, context, anyway=anyway)
+    except Stopped:
+        return None
+
+
+# resolve → check → authorize → run → judge
+
+
+def authorize(course: _Course) -> Prepared:
+    """The call as it would run, which neither the registry, the agent's bounds nor the policy forbids. Raises ``Stopped``.
+
+    What is known of the call when it is stopped is in the course's result.
+    """
+    context, trail, result = course.context, course.trail, course.result
+    if context.closed:
+        raise Stopped("blocked", failure("SecurityError", context.closed))
+    tool, course.request = resolve(course.request, context.registry)
+    course.mirrors = is_script_service(tool.manifest)
+    result.tool_id, result.version = tool.tool_id, tool.manifest.version
+    trail.of_tool(tool.tool_id, tool.manifest.version)
+    check_listed(tool, context)
+    course.request, course.resources = with_resources(course.request, context)
+    ready = ready_to_run(
+        tool, checked_arguments(course.request, tool, context, result), course.resources, context, trail
+    )
+    result.permissions = ready.rights.permissions
+    note_rights(ready.rights, trail)
+    check_allowed(tool, ready.rights, context)
+    return ready
+
+
+def check_runner(tool: Tool, context: CallContext) -> Runner:
+    """What runs the tool's calls. Raises ``Stopped`` where it cannot now."""
+    runner = runner_of(tool)
+    missing = runner.problem(tool, context.parts)
+    if missing:
+        raise Stopped("error", failure(runner.problem_type, missing))
+    return runner
+
+
+async def _execute(course: _Course) -> ExecutionResult:
+    """The whole sentence: an authorized call is run, or answered with what its key stands for."""
+    try:
+        ready = authorize(course)
+        if not course.request.idempotency_key or course.request.dry_run:
+            return await _run(course, ready)
+        # a stored result is for whom the policy lets call, as it is now: all that forbids a call stands before it
+        check_ruled(ready, course.context, course.trail)
+    except Stopped as stop:
+        return _judged(course, stop)
+
+    async def may_replay(stored: ExecutionResult) -> None:
+        await check_replay(course.request, ready, course.context, course.trail, stored, _no_edit)
+
+    return await _keyed(
+        course.asked, course.context, course.trail, lambda: _run(course, ready), course.attempts, may_replay
+    )
+
+
+async def _run(course: _Course, ready: Prepared) -> ExecutionResult:
+    """Asks where it must be asked, and runs the call."""
+    try:
+        runner = check_runner(ready.tool, course.context)
+        ready = await _approved(course, ready)
+        check_rate(ready.tool, course.context)
+        if course.request.dry_run:
+            course.result.status = "success"
+            course.result.output = {"dryRun": True, "args": masked(ready.args, ready.tool)}
+            return _judged(course)
+        call = _begun(course, ready)
+        if ready.tool.manifest.execution.mode == "async" and course.context.parts.stays and not course.request.wait:
+            await course.context.parts.tasks.start(call, lambda own: _run_task(runner, own, course.attempts))
+            course.result.duration_ms = _since(course.started)
+            return _observed(course.result, course.request, course.trail, problems=False)
+        await run_attempts(runner, call, course.attempts)
+    except Stopped as stop:
+        return _judged(course, stop)
+    return _judged(course)
+
+
+async def _approved(course: _Course, ready: Prepared) -> Prepared:
+    """What a person lets run, where one must be asked. Raises ``Stopped``."""
+    context, trail = course.context, course.trail
+
+    def again(args: dict[str, Any]) -> Prepared:
+        changed = ready_to_run(
+            ready.tool, edited_arguments(args, ready.tool, context, course.result), course.resources, context, trail
+        )
+        check_allowed(ready.tool, changed.rights, context)
+        return changed
+
+    allowed = await approved(course.request, ready, context, trail, course.result, again)
+    course.result.permissions = allowed.rights.permissions
+    return allowed
+
+
+def _begun(course: _Course, ready: Prepared) -> Invocation:
+    """The call as its runner gets it, from now on told to be executing. Raises ``Stopped`` for one that was cancelled."""
+    context, request = course.context, course.request
+    if ready.tool.manifest.execution.mode == "async":
+        # how long a task may run is the operator's to say apart from other calls
+        context = msgspec.structs.replace(context, in_task=True)
+    call = Invocation(
+        request=request,
+        tool=ready.tool,
+        args=ready.args,
+        target=ready.target,
+        rights=ready.rights,
+        context=context,
+        trail=course.trail,
+        result=course.result,
+        contents=ready.contents,
+        run_call=execute,
+    )
+    if context.cancelled is not None and context.cancelled.is_set():
+        raise Stopped("cancelled")
+    if context.suspended is not None and context.polls:
+        context.suspended.call = call
+    if context.on_event is not None:
+        context.on_event(request.call_id, "executing")
+    return call
+
+
+async def _run_task(runner: Runner, call: Invocation, attempts: int) -> ExecutionResult:
+    """Runs a call as a task, to its end."""
+    result, started = call.result, time.perf_counter()
+    try:
+        if call.context.cancelled is not None and call.context.cancelled.is_set():
+            raise Stopped("cancelled")
+        await run_attempts(runner, call, attempts)
+    except Stopped as stop:
+        result.status, result.error = stop.status, UNSET if stop.error is None else stop.error
+    call.context.parts.tasks.judge(result)
+    result.duration_ms = _since(started)
+    note_ended(result, call.trail, "task.ended")
+    call.context.parts.metrics.ended(result, known=True)
+    call.context.parts.usage.note(result)
+    if call.context.on_event is not None:
+        call.context.on_event(call.request.call_id, end_state(result.status))
+    return _observed(result, call.request, call.trail, problems=False)
+
+
+def _judged(course: _Course, stop: Stopped | None = None) -> ExecutionResult:
+    """The result of a call that ran to its end, or was stopped."""
+    result, problems = course.result, False
+    if stop is not None:
+        result.status = stop.status
+        if stop.error is not None:
+            result.error = stop.error
+            problems = stop.error.type in ("UnknownTool", "ParameterValidationError")
+            if course.mirrors and result.output is UNSET:
+                # the record is the output in every case, also where no script was reached (ruling 43)
+                mirror(result)
+    result.duration_ms = _since(course.started)
+    return _observed(result, course.request, course.trail, problems=problems)
+
+
+def _observed(result: ExecutionResult, request: CallRequest, trail: Trail, *, problems: bool) -> ExecutionResult:
+    if request.call is not None and request.name != result.tool_id and "@" not in request.name:
+        result.called_as = request.name
+    shown = _without_places(result_without(result, trail.secrets), trail.root)
+    result.observation = observation(
+        shown, request.style, step=request.step, problems=problems and result.attempts == 0
+    )
+    if result.sandbox is not None and result.sandbox.backend == UNSANDBOXED:
+        # an operator insisted; whoever reads the result must know (interface, Running)
+        result.observation = f"Note: no sandbox held this run of {plain(result.tool_id)}.\n{result.observation}"
+    # the one place that every result passes, whatever its call came to and whoever asked
+    return left_result(result, trail.secrets, trail.granted)
+
+
+def _without_places(result: ExecutionResult, root: str) -> ExecutionResult:
+    """The result as a model is told of it: why a call failed names no place of this machine above the project; a host still reads it."""
+    if result.error is UNSET:
+        return result
+    message = result.error.message
+    for place, short in ((root, "."), (os.path.expanduser("~"), "~")):
+        if len(place) > 1 and place in message:
+            message = re.sub(rf"(?<![\w.-]){re.escape(place)}(?![\w.-])", lambda _found, short=short: short, message)
+    if message == result.error.message:
+        return result
+    return msgspec.structs.replace(result, error=msgspec.structs.replace(result.error, message=message))
+
+
+# what stands around the sentence
+
+
+async def _recorded(request: CallRequest, context: CallContext, attempts: int) -> ExecutionResult:
+    """Runs a call that can be cancelled meanwhile, and writes down what becomes of it."""
+    span = _span(request, context)
+    if span is not None:
+        context = msgspec.structs.replace(context, trace=span.trace)
+    trail = Trail(context.audit, context.log, str(context.root), request.call_id, context.trace)
+    states, cancelled = states_of(context.on_event), context.cancelled or asyncio.Event()
+    context = msgspec.structs.replace(context, on_event=states, cancelled=cancelled)
+    states.begin(request.call_id)
+    trail.keep_secret(context.secrets)
+    note_received(request, context, trail)
+    try:
+        with context.parts.running_calls.entered(request.call_id, context.caller.session_id, cancelled):
+            result = await _execute(_course(request, context, trail, attempts))
+    except BaseException as error:
+        trail.note("call.ended", "warning", status="aborted", message=type(error).__name__)
+        states(request.call_id, "cancelled")
+        if span is not None:
+            span.ended(None)
+        raise
+    if span is not None:
+        span.ended(result)
+    states(request.call_id, end_state(result.status))
+    note_ended(result, trail)
+    # a tool that was found has a version; a name that a model made up is not counted by itself
+    context.parts.metrics.ended(result, known=bool(result.version))
+    context.parts.usage.note(result)
+    note_abuse(result, context, trail)
+    return result
+
+
+def _span(request: CallRequest, context: CallContext) -> Span | None:
+    telemetry = context.parts.telemetry
+    if telemetry is None:
+        return None
+    caller = context.caller
+    told = {"tamis.face": caller.face, "session.id": caller.session_id, "gen_ai.agent.id": caller.agent_id}
+    return telemetry.begin(request.call_id, request.name, context.trace, told)
+
+
+async def _keyed(
+    request: CallRequest,
+    context: CallContext,
+    trail: Trail,
+    run: Callable[[], Awaitable[ExecutionResult]],
+    attempts: int = 1,
+    may_replay: Callable[[ExecutionResult], Awaitable[None]] | None = None,
+) -> ExecutionResult:
+    """What ``run`` gives, or the stored result of the request's key once ``may_replay`` let it pass (else it raises ``Stopped``)."""
+    try:
+        result = await run_once(request, context, trail, run, attempts)
+        if result.replayed and may_replay is not None:
+            await may_replay(result)
+    except Stopped as stop:
+        result = empty_result(request.call_id, request.name, stop.status, call=request.call)
+        result.error = UNSET if stop.error is None else stop.error
+        return _observed(result, request, trail, problems=stop.error is not None)
+    return _observed(result, request, trail, problems=False) if result.replayed else result
+
+
+async def _in_suspended_run(request: CallRequest, context: CallContext, attempts: int, binding: str) -> ExecutionResult:
+    """As far as the run of a workflow comes whose host polls (``suspended.py``)."""
+    runs = context.parts.suspended
+    found = runs.of(request, binding)
+    if found is None:
+        run = runs.begin(request, context, binding, lambda own: _recorded(request, own, attempts))
+        return await run.outcome(request, context)
+    run, given = found
+
+    async def go_on() -> ExecutionResult:
+        run.take(request, context, given)
+        return await run.outcome(request, context)
+
+    if not request.idempotency_key or has_same_key(request, run.request) or run.call is None:
+        return await go_on()
+    return await _keyed(request, context, run.call.trail, go_on)
+
+
+def _no_edit(_args: dict[str, Any]) -> Prepared:
+    text = "what was run cannot be changed: the stored result of a key is that of its own arguments"
+    raise Stopped("error", failure("ParameterValidationError", text))
+
+
+def _since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 3)

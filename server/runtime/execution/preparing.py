@@ -1,0 +1,169 @@
+"""From a request to a call that can be asked about and run: its arguments checked, its script found, its rights granted.
+
+What may not be so raises ``Stopped``. Runs nothing; must not know how a call is asked about or run.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.check import told
+from tamis.protocols.contract import ExecutionResult, Problem
+from tamis.protocols.levels import FORMAT
+from tamis.protocols.manifest.reading import McpTool
+from tamis.protocols.model import Param, Piece, Value
+from tamis.protocols.observation import plain
+from tamis.server.runtime.calls.checking import Checked, check_arguments, check_parsed, check_wire_call, formats_held
+from tamis.server.runtime.calls.model import CallContext, CallRequest, Stopped
+from tamis.server.runtime.calls.prepared import Prepared
+from tamis.server.runtime.calls.results import failure, secret_failure
+from tamis.server.runtime.handlers.runners import runs_script
+from tamis.server.runtime.handlers.script.judge import masked
+from tamis.server.runtime.handlers.script.running import target_of
+from tamis.server.runtime.observe.masking import problems_without, secret_texts
+from tamis.server.runtime.observe.trail import Trail
+from tamis.server.runtime.policy.path_grants import Place, inside
+from tamis.server.runtime.policy.permissions import Grant, grant
+from tamis.server.runtime.policy.places import place_of
+from tamis.server.runtime.policy.resources import MAX_URIS, ResourceError, is_uris, resolve_resource
+from tamis.server.runtime.policy.strangers import bare, refused
+from tamis.server.runtime.tools.discovery import in_inventory
+from tamis.server.runtime.tools.registry import Tool
+from tamis.server.runtime.tools.script_service import ScriptTarget
+
+
+def check_listed(tool: Tool, context: CallContext) -> None:
+    """Refuses a tool that is not in the agent's inventory: for the agent it does not exist (A23)."""
+    if not in_inventory(tool, context.agent, context.registry):
+        text = f"Unknown tool ID '{plain(tool.tool_id)}': it is not in the agent's inventory"
+        problem = Problem(code="VA402", slug="tool-not-allowed", path="", message=text)
+        raise Stopped("error", failure("UnknownTool", text, errors=[problem], code="toolNotAllowed"))
+
+
+def with_resources(request: CallRequest, context: CallContext) -> tuple[CallRequest, tuple[str, ...]]:
+    """The request with each parameter that was given by URI as the path of its resource, and these paths."""
+    uris: object = request.call.uris if request.call is not None else (request.wire_call or {}).get("uris")
+    if not uris:
+        return request, ()
+    if not is_uris(uris):
+        text = f"'uris' must be an object of at most {MAX_URIS} parameter names, each with the URI of its value"
+        raise Stopped("error", failure("ParameterValidationError", text))
+    paths: dict[str, str] = {}
+    for name, uri in uris.items():
+        try:
+            paths[name] = resolve_resource(uri, context.settings.resources, context.root)
+        except ResourceError as error:
+            raise Stopped("error", failure("SecurityError", f"parameter '{name}': {error}")) from None
+    if request.call is not None:
+        added = [
+            Param(name, Value("text", request.call.span, (Piece(0, 0, path),)), request.call.span, request.call.span)
+            for name, path in paths.items()
+        ]
+        call = msgspec.structs.replace(request.call, params=[*request.call.params, *added])
+        return msgspec.structs.replace(request, call=call), tuple(paths.values())
+    wire = dict(request.wire_call or {})
+    args = wire.get("args")
+    wire["args"] = {**cast("dict[str, Any]", args if isinstance(args, dict) else {}), **paths}
+    return msgspec.structs.replace(request, wire_call=wire), tuple(paths.values())
+
+
+def checked_arguments(
+    request: CallRequest, tool: Tool, context: CallContext, result: ExecutionResult
+) -> dict[str, Any]:
+    """The arguments of a request as the tool gets them; what is odd in them is told in the result."""
+    check = formats_held(_check_request(request, tool), context.settings.lint)
+    if check.valid:
+        _tell_odd(check, tool, result)
+        return check.coerced
+    raise Stopped("error", failure("ParameterValidationError", told(check.errors), errors=check.errors))
+
+
+def _tell_odd(check: Checked, tool: Tool, result: ExecutionResult) -> None:
+    odd = [one for one in check.warnings if one.code == FORMAT]
+    secrets = secret_texts(check.coerced, masked(check.coerced, tool)) if odd else ()
+    result.warnings = problems_without(odd, secrets) if odd else UNSET
+
+
+def edited_arguments(args: dict[str, Any], tool: Tool, context: CallContext, result: ExecutionResult) -> dict[str, Any]:
+    """Arguments that a person wrote instead of the model's, checked like those."""
+    check = formats_held(check_arguments(args, tool), context.settings.lint)
+    if check.valid:
+        _tell_odd(check, tool, result)
+        return check.coerced
+    text = f"the arguments as the user changed them do not fit: {told(check.errors)}"
+    raise Stopped("error", failure("ParameterValidationError", text, errors=check.errors))
+
+
+def _check_request(request: CallRequest, tool: Tool) -> Checked:
+    """Coerces and checks the arguments of a request against the tool's schema."""
+    if request.call is not None:
+        return check_parsed(request.call, request.source, tool, request.encoding)
+    if request.wire_call is not None:
+        return check_wire_call(request.wire_call, tool)
+    return check_arguments(request.args, tool)
+
+
+def ready_to_run(
+    tool: Tool, args: dict[str, Any], resources: tuple[str, ...], context: CallContext, trail: Trail
+) -> Prepared:
+    """A call with checked arguments, with what it would run and what it may do."""
+    trail.keep_secret(secret_texts(args, masked(args, tool)))
+    target = target_of(tool, args) if runs_script(tool) else None
+    return Prepared(tool, args, target, _rights(tool, target, resources, context), _server(tool, context))
+
+
+def _server(tool: Tool, context: CallContext) -> tuple[Tool, Any] | None:
+    handler = tool.manifest.handler
+    if not isinstance(handler, McpTool):
+        return None
+    stand_in = context.parts.mcp.stand_in(handler.server)
+    declared = context.settings.mcp_servers.get(handler.server)
+    return None if stand_in is None else (stand_in, msgspec.to_builtins(declared))
+
+
+def _rights(tool: Tool, target: ScriptTarget | None, resources: tuple[str, ...], context: CallContext) -> Grant:
+    handler = tool.manifest.handler
+    if isinstance(handler, McpTool):
+        # the server's rights are those of each of its tools
+        tool = context.parts.mcp.stand_in(handler.server) or tool
+    folder = tool.folder if target is None else target.folder
+    access = tool.manifest.security_context.file_access
+    # looking around costs more than all the rest of a call that asks for no file
+    asks = access.allow_read or access.allow_write
+    place = place_of(folder, context.registry, context.settings, context.root) if asks else Place(folder=folder)
+    rights = grant(tool.manifest, context.settings.policy, place, context.settings.secrets)
+    if context.gate is not None and not context.gate.lets(tool, rights):
+        rights = refused(grant(tool.manifest, bare(context.settings.policy), place, context.settings.secrets))
+    if not resources:
+        return rights
+    shown = (*rights.read, *(folder.path for folder in (*rights.write, *rights.own_write)))
+    more = [path for path in dict.fromkeys(resources) if not any(inside(path, there) for there in shown)]
+    return msgspec.structs.replace(rights, read=(*rights.read, *more))
+
+
+def check_allowed(tool: Tool, rights: Grant, context: CallContext) -> None:
+    """Refuses what the agent's profile, the definition or the policy forbids, and a tool that cannot be run."""
+    refused = context.agent.refusal(tool.tool_id)
+    if refused:
+        raise Stopped("blocked", failure("SecurityError", refused))
+    if not tool.callable:
+        hosts = tool.origin == "host"
+        said = "the host does not say agentCallable: true of it" if hosts else "the manifest says agentCallable: false"
+        raise Stopped("blocked", failure("SecurityError", said))
+    if rights.lacks is not None:
+        raise Stopped("blocked", secret_failure(rights.blocked, rights.lacks))
+    if rights.blocked:
+        raise Stopped("blocked", failure("SecurityError", rights.blocked))
+    if not tool.available:
+        raise Stopped("error", failure(tool.problem_type, tool.reason))
+
+
+def check_rate(tool: Tool, context: CallContext) -> None:
+    """Counts the call, and refuses it where there were too many within a minute."""
+    full = context.rate.take(tool.tool_id) if context.rate is not None else None
+    if full is not None:
+        text = f"more than {full.limit} calls a minute ({full.setting}); try again in {full.wait_s:.0f} s"
+        raise Stopped("error", failure("RateLimited", text))

@@ -1,0 +1,113 @@
+"""Which tool a call means: by id, alias, pinned version, and in VCP by ``toolId_methodName`` or ``command`` too (rulings 30, 35; V45).
+
+What fits no tool, or several, is refused with what was perhaps meant, and never routed to a neighbour (F25). Must not know whether a call may run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.check import to_problem
+from tamis.protocols.contract import Problem
+from tamis.protocols.observation import plain, unknown_tool
+from tamis.protocols.schema.plan import Finding
+from tamis.server.runtime.calls.model import CallRequest, Stopped
+from tamis.server.runtime.calls.results import failure
+from tamis.server.runtime.tools.loader import SUFFIX
+from tamis.server.runtime.tools.naming import split_pin
+from tamis.server.runtime.tools.registry import COMMAND, Registry, Resolved, Tool
+
+MAX_SHOWN = 8
+"""Versions, and ids of tools, that a message names."""
+
+
+def not_executable(call: Mapping[str, Any]) -> str:
+    """Why a call off the wire may not run, whatever its tool; empty when it may. A host may bring what was only shown (ruling 1)."""
+    if call.get("complete") is False:
+        return "its text was cut off"
+    if call.get("executable") is False:
+        return "what the text was read from has an error or more than one reading, or it was only an example"
+    return ""
+
+
+def _executable(request: CallRequest) -> None:
+    why = not_executable(request.wire_call or {})
+    if why:
+        problem = to_problem(Finding("VA405", "", "error", {"why": why}))
+        raise Stopped(
+            "error", failure("ParameterValidationError", problem.message, errors=[problem], code="notExecutable")
+        )
+
+
+def resolve(request: CallRequest, registry: Registry) -> tuple[Tool, CallRequest]:
+    """The tool of a call, and the call without the part of its arguments that named the tool. Raises ``Stopped``."""
+    _executable(request)
+    found = _find(request, registry)
+    if found.tool is not None:
+        return found.tool, without(request, COMMAND) if found.takes_command else request
+    name = request.name
+    if found.candidates:
+        shown = " or ".join(f"'{plain(one)}'" for one in found.candidates[:MAX_SHOWN])
+        text = f"Tool name '{plain(name)}' fits several tools: write {shown}"
+        raise Stopped(
+            "error", failure("UnknownTool", text, errors=[_problem(text, found.candidates[0])], code="toolAmbiguous")
+        )
+    versions = registry.versions(name)
+    if versions:
+        pin = split_pin(name)
+        wanted = plain(request.version or (pin[1] if pin is not None else ""))
+        there = ", ".join(versions[:MAX_SHOWN])
+        if pin is not None and request.version:
+            text = f"Tool '{pin[0]}' is asked for as '{plain(pin[1])}' and as '{wanted}': give one of them; there is {there}"
+        else:
+            text = f"Tool '{pin[0] if pin is not None else name}' has no version '{wanted}'; there is {there}"
+        raise Stopped("error", failure("UnknownTool", text, code="versionUnsatisfied"))
+    broken = next((error for error in registry.errors if error.tool_id == name), None)
+    if broken is not None:
+        what = "manifest" if broken.path.endswith(SUFFIX) else "definition"
+        text = f"Unknown tool ID '{plain(name)}': its {what} {broken.place} is not registered: {broken.message}"
+        raise Stopped("error", failure("UnknownTool", text, code="toolNotFound"))
+    text, suggestion = unknown_tool(name, registry.names())
+    raise Stopped("error", failure("UnknownTool", text, errors=[_problem(text, suggestion)], code="toolNotFound"))
+
+
+def tool_of(request: CallRequest, registry: Registry) -> Tool | None:
+    """The tool of a call, if it has one."""
+    return _find(request, registry).tool
+
+
+def _find(request: CallRequest, registry: Registry) -> Resolved:
+    protocol, args = _spoken(request)
+    return registry.resolve_call(request.name, protocol, args, request.version)
+
+
+def _spoken(request: CallRequest) -> tuple[str, dict[str, Any]]:
+    """The protocol that a call was written in, and in VCP its arguments; empty for a call that a host made itself."""
+    if request.call is not None:
+        protocol = request.call.protocol
+        return protocol, dict(request.call.args(request.source)) if protocol == "vcp" else {}
+    wire = request.wire_call or {}
+    args = wire.get("args")
+    spoken = wire.get("protocol") == "vcp" and isinstance(args, dict)
+    return (str(wire.get("protocol", "")), cast("dict[str, Any]", args)) if spoken else ("", {})
+
+
+def without(request: CallRequest, name: str) -> CallRequest:
+    """The same call without one argument."""
+    if request.call is not None:
+        params = [param for param in request.call.params if param.name != name]
+        return msgspec.structs.replace(request, call=msgspec.structs.replace(request.call, params=params))
+    if request.wire_call is not None:
+        args = {key: value for key, value in request.wire_call.get("args", {}).items() if key != name}
+        return msgspec.structs.replace(request, wire_call={**request.wire_call, "args": args})
+    return msgspec.structs.replace(request, args={key: value for key, value in request.args.items() if key != name})
+
+
+def _problem(text: str, suggestion: str | None) -> Problem:
+    return Problem(
+        code="VA401", slug="unknown-tool", path="", message=text, suggestion=UNSET if suggestion is None else suggestion
+    )

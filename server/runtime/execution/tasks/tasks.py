@@ -1,0 +1,358 @@
+"""Calls of asynchronous tools as tasks: they are durable before their id is given out, and go on after their request (D92, T14 to T16).
+
+A task is run by the process that took it and by no other; every process on the store can see it, wait for it and ask for its cancel. What
+a lost process leaves is ``failed``, never ``working`` for ever. Must not know what a call does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.contract import ExecutionResult, Task, TaskList, TaskProgress
+from tamis.server.runtime.calls.model import Stopped
+from tamis.server.runtime.calls.results import failure
+from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.calls.timing import unless_cancelled
+from tamis.server.runtime.execution.tasks import rows
+from tamis.server.runtime.execution.tasks.progress import ProgressReader
+from tamis.server.runtime.execution.tasks.rows import TaskRow
+from tamis.server.runtime.observe.masking import without
+from tamis.server.runtime.observe.stored import storable, stored_result
+from tamis.server.runtime.observe.trail import Log, Trail
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.services import Parts
+
+MAX_UNFINISHED = 1_000
+"""Tasks of one process that have not ended; a call that would be one more is refused."""
+AT_ONCE = 16
+"""Tasks of one process that run at the same time; the others wait. Fewer than sandboxes, so that other calls find room."""
+MAX_WAIT_MS = 3_600_000
+PAGE = 100
+PROGRESS_S = 0.25
+"""Progress is told and stored at most so often."""
+_LOOK_S = 0.5
+_CLOSE_S = 0.1
+
+_ID = re.compile(r"task-[0-9a-f]{20}")
+
+T = TypeVar("T")
+Run = Callable[[Invocation], Awaitable[ExecutionResult]]
+
+
+class _Running:
+    """A task of this process that has not ended."""
+
+    def __init__(self, row: TaskRow) -> None:
+        self.row = row
+        self.cancelled = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.work: asyncio.Task[None] | None = None
+        self.progress: TaskProgress | None = None
+        self.telling: asyncio.TimerHandle | None = None
+
+
+class Tasks:
+    """The tasks of one root."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._root = str(parts.root)
+        self._running: dict[str, _Running] = {}
+        self._gate: asyncio.Semaphore | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._closing = False
+        self._calling: set[asyncio.Task[None]] = set()
+        """The call-backs that have not ended."""
+        self._lines = asyncio.Semaphore(AT_ONCE)
+
+    async def start(self, call: Invocation, run: Run) -> None:
+        """Makes a call a task, and its result ``accepted``; ``run`` takes a copy of the call with a result of its own.
+
+        Raises ``Stopped`` when there are too many tasks.
+        """
+        if len(self._running) >= MAX_UNFINISHED or self._closing:
+            text = (
+                f"{MAX_UNFINISHED} tasks have not ended; wait for one of them"
+                if not self._closing
+                else "the daemon ends"
+            )
+            raise Stopped("error", failure("RateLimited", text))
+        row = TaskRow(
+            task_id=f"task-{os.urandom(10).hex()}",
+            owner=self._parts.owner.token,
+            call_id=storable(call.request.call_id),
+            tool_id=call.tool.tool_id,
+            version=call.tool.manifest.version,
+            session_id=storable(call.context.caller.session_id),
+        )
+        running = _Running(row)
+
+        def write(db: sqlite3.Connection) -> None:
+            self._parts.owner.mark(db)
+            own = self._parts.settings.tasks
+            rows.prune(db, own.keep, own.keep_seconds)
+            rows.insert(db, self._root, row)
+
+        # from here on it counts, so that many calls at once do not pass the bound together
+        self._running[row.task_id] = running
+        try:
+            await self._parts.store.run(write)
+        except BaseException:
+            del self._running[row.task_id]
+            row.status, row.ended = "cancelled", time.time()
+            self._parts.store.post(lambda db: rows.end(db, self._root, row))
+            raise
+        if self._closing:
+            # ``close`` has given up the row, or will
+            del self._running[row.task_id]
+            raise Stopped("cancelled")
+        self._parts.owner.begin()
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+        own = self._own(call, running)
+        call.trail.note("task.started", "info", taskId=row.task_id)
+        running.work = asyncio.get_running_loop().create_task(self._work(running, own, run))
+        call.result.status, call.result.task_id = "accepted", row.task_id
+        self._parts.tell("task/changed", rows.to_task(row))
+
+    def judge(self, result: ExecutionResult) -> None:
+        """Makes the outcome of a task that the end of this process cancelled what the store says of it: it is lost."""
+        if self._closing and result.status == "cancelled":
+            result.status, result.error = "error", rows.lost(rows.ENDED)
+
+    def __len__(self) -> int:
+        """How many run here."""
+        return len(self._running)
+
+    async def get(self, task_id: str) -> Task | None:
+        """A task of this root; None when there is none, or none any more."""
+        row = await self._find(task_id)
+        return None if row is None else rows.to_task(row)
+
+    async def status(self, task_id: str) -> Task | None:
+        """``get``, for the tool that a model asks."""
+        return await self.get(task_id)
+
+    async def page(self, cursor: str | None = None, limit: int | None = None) -> TaskList:
+        """One page of the tasks of this root, the newest first."""
+        before = int(cursor) if cursor is not None and cursor.isdecimal() and len(cursor) < 19 else None
+        size = max(1, min(limit or PAGE, PAGE))
+        own = self._parts.settings.tasks
+
+        def read(db: sqlite3.Connection) -> list[TaskRow]:
+            rows.prune(db, own.keep, own.keep_seconds)
+            return rows.page(db, self._root, before, size + 1)
+
+        found = await self._read(read)
+        tasks = [rows.to_task(row) for row in found[:size]]
+        return TaskList(tasks=tasks, next_cursor=str(found[size - 1].number) if len(found) > size else UNSET)
+
+    async def result(self, task_id: str, wait_ms: int = 0) -> ExecutionResult | None:
+        """The result of a task, after waiting for its end for at most that long; ``accepted`` while it has none. None: no such task."""
+        until = time.monotonic() + min(max(wait_ms, 0), MAX_WAIT_MS) / 1000
+        while True:
+            row = await self._find(task_id)
+            left = until - time.monotonic()
+            if row is None or row.status not in rows.UNFINISHED or left <= 0:
+                return None if row is None else rows.result_of(row)
+            running = self._running.get(task_id)
+            if running is None:
+                await asyncio.sleep(min(left, _LOOK_S))
+            else:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(running.ended.wait(), left)
+
+    async def cancel(self, task_id: str) -> Task | None:
+        """Cancels a task, wherever it runs, and waits a moment for its end; the task as it is then. None: no such task."""
+        running = self._running.get(task_id)
+        if running is not None:
+            running.cancelled.set()
+        elif _ID.fullmatch(task_id):
+            await self._parts.store.run(lambda db: rows.ask_to_cancel(db, self._root, task_id))
+        if await self.result(task_id, round(4 * _LOOK_S * 1000)) is None:
+            return None
+        return await self.get(task_id)
+
+    async def cancel_session(self, session_id: str) -> list[str]:
+        """Cancels the unfinished tasks of a session, without waiting; their ids."""
+        found = await self._read(lambda db: rows.unfinished_of_session(db, self._root, storable(session_id)))
+        for task_id in found:
+            if task_id in self._running:
+                self._running[task_id].cancelled.set()
+        others = [task_id for task_id in found if task_id not in self._running]
+        if others:
+            await self._parts.store.run(lambda db: [rows.ask_to_cancel(db, self._root, task_id) for task_id in others])
+        return found
+
+    async def close(self) -> None:
+        """Ends what runs; what has not ended by itself within a moment is ``failed``, because nobody will go on with it."""
+        self._closing = True
+        works = [running.work for running in self._running.values() if running.work is not None]
+        for running in self._running.values():
+            running.cancelled.set()
+        if works:
+            _, late = await asyncio.wait(works, timeout=_CLOSE_S)
+            for work in late:
+                work.cancel()
+        if self._calling:
+            for calling in self._calling:
+                calling.cancel()
+            await asyncio.wait(self._calling, timeout=_CLOSE_S)
+        if self._looking is not None:
+            self._looking.cancel()
+        if works:
+            token = self._parts.owner.token
+            self._parts.store.post(lambda db: rows.give_up(db, token, rows.ENDED))
+
+    def _own(self, call: Invocation, running: _Running) -> Invocation:
+        """The call with a result, a cancel and listeners of its own: those of its request end with it."""
+        reader = ProgressReader(lambda said: self._progress(running, said))
+
+        def on_output(_call_id: str, stream: str, text: str) -> None:
+            if stream == "stderr":
+                reader.piece(text)
+
+        def on_progress(_call_id: str, text: str) -> None:
+            self._progress(running, TaskProgress(message=without(text, call.trail.secrets)))
+
+        context = msgspec.structs.replace(
+            call.context,
+            cancelled=running.cancelled,
+            on_output=on_output,
+            on_cut=None,
+            on_progress=on_progress,
+            ask=None,
+        )
+        permissions = msgspec.structs.replace(call.result.permissions, denied=[*call.result.permissions.denied])
+        result = msgspec.structs.replace(call.result, task_id=running.row.task_id, permissions=permissions, logs=[])
+        return msgspec.structs.replace(call, context=context, result=result)
+
+    async def _work(self, running: _Running, call: Invocation, run: Run) -> None:
+        row = running.row
+        if self._gate is None:
+            self._gate = asyncio.Semaphore(AT_ONCE)
+        try:
+            with self._parts.running_calls.entered(row.call_id, row.session_id, running.cancelled):
+                try:
+                    await unless_cancelled(running.cancelled, self._gate.acquire())
+                    has_room = True
+                except Stopped:
+                    has_room = False  # it was cancelled, so it runs no further than to say so
+                try:
+                    result = await run(call)
+                finally:
+                    if has_room:
+                        self._gate.release()
+            if self._closing and result.error is not UNSET and result.error == rows.lost(rows.ENDED):
+                return  # ``close`` writes it
+            await self._ended(running, result, call.trail.secrets)
+            if row.status != "cancelled" and self._parts.settings.tasks.callback_url:
+                self._call_back_soon(row.task_id, call.trail)
+        except BaseException as error:
+            why = rows.ENDED if isinstance(error, asyncio.CancelledError) else f"{type(error).__name__}: {error}"
+            if not running.ended.is_set():
+                row.ended, row.status = time.time(), "failed"
+                text = f"the task was ended by {type(error).__name__}: {error}"
+                call.result.status, call.result.error = "error", failure("ServiceError", text, code="taskLost")
+                row.result = stored_result(call.result, call.trail.secrets)
+                self._parts.store.post(lambda db: rows.end(db, self._root, row))
+            call.trail.note("task.lost", "error", taskId=row.task_id, message=why)
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            del self._running[row.task_id]
+            running.ended.set()
+            self._parts.owner.end()
+            if not self._running and self._looking is not None:
+                self._looking.cancel()
+                self._looking = None
+
+    async def _ended(self, running: _Running, result: ExecutionResult, secrets: tuple[str, ...]) -> None:
+        row = running.row
+        if running.telling is not None:
+            running.telling.cancel()
+        row.ended = time.time()
+        row.result = stored_result(result, secrets)
+        row.status = {"success": "completed", "cancelled": "cancelled"}.get(result.status, "failed")
+        row.progress = None if running.progress is None else msgspec.json.encode(running.progress)
+        # as long as none has more than its share, all of them fit
+        large = len(row.result) * self._parts.settings.tasks.keep > rows.MAX_BYTES
+
+        def write(db: sqlite3.Connection) -> None:
+            rows.end(db, self._root, row)
+            if large:
+                rows.prune_large(db)
+
+        await self._parts.store.run(write)
+        running.ended.set()
+        self._parts.tell("task/changed", rows.to_task(row))
+
+    def _call_back_soon(self, task_id: str, trail: Trail) -> None:
+        """Tells the URL of a task's end, apart from it: who is slow to take it keeps no task from beginning."""
+        if len(self._calling) >= MAX_UNFINISHED:
+            trail.note("task.calledBack", "warning", taskId=task_id, problem=f"{MAX_UNFINISHED} call-backs wait")
+            return
+        calling = asyncio.get_running_loop().create_task(self._call_back(task_id, trail))
+        self._calling.add(calling)
+        calling.add_done_callback(self._calling.discard)
+
+    async def _call_back(self, task_id: str, trail: Trail) -> None:
+        from tamis.server.runtime.execution.tasks.callback import call_back
+
+        said = rows.ENDED
+        try:
+            async with self._lines:
+                # read again, since results may be large and many may wait
+                task, settings = await self.get(task_id), self._parts.settings
+                said = "" if task is None else await call_back(settings.tasks.callback_url, task, settings.policy)
+        except (sqlite3.Error, OSError) as error:
+            said = f"{type(error).__name__}: {error}"
+        finally:
+            trail.note("task.calledBack", "warning" if said else "debug", taskId=task_id, problem=said)
+
+    def _progress(self, running: _Running, said: TaskProgress) -> None:
+        running.progress = said
+        if running.telling is None and not running.ended.is_set():
+            running.telling = asyncio.get_running_loop().call_later(PROGRESS_S, self._tell_progress, running)
+
+    def _tell_progress(self, running: _Running) -> None:
+        running.telling = None
+        row = running.row
+        row.progress = progress = msgspec.json.encode(running.progress)
+        self._parts.store.post(lambda db: rows.note_progress(db, row.task_id, progress))
+        self._parts.tell("task/changed", rows.to_task(row))
+
+    async def _find(self, task_id: str) -> TaskRow | None:
+        if not _ID.fullmatch(task_id):
+            return None
+        return await self._read(lambda db: rows.find(db, self._root, task_id))
+
+    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What ``work`` finds once the tasks of lost processes have been ended; they are written down."""
+        lost, found = await self._parts.store.run(lambda db: (rows.give_up_lost(db), work(db)), durable=False)
+        for row in lost:
+            trail = Trail(self._parts.audit(), Log("warning", self._parts.settings.log_format), row.root, row.call_id)
+            trail.of_tool(row.tool_id, row.version)
+            trail.note("task.lost", "warning", taskId=row.task_id, message=rows.CRASHED)
+        return found
+
+    async def _look(self) -> None:
+        """Looks for cancels that other processes ask for, while tasks run here."""
+        token = self._parts.owner.token
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            with contextlib.suppress(sqlite3.Error):
+                for task_id in await self._parts.store.run(lambda db: rows.asked_to_cancel(db, token), durable=False):
+                    if task_id in self._running:
+                        self._running[task_id].cancelled.set()

@@ -1,0 +1,375 @@
+"""A whole text: its calls in order, their results, and one observation for the model.
+
+What ends a sequence: a failed step of a TAM block stops that block unless the step says ``on_error: continue`` (seed 002 §4);
+a failed call of an ACTION block stops the rest of that block, whose calls are one plan (seed 000 §8.1); VCP blocks are
+independent of each other. ``on_error`` of the request overrides the ACTION and VCP defaults. Must not know framing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.catalogue import message, severity
+from tamis.protocols.contract import ExecuteTextResult, ExecutionError, ExecutionResult, Status
+from tamis.protocols.model import Block, Call, Diag, Document
+from tamis.protocols.observation import Style, malformed, malformed_result, observation, style_of
+from tamis.protocols.passed_over import notes_of
+from tamis.protocols.positions import LineIndex, PositionEncoding
+from tamis.protocols.wire import parse_result
+from tamis.server.runtime.calls.model import CallContext, CallRequest, Question, TokenAnswer
+from tamis.server.runtime.calls.results import empty_result, failure
+from tamis.server.runtime.calls.running_calls import own_cancel
+from tamis.server.runtime.calls.states import end_state, states_of
+from tamis.server.runtime.execution.approvals.batch import Together
+from tamis.server.runtime.execution.idempotency import is_answered
+from tamis.server.runtime.execution.pipeline import execute, question_of
+from tamis.server.runtime.observe.trail import Trail
+
+Mode = Literal["sequential", "parallel"]
+OnError = Literal["stop", "continue"]
+MAX_PARALLEL = 64
+"""Calls of one text that run at the same time; the others wait."""
+
+
+class TextOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How the calls of one text are run."""
+
+    mode: Mode = "sequential"
+    on_error: OnError | None = None
+    timeout_ms: int | None = None
+    idempotency_key: str = ""
+    """The host's key for the whole text; a call with a ``request_id`` of its own goes by that."""
+    key_of: str = ""
+    """Stands for the text that the key was given with."""
+    dry_run: bool = False
+    ask: bool = False
+    approval: TokenAnswer | None = None
+    """The answer to a question that an earlier result of one of the calls held; the others are as without it."""
+    done: dict[int, ExecutionResult] = {}
+    """Results that calls of this text have already, by their place in ``calls``: these are not run again."""
+    call_prefix: str = "call"
+    encoding: PositionEncoding | None = None
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """One call of a text that is to be run, or refused with the finding that forbids it."""
+
+    index: int
+    call: Call
+    block: int
+    style: Style
+    refused: Diag | None
+
+
+def plan_text(document: Document) -> list[Planned]:
+    """The calls that are run or refused, in order; calls that are only reported (reasoning, examples) are left out."""
+    planned: list[Planned] = []
+    index = {id(call): number for number, call in enumerate(document.calls)}
+    for number, block in enumerate(document.blocks):
+        error = _first_error(block)
+        planned.extend(
+            Planned(
+                index[id(call)], call, number, style_of(call.protocol, call.shape), None if call.executable else error
+            )
+            for call in block.calls
+            if call.executable or error is not None
+        )
+    return planned
+
+
+async def execute_text(
+    document: Document,
+    context: CallContext,
+    options: TextOptions,
+    on_result: Callable[[ExecutionResult], None] | None = None,
+    on_unread: Callable[[str], None] | None = None,
+) -> ExecuteTextResult:
+    """Runs the calls of a text; every planned call has a result, also those that were not reached (V54).
+
+    ``on_unread`` is told what the observation says of blocks and parts without a result, before the results of the blocks behind them.
+    """
+    if context.ask is None or not context.asks_together:
+        return await _execute_text(document, context, options, on_result, on_unread)
+    states = states_of(context.on_event)
+    context = msgspec.structs.replace(context, on_event=states, cancelled=context.cancelled or asyncio.Event())
+    planned = plan_text(document)
+    for item in planned:
+        states.begin(call_id(item, options))
+    steps = _step_counts(planned)
+    questions: list[Question] = []
+    keys = set[str]()
+    for item in planned:
+        if item.refused is not None or item.index in options.done:
+            continue
+        request = _request(item, document, options, steps)
+        if request.idempotency_key in keys or await is_answered(request, context):
+            continue
+        question = await question_of(request, context)
+        if question is not None:
+            questions.append(question)
+            # a second call of a key is answered by the first
+            keys.update(key for key in (request.idempotency_key,) if key)
+    if len(questions) < 2:
+        return await _execute_text(document, context, options, on_result, on_unread)
+    for question in questions:
+        states(question.call_id, "awaitingApproval")
+    asked = Together(context.parts.approvals, questions, context)
+    try:
+        context = msgspec.structs.replace(context, asked_ahead=asked)
+        return await _execute_text(document, context, options, on_result, on_unread)
+    finally:
+        await asked.end()
+
+
+async def _execute_text(
+    document: Document,
+    context: CallContext,
+    options: TextOptions,
+    on_result: Callable[[ExecutionResult], None] | None,
+    on_unread: Callable[[str], None] | None,
+) -> ExecuteTextResult:
+    if options.idempotency_key:
+        digest = hashlib.sha256(document.text.encode("utf-8", "surrogatepass")).hexdigest()
+        options = msgspec.structs.replace(options, key_of=digest)
+    planned = plan_text(document)
+    beside = beside_results(document)
+    states, stop = states_of(context.on_event), context.cancelled or asyncio.Event()
+    context = msgspec.structs.replace(context, on_event=states, cancelled=stop)
+    for item in planned:
+        states.begin(call_id(item, options))
+    untold = list(beside.told)
+    results: dict[int, ExecutionResult] = {}
+    steps = _step_counts(planned)
+    stopped_at: int | None = None
+
+    def tell_unread(before: int | None) -> None:
+        while untold and (before is None or untold[0][0] < before):
+            text = untold.pop(0)[1]
+            if on_unread is not None:
+                on_unread(text)
+
+    def tell(item: Planned, result: ExecutionResult) -> None:
+        results[item.index] = result
+        states(result.call_id, end_state(result.status))
+        tell_unread(item.block)
+        if on_result is not None:
+            on_result(result)
+
+    async def one(item: Planned) -> ExecutionResult:
+        if item.index in options.done:
+            result = options.done[item.index]
+        elif stop.is_set():
+            result = _not_reached(item, options, steps)
+        else:
+            with own_cancel(stop) as cancelled:
+                own = msgspec.structs.replace(context, cancelled=cancelled)
+                result = await _one(item, document, own, options, steps)
+        tell(item, result)
+        return result
+
+    with context.parts.running_calls.entered("", context.caller.session_id, stop):
+        if options.mode == "parallel" and not any(item.call.protocol == "tam" for item in planned):
+            gate = asyncio.Semaphore(MAX_PARALLEL)
+
+            async def in_turn(item: Planned) -> ExecutionResult:
+                async with gate:
+                    return await one(item)
+
+            await asyncio.gather(*(in_turn(item) for item in planned))
+        else:
+            stopped_block: int | None = None
+            for item in planned:
+                if item.index not in options.done and (item.block == stopped_block or stop.is_set()):
+                    tell(item, _not_reached(item, options, steps))
+                    continue
+                result = await one(item)
+                if result.status not in ("success", "accepted") and _stops(item.call, options.on_error):
+                    stopped_block = item.block
+                    stopped_at = item.index if stopped_at is None else stopped_at
+    tell_unread(None)
+    ordered = [results[item.index] for item in planned]
+    told = [*beside.told, *((item.block, results[item.index].observation) for item in planned)]
+    text = "\n".join(words for _block, words in sorted(told, key=lambda one: one[0]))
+    return ExecuteTextResult(
+        parse=parse_result(document, options.encoding, options.call_prefix),
+        results=ordered,
+        observation=text,
+        explanation=beside.explanation or UNSET,
+        stopped_at=UNSET if stopped_at is None else stopped_at,
+    )
+
+
+async def _one(
+    item: Planned, document: Document, context: CallContext, options: TextOptions, steps: dict[int, int]
+) -> ExecutionResult:
+    call = item.call
+    step = call.step if steps.get(item.block, 0) > 1 else None
+    if item.refused is not None:
+        result = _refused(item, document, options, step)
+        trail = Trail(context.audit, context.log, str(context.root), result.call_id, context.trace)
+        trail.note("call.refused", "info", name=call.tool_id, code=item.refused.code, message=message(item.refused))
+        return result
+    return await execute(_request(item, document, options, steps), context, attempts=1 + (call.retry or 0))
+
+
+def _request(item: Planned, document: Document, options: TextOptions, steps: dict[int, int]) -> CallRequest:
+    call = item.call
+    own, given = call.request_id, options.idempotency_key
+    # Each step of a block is an execution of its own under the block's request id, each call of a text under the host's key.
+    key = f"{own}#{call.step or 1}" if own else f"{given}#{item.index}" if given else ""
+    return CallRequest(
+        call_id=call_id(item, options),
+        name=call.tool_id,
+        call=call,
+        source=document.text,
+        encoding=options.encoding,
+        timeout_ms=options.timeout_ms,
+        dry_run=options.dry_run,
+        ask=options.ask,
+        approval=options.approval,
+        idempotency_key=key,
+        key_is_models=bool(own),
+        key_of=options.key_of if given and not own else "",
+        style=item.style,
+        step=call.step if steps.get(item.block, 0) > 1 else None,
+    )
+
+
+async def check_approval(document: Document, context: CallContext, options: TextOptions) -> None:
+    """Raises ``ApprovalUnknown`` when the answer that came with a text fits none of its calls. Runs nothing, and uses nothing up."""
+    if options.approval is None or context.closed:
+        # where nothing may run, each call's own result says so
+        return
+    planned = plan_text(document)
+    steps = _step_counts(planned)
+    found = [
+        await question_of(_request(item, document, options, steps), context, anyway=True)
+        for item in planned
+        if item.refused is None and item.index not in options.done
+    ]
+    context.parts.approvals.check(options.approval, [question.binding for question in found if question is not None])
+
+
+def refuse_text(
+    document: Document, context: CallContext, options: TextOptions, error: ExecutionError
+) -> ExecuteTextResult:
+    """What ``execute_text`` gives where nothing may run, whatever it is: each call that it would have planned is ``blocked`` with that error."""
+    planned = plan_text(document)
+    states, steps = states_of(context.on_event), _step_counts(planned)
+    results: list[ExecutionResult] = []
+    for item in planned:
+        result = _empty(item, options, "blocked")
+        result.error = error
+        step = item.call.step if steps.get(item.block, 0) > 1 else None
+        result.observation = observation(result, item.style, step=step)
+        states(result.call_id, "completed")
+        trail = Trail(context.audit, context.log, str(context.root), result.call_id)
+        trail.note("call.refused", "info", name=item.call.tool_id, message=error.message)
+        results.append(result)
+    return ExecuteTextResult(
+        parse=parse_result(document, options.encoding, options.call_prefix),
+        results=results,
+        observation="\n".join(result.observation for result in results),
+    )
+
+
+def call_id(item: Planned, options: TextOptions) -> str:
+    """The id that the parse result gives the same call."""
+    return f"{options.call_prefix}-{item.index + 1}"
+
+
+def _stops(call: Call, on_error: OnError | None) -> bool:
+    if call.protocol == "tam":
+        return (call.on_error or on_error or "stop") == "stop"
+    default = "stop" if call.protocol == "action" else "continue"
+    return (on_error or default) == "stop"
+
+
+def _step_counts(planned: list[Planned]) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for item in planned:
+        counts[item.block] = counts.get(item.block, 0) + (item.call.step is not None)
+    return counts
+
+
+def _first_error(block: Block) -> Diag | None:
+    return next((diag for diag in block.diagnostics if severity(diag) == "error"), None)
+
+
+def _empty(item: Planned, options: TextOptions, status: Status = "error") -> ExecutionResult:
+    return empty_result(call_id(item, options), item.call.tool_id, status, call=item.call)
+
+
+def _refused(item: Planned, document: Document, options: TextOptions, step: int | None) -> ExecutionResult:
+    assert item.refused is not None
+    result = _empty(item, options)
+    result.error = failure("ParameterValidationError", message(item.refused), code=item.refused.code)
+    if item.style == "vcp":
+        result.observation = observation(result, "vcp", step=step)
+    elif item.style.partition("-")[0] in ("action", "tam"):
+        result.observation = _malformed(item.call.protocol, item.refused, document)
+    else:
+        # The protocol's own form names the call; the place goes into the message.
+        where = _malformed(item.call.protocol, item.refused, document).removeprefix("Observation: Error - ")
+        placed = msgspec.structs.replace(
+            result, error=failure("ParameterValidationError", where, code=item.refused.code)
+        )
+        result.observation = observation(placed, item.style, step=step)
+    return result
+
+
+def _not_reached(item: Planned, options: TextOptions, steps: dict[int, int]) -> ExecutionResult:
+    result = _empty(item, options, "cancelled")
+    step = item.call.step if steps.get(item.block, 0) > 1 else None
+    result.observation = observation(result, item.style, step=step)
+    return result
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What is told of a text besides the results of its calls (ruling 54)."""
+
+    told: tuple[tuple[int, str], ...] = ()
+    """Parts of the observation, each with the number of its block."""
+    explanation: str = ""
+    """Why nothing was run, for a person, where all calls of the text were set aside: then the model is told nothing."""
+
+
+def beside_results(document: Document) -> Beside:
+    """What the observation says of blocks and parts that gave no result: not readable, not run, left out."""
+    notes = notes_of(document)
+    unread = unread_observations(document)
+    if not unread and not plan_text(document) and all(note.kind == "setAside" for note in notes):
+        return Beside(explanation="\n".join(note.text.removeprefix("Note: ") for note in notes))
+    told = [*unread, *((note.block, note.text) for note in notes)]
+    return Beside(told=tuple(sorted(told, key=lambda part: part[0])))
+
+
+def unread_observations(document: Document) -> list[tuple[int, str]]:
+    """Observations, each with the number of its block in the text, for blocks that gave no call at all: cut off, not readable, or dropped (A29, V37).
+
+    A dropped block is only a warning of reading; the model that wrote it must learn of it all the same.
+    """
+    found: list[tuple[int, str]] = []
+    for number, block in enumerate(document.blocks):
+        cause = _first_error(block) or next((diag for diag in block.diagnostics if severity(diag) == "warning"), None)
+        if cause is not None and not block.calls:
+            error = failure("ParameterValidationError", message(cause), code=cause.code)
+            sentence = _malformed(block.protocol, cause, document)
+            found.append((number, malformed_result(error, sentence, style_of(block.protocol))))
+    return found
+
+
+def _malformed(protocol: str, error: Diag, document: Document) -> str:
+    line, column = LineIndex(document.text).position(error.span[0])
+    return malformed(protocol, line + 1, column + 1, message(error))
+
+
+def has_unread(document: Document) -> bool:
+    """Whether a block was found that could not be read."""
+    return bool(unread_observations(document))

@@ -1,0 +1,1 @@
+"""What runs a call, one folder for each type of handler; each has a runner."""

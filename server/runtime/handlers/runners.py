@@ -1,0 +1,37 @@
+"""Which code runs a call: one runner for each type of handler (D60, seed 000 §7.3), loaded with the first call that needs it."""
+
+from __future__ import annotations
+
+from tamis.protocols.manifest.reading import ExternalScript, McpTool, OtherHandler, WorkflowHandler
+from tamis.server.runtime.calls.runner import Runner
+from tamis.server.runtime.tools.registry import Tool
+from tamis.server.runtime.tools.script_service import is_script_service
+
+
+def runs_script(tool: Tool) -> bool:
+    """Whether a tool's calls are runs of a script."""
+    return isinstance(tool.manifest.handler, ExternalScript) or is_script_service(tool.manifest)
+
+
+def runner_of(tool: Tool) -> Runner:
+    """The runner of a tool's calls."""
+    if runs_script(tool):
+        from tamis.server.runtime.handlers.script.runner import ScriptRunner
+
+        return ScriptRunner()
+    handler = tool.manifest.handler
+    if isinstance(handler, WorkflowHandler):
+        from tamis.server.runtime.handlers.workflow.runner import runner_for
+
+        return runner_for(tool, handler)
+    if isinstance(handler, McpTool):
+        from tamis.server.runtime.handlers.mcp.runner import McpRunner
+
+        return McpRunner()
+    if isinstance(handler, OtherHandler):
+        from tamis.server.runtime.handlers.plugins import PluginRunner
+
+        return PluginRunner()
+    from tamis.server.runtime.handlers.service.runner import ServiceRunner
+
+    return ServiceRunner()

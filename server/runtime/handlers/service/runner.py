@@ -1,0 +1,183 @@
+"""The runner of ``service-method`` handlers: Tamis's own methods here, those of the host by asking it (``service/invoke``).
+
+A host may answer late, twice, never, with an error, or with something else than it promised: each is an outcome of the call. Must
+not know how a host is reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from tamis.protocols.check import to_problem, told
+from tamis.protocols.contract import ErrorType
+from tamis.protocols.manifest.reading import ServiceMethod
+from tamis.protocols.messages import ServiceCancel, ServiceInvoke
+from tamis.protocols.observation import plain
+from tamis.protocols.schema.plan import Plan
+from tamis.server.runtime.calls.host import HostError
+from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.tools.builtin import is_own
+from tamis.server.runtime.tools.host_services import HostMethod
+from tamis.server.runtime.tools.method_metadata import alike
+from tamis.server.runtime.tools.registry import Tool
+
+if TYPE_CHECKING:
+    from tamis.server.runtime.services import Parts
+
+Work = Callable[[Invocation], Awaitable[Any]]
+MAX_ERROR_CHARS = 2_000
+FACADE = "register a method whose flat parameters are those of the tool (a facade), or give the tool the parameters of the method"
+
+
+class ServiceRunner:
+    """Runs methods of services."""
+
+    problem_type: ErrorType = "ServiceError"
+
+    def problem(self, tool: Tool, parts: Parts) -> str:
+        """Why the service cannot be called."""
+        handler = tool.manifest.handler
+        assert isinstance(handler, ServiceMethod)
+        service, method = handler.service_name, handler.method_name
+        if is_own(service):
+            return own_problem(tool, service, method, parts)
+        problem = parts.host_services.problem(service, method)
+        if problem or parts.host is not None:
+            return problem
+        return f"the host of the service '{service}' has gone"
+
+    async def run(self, call: Invocation) -> None:
+        """Runs the method once."""
+        from tamis.server.runtime.calls.outputs import failed, take_output
+        from tamis.server.runtime.calls.timing import in_time
+
+        handler = call.tool.manifest.handler
+        assert isinstance(handler, ServiceMethod)
+        call.result.output, call.result.error = UNSET, UNSET
+        own = own_method(handler.service_name, handler.method_name)
+        hosted = (
+            call.context.parts.host_services.find(handler.service_name, handler.method_name) if own is None else None
+        )
+        if own is not None:
+            output = await in_time(call, own(call))
+        elif hosted is not None:
+            output = await _invoked(call, hosted)
+        else:
+            # it was there when the call was let through: the host took it away while a person was asked, or between attempts
+            raise failed("ServiceError", self.problem(call.tool, call.context.parts))
+        whose = f"{handler.service_name}.{handler.method_name}"
+        take_output(call, output, whose, None if hosted is None else hosted.output_plan)
+
+
+def own_problem(tool: Tool, service: str, method: str, parts: Parts) -> str:
+    """Why one of Tamis's own methods cannot be called."""
+    if own_method(service, method) is None:
+        return f"the service '{service}' of Tamis has no method '{method}'"
+    if service == "File" and not tool.manifest.security_context.file_access.allow_write:
+        return (
+            "no folder may be written: name one under [resources] in tamis.toml, and open it with policy.writeRoots"
+            if tool.origin == "builtin"
+            else "the manifest asks for no folder to write to: name it in securityContext.fileAccess.allowWrite"
+        )
+    if service == "Events" and parts.host is None:
+        return "there is no host that could be told of an event"
+    return ""
+
+
+@lru_cache(maxsize=64)
+def own_method(service: str, method: str) -> Callable[[Invocation], Awaitable[Any]] | None:
+    """What runs the calls of an own method, or None: it gives the output, or raises ``Stopped``."""
+    # Each room of them is loaded with its first call.
+    match (service, method):
+        case ("WorldState", "read"):
+            from tamis.server.runtime.handlers.service.state import read_world as run
+        case ("PrivateState", "read"):
+            from tamis.server.runtime.handlers.service.state import read_private as run
+        case ("PrivateState", "update"):
+            from tamis.server.runtime.handlers.service.state import update_private as run
+        case ("Events", "publish"):
+            from tamis.server.runtime.handlers.service.events import publish as run
+        case ("File", "Write"):
+            from tamis.server.runtime.handlers.service.files import write as run
+        case ("File", "Append"):
+            from tamis.server.runtime.handlers.service.files import append as run
+        case ("File", "ApplyEdit"):
+            from tamis.server.runtime.handlers.service.files import apply_edit as run
+        case ("system", "get_current_time"):
+            from tamis.server.runtime.handlers.service.clock import get_current_time as run
+        case ("system", "task_status"):
+            from tamis.server.runtime.handlers.service.clock import task_status as run
+        case _:
+            return None
+    return run
+
+
+async def _invoked(call: Invocation, method: HostMethod) -> Any:
+    from tamis.server.runtime.calls.model import Stopped
+    from tamis.server.runtime.calls.outputs import failed
+    from tamis.server.runtime.calls.timing import in_time
+
+    host = call.context.parts.host
+    if host is None:
+        raise failed("ServiceError", "the host of the service has gone")
+    handler = method.manifest.handler
+    assert isinstance(handler, ServiceMethod)
+    args = adapted(call, method)
+    invoke = ServiceInvoke(
+        service_name=handler.service_name,
+        method_name=handler.method_name,
+        args=args,
+        call_id=call.request.call_id,
+        **({} if call.context.trace is None else call.context.trace.headers()),
+    )
+    try:
+        return await in_time(call, host.ask("service/invoke", invoke))
+    except HostError as error:
+        text = f"{handler.service_name}.{handler.method_name} failed: {plain(str(error))[:MAX_ERROR_CHARS]}"
+        raise failed("ServiceError", text) from None
+    except (Stopped, asyncio.CancelledError) as end:
+        # the host may still be at it: what it answers from now on is nobody's
+        reason = "timeout" if isinstance(end, Stopped) and end.status == "timeout" else "cancelled"
+        host.tell("service/cancel", ServiceCancel(call_id=call.request.call_id, reason=reason))
+        raise
+
+
+def adapted(call: Invocation, method: HostMethod) -> dict[str, Any]:
+    """The arguments under the method's own names and types (V46). Raises ``Stopped`` for a method that cannot take them (V47)."""
+    from tamis.server.runtime.calls.outputs import failed
+
+    if call.tool.manifest.parameters == method.manifest.parameters:
+        return call.args
+    args = _renamed(call.args, method.plan)
+    outcome = method.plan.check(args)
+    if outcome.valid and isinstance(outcome.coerced, dict):
+        return outcome.coerced
+    found = [to_problem(finding) for finding in outcome.errors]
+    text = told(found[:8])
+    handler = method.manifest.handler
+    assert isinstance(handler, ServiceMethod)
+    raise failed(
+        "ServiceError",
+        f"the arguments do not fit the method {handler.service_name}.{handler.method_name}: {text}; {FACADE}",
+        errors=found,
+        code="incompatibleSignature",
+    )
+
+
+def _renamed(args: dict[str, Any], plan: Plan) -> dict[str, Any]:
+    """Arguments that the method knows by a name that differs in case or separators only, under that name."""
+    declared = plan.names
+    by_likeness: dict[str, list[str]] = {}
+    for name in declared:
+        by_likeness.setdefault(alike(name), []).append(name)
+    made: dict[str, Any] = {}
+    for name, value in args.items():
+        fitting = by_likeness.get(alike(name), [])
+        own = len(fitting) == 1 and name not in declared and fitting[0] not in args
+        made[fitting[0] if own else name] = value
+    return made

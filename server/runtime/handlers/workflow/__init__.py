@@ -1,0 +1,1 @@
+"""Workflows: the engine that runs a graph, and its runs."""

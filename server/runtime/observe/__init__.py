@@ -1,0 +1,1 @@
+"""What is written down, counted and traced of calls, and the one filter of what must not stand in it."""

@@ -1,0 +1,214 @@
+"""The operator's rules on calls: by tool, by caller, by a parameter's value (D81).
+
+``policy.rules`` in order, then ``policy.tools``, the most exact name first. Patterns are of whole values and know only ``*``, ``?`` and
+``[…]``, so that none takes long, whatever a model wrote. Must not ask anyone, nor know what a call may do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Literal, cast
+
+import msgspec
+
+from tamis.protocols.manifest.reading import Manifest
+from tamis.protocols.observation import plain
+from tamis.server.runtime.observe.trail import Caller
+from tamis.server.runtime.settings.config import LayeredPolicy, Policy, PolicyRule, RuleSet, Verdict
+
+MAX_SHOWN = 200
+_HERE = "tamis.toml"
+
+
+class Ruling(msgspec.Struct, frozen=True):
+    """What was found to hold: the verdict, the rule's name in ``tamis.toml``, the operator's reason."""
+
+    verdict: Verdict
+    name: str
+    reason: str = ""
+    condition: str = ""
+    """What the rule looks at in arguments and caller; empty for one that holds for every call of the tool."""
+    where: str = "tamis.toml"
+    """The file that the rule stands in."""
+    unless: Literal["never", "writes", "always"] = "never"
+    """When a folder wants a person to be asked although the rule allows the call."""
+
+    @property
+    def sentence(self) -> str:
+        """Why the call was refused; a model reads it."""
+        said = f": {plain(self.reason[:MAX_SHOWN])}" if self.reason else ""
+        return f"{self.name} in {self.where} denies it{said}"
+
+
+_STRICTNESS: tuple[Verdict, ...] = ("allow", "ask", "deny")
+_CONFIRMATIONS = ("never", "writes", "always")
+
+
+def ruling(policy: Policy, tool_id: str, version: str, args: dict[str, Any], caller: Caller) -> Ruling | None:
+    """The rule that decides about a call; None when no rule speaks of it.
+
+    The operator's first rule that fits decides; what a folder forbids, or wants to be asked for, holds beside it (ruling 58).
+    """
+    if not isinstance(policy, LayeredPolicy):
+        if not policy.rules and not policy.tools:
+            return None
+        return _decided([RuleSet(_HERE, policy.rules, policy.tools)], (tool_id, f"{tool_id}@{version}"), args, caller)
+    names = (tool_id, f"{tool_id}@{version}")
+    decided = _decided(policy.chain, names, args, caller)
+    unless = 0
+    for one in policy.held:
+        other = _decided([one], names, args, caller)
+        if other is None:
+            unless = max(unless, _CONFIRMATIONS.index(one.confirmation))
+        elif other.verdict != "allow" and (
+            decided is None or _STRICTNESS.index(other.verdict) > _STRICTNESS.index(decided.verdict)
+        ):
+            decided = other
+    if decided is None or decided.verdict != "allow":
+        return decided
+    return msgspec.structs.replace(decided, unless=_CONFIRMATIONS[unless])
+
+
+def _decided(chain: Sequence[RuleSet], names: tuple[str, str], args: dict[str, Any], caller: Caller) -> Ruling | None:
+    for one in chain:
+        for number, rule in enumerate(one.rules, 1):
+            if _fits_tool(rule.tool, names) and _fits_caller(rule, caller) and _fits_value(rule, args):
+                name = f"rule {number} of policy.rules"
+                return Ruling(rule.verdict, name, rule.reason, _condition(rule), _shown_file(one.where))
+    best = _most_exact(chain, names)
+    if best is None:
+        return None
+    name, one = best
+    shown = f"policy.tools '{plain(name[:MAX_SHOWN])}'"
+    return Ruling(one.tools[name], shown, where=_shown_file(one.where))
+
+
+def _most_exact(chain: Sequence[RuleSet], names: tuple[str, str]) -> tuple[str, RuleSet] | None:
+    """The most exact name of all tables that fits, as the strongest source has it."""
+    fitting = [(name, one) for one in chain for name in one.tools if _fits_tool(name, names)]
+    return max(fitting, key=lambda entry: _exactness(entry[0]), default=None)
+
+
+def _shown_file(where: str) -> str:
+    return _HERE if where.endswith(f"/{_HERE}") else plain(where)
+
+
+def verdicts(policy: Policy, tool_id: str, version: str, caller: Caller) -> set[Verdict | None]:
+    """What the rules may say of the caller's calls of a tool, by their arguments; None: nothing."""
+    names = (tool_id, f"{tool_id}@{version}")
+    if not isinstance(policy, LayeredPolicy):
+        return _possible([RuleSet(_HERE, policy.rules, policy.tools)], names, caller)
+    said = _possible(policy.chain, names, caller)
+    for one in policy.held:
+        said |= _possible([one], names, caller) - {"allow", None}
+        if one.confirmation != "never":
+            said.add("ask")
+    return said
+
+
+def might_ask(policy: Policy, manifest: Manifest, caller: Caller) -> bool:
+    """Whether a call of a tool might need a person's word, whatever it is given and granted."""
+    said = verdicts(policy, manifest.tool_id, manifest.version, caller)
+    unruled = policy.require_confirmation != "never" or manifest.execution.require_confirmation
+    return "ask" in said or (None in said and unruled)
+
+
+def _possible(chain: Sequence[RuleSet], names: tuple[str, str], caller: Caller) -> set[Verdict | None]:
+    found: set[Verdict | None] = set()
+    for one in chain:
+        for rule in one.rules:
+            if _fits_tool(rule.tool, names) and _fits_caller(rule, caller):
+                found.add(rule.verdict)
+                if not rule.parameter:
+                    return found
+    best = _most_exact(chain, names)
+    return {*found, None if best is None else best[1].tools[best[0]]}
+
+
+def told(policy: Policy) -> list[str]:
+    """Each rule in words, in the order in which they are looked at."""
+    layered = isinstance(policy, LayeredPolicy)
+    sets = (*policy.chain, *policy.held) if layered else (RuleSet(_HERE, policy.rules, policy.tools),)
+    named = any(_shown_file(one.where) != _HERE for one in sets)
+    return [plain(words) for one in sets for words in _told(one, named=named)]
+
+
+def _told(rules: RuleSet, *, named: bool) -> Iterator[str]:
+    place = f" in {_shown_file(rules.where)}" if named else ""
+    for number, rule in enumerate(rules.rules, 1):
+        whose = [f"{name} {value}" for name, value in _whose(rule) if value != "*"]
+        value = [f"{rule.parameter} is {rule.matches}"] if rule.parameter else []
+        words = "; ".join((rule.tool, *whose, *value))
+        reason = f" ({rule.reason})" if rule.reason else ""
+        yield f"rule {number} of policy.rules{place}: {rule.verdict} {words}{reason}"
+    for name in sorted(rules.tools, key=_exactness, reverse=True):
+        yield f"policy.tools{place}: {rules.tools[name]} {name}"
+
+
+def _exactness(name: str) -> tuple[bool, int, str]:
+    return (not any(mark in name for mark in "*?["), len(name), name)
+
+
+def _fits_tool(pattern: str, names: Iterable[str]) -> bool:
+    # an id may hold a bracket, which a pattern reads otherwise
+    return any(pattern == name or fnmatchcase(name, pattern) for name in names)
+
+
+def _whose(rule: PolicyRule) -> tuple[tuple[str, str], ...]:
+    return (("face", rule.face), ("client", rule.client), ("agent", rule.agent), ("session", rule.session))
+
+
+def _fits_caller(rule: PolicyRule, caller: Caller) -> bool:
+    client = caller.client if isinstance(caller.client, str) else ""
+    known = {"face": caller.face, "client": client, "agent": caller.agent_id, "session": caller.session_id}
+    return all(pattern == "*" or fnmatchcase(known[name], pattern) for name, pattern in _whose(rule))
+
+
+def _fits_value(rule: PolicyRule, args: dict[str, Any]) -> bool:
+    if not rule.parameter:
+        return True
+    values = list(_leaves(_named(args, rule.parameter)))
+    fitting = (rule.matches == "*" or fnmatchcase(value, rule.matches) for value in values)
+    # What opens must fit everything that is given; what closes, any part of it.
+    return bool(values) and (all(fitting) if rule.verdict == "allow" else any(fitting))
+
+
+def _named(args: dict[str, Any], parameter: str) -> list[Any]:
+    """The values that a name or a JSON Pointer leads to; ``*`` in a pointer is each item or member."""
+    if not parameter.startswith("/"):
+        return [args[parameter]] if parameter in args else []
+    found: list[Any] = [args]
+    for part in parameter[1:].split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        below: list[Any] = []
+        for value in found:
+            if isinstance(value, dict):
+                members = cast("dict[str, Any]", value)
+                below += members.values() if part == "*" else [members[name]] if name in members else []
+            elif isinstance(value, list):
+                items = cast("list[Any]", value)
+                at = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else len(items)
+                below += items if part == "*" else items[at : at + 1]
+        found = below
+    return found
+
+
+def _leaves(values: Iterable[Any]) -> Iterator[str]:
+    """Each text, number, boolean and null below, a text as it is and the others as JSON; an empty list or object is one too."""
+    stack = list(values)
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict) and value:
+            stack.extend(cast("dict[str, Any]", value).values())
+        elif isinstance(value, list) and value:
+            stack.extend(cast("list[Any]", value))
+        else:
+            yield value if isinstance(value, str) else json.dumps(value)
+
+
+def _condition(rule: PolicyRule) -> str:
+    conditions = [*_whose(rule), ("parameter", rule.parameter), ("matches", rule.matches)]
+    given = {name: value for name, value in conditions if value not in ("*", "")}
+    return json.dumps({**given, "tool": rule.tool}, sort_keys=True) if given else ""

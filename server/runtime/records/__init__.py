@@ -1,1 +1,0 @@
-"""What is written down, where, and what must not stand in it."""

@@ -1,0 +1,173 @@
+"""Configuration files that count: which ones there are, and how each is opened so that nobody but its owner decides what it says.
+
+A file is opened first and looked at by its descriptor, so that it cannot be changed between look and use. Must not know what settings mean.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+FILE_NAME = "tamis.toml"
+MAX_FILE_BYTES = 1024 * 1024
+MACHINE_FILE = "/etc/tamis/config.toml"
+"""The machine's own file. No variable names another one: whoever starts Tamis must not choose the machine's word."""
+_FIRST_OWN_GROUP = 1000
+"""Groups below are the system's: more than one account may be in them without being listed as a member."""
+
+
+class Unsafe(Exception):  # noqa: N818 (an outcome, not a fault)
+    """A file that must not be in force; ``reason`` and ``remedy`` are halves of one sentence."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(f"{reason}; {remedy}")
+        self.reason = reason
+        self.remedy = remedy
+
+
+def user_file() -> str:
+    """The user's own file: ``$XDG_CONFIG_HOME/tamis/config.toml``, else ``~/.config/tamis/config.toml``."""
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    # the XDG specification: a relative path is not one
+    return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.config"), "tamis", "config.toml")
+
+
+def is_there(path: str) -> bool:
+    """Whether something stands at a path. Raises ``OSError`` where that cannot be seen."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def find_root(start: Path) -> Path:
+    """The nearest folder upwards from ``start`` that holds a ``tamis.toml``, else ``start`` itself.
+
+    The search ends below a mount point, a folder in which everybody may make files, and a folder of another user than root, this one
+    and the owner of ``start``: what stands there is not this folder's word.
+    """
+    start = start.resolve()
+    if os.path.lexists(start / FILE_NAME):
+        return start
+    try:
+        below = start.stat()
+    except OSError:
+        return start
+    owners = {0, os.geteuid(), below.st_uid}
+    for folder in start.parents:
+        try:
+            facts = folder.stat()
+        except OSError:
+            return start
+        if facts.st_dev != below.st_dev or facts.st_mode & stat.S_IWOTH or facts.st_uid not in owners:
+            return start
+        # A file that is there but cannot be read still marks the root: what it wanted must not be passed over.
+        if os.path.lexists(folder / FILE_NAME):
+            return folder
+    return start
+
+
+def read_bounded(path: Path, limit: int) -> bytes:
+    """The first ``limit`` bytes of a file. Raises ``OSError``, also for a FIFO and a device, where reading could wait for ever."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        return _first_bytes(descriptor, limit)
+    finally:
+        os.close(descriptor)
+
+
+def read_own(path: str, limit: int, root: str | None = None) -> bytes:
+    """The first ``limit`` bytes of a configuration file that only this user or root may have written.
+
+    With ``root``, a link must lead to a file in that folder. Raises ``OSError`` for one that cannot be read, ``Unsafe`` for one that
+    must not be in force.
+    """
+    descriptor = _opened(path, root)
+    try:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            raise OSError(errno.EINVAL, f"it is {_kind(facts.st_mode)}, not a regular file")
+        _check_owner(facts)
+        _check_folder(os.path.dirname(os.readlink(f"/proc/self/fd/{descriptor}")))
+        return _first_bytes(descriptor, limit)
+    finally:
+        os.close(descriptor)
+
+
+def _opened(path: str, root: str | None) -> int:
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+    if root is None:
+        return os.open(path, flags)
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+    descriptor = os.open(path, flags)
+    # Where the open file is, not where the link says now.
+    real, top = os.readlink(f"/proc/self/fd/{descriptor}"), os.path.realpath(root).rstrip("/")
+    if not real.startswith(f"{top}/"):
+        os.close(descriptor)
+        raise Unsafe("is a link that leads outside its folder", "put the file itself there")
+    return descriptor
+
+
+def _first_bytes(descriptor: int, limit: int) -> bytes:
+    with open(descriptor, "rb", closefd=False) as stream:
+        return stream.read(limit)
+
+
+def _kind(mode: int) -> str:
+    kinds = ((stat.S_ISFIFO, "a FIFO"), (stat.S_ISDIR, "a folder"), (stat.S_ISSOCK, "a socket"))
+    return next((name for fits, name in kinds if fits(mode)), "a device")
+
+
+def _check_owner(facts: os.stat_result) -> None:
+    own = os.geteuid()
+    if facts.st_uid not in (0, own):
+        raise Unsafe(f"belongs to another user ({name_of(facts.st_uid)})", f"`chown {name_of(own)}` it if it is yours")
+    if _is_open(facts):
+        raise Unsafe("may be written by others", "`chmod go-w` it")
+
+
+def _check_folder(folder: str) -> None:
+    """In a folder where everybody may rename files, any of this user's own can be put in this one's place."""
+    mode = os.stat(folder).st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise Unsafe("stands in a folder that everybody may write", "`chmod o-w` the folder")
+
+
+def _is_open(facts: os.stat_result) -> bool:
+    """Whether others than the owner may write: everybody, or a group that is not the owner's alone."""
+    if facts.st_mode & stat.S_IWOTH:
+        return True
+    return bool(facts.st_mode & stat.S_IWGRP) and not _is_private(facts.st_uid, facts.st_gid)
+
+
+def _is_private(uid: int, gid: int) -> bool:
+    """Whether a group is the one that many systems make for each user, with nobody else in it (their umask is 002)."""
+    if gid < _FIRST_OWN_GROUP:
+        return False
+    import grp
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(uid), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return user.pw_gid == gid and group.gr_name == user.pw_name and {*group.gr_mem} <= {user.pw_name}
+
+
+def name_of(uid: int) -> str:
+    """A user's name, else the number."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

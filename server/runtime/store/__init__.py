@@ -1,0 +1,1 @@
+"""The database that outlives the process: its file, its tables, who works on what in it."""

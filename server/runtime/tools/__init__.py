@@ -1,0 +1,1 @@
+"""Which tools there are: found on disk or given by others, under which names and versions."""

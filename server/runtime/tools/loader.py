@@ -1,0 +1,231 @@
+"""Finding definitions on disk: which files there are and what they hold, with nothing that can stop the others.
+
+Walks the configured folders for ``*.tool.json`` and ``*.node.json``. Ignore files count, links are not followed (a link loop, an escape from
+the folder), every limit is said, and a file that cannot be read is a finding, not an end (D47-D50). Must not know what a
+manifest means.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol as TypingProtocol
+
+import msgspec
+
+from tamis.server.runtime.settings.paths import can_be_path, shown_name
+
+SUFFIX = ".tool.json"
+NODE_SUFFIX = ".node.json"
+MAX_DEPTH = 32
+MAX_FILES = 10_000
+MAX_ENTRIES = 200_000
+MAX_BYTES = 4 * 1024 * 1024
+IGNORE_FILES = (".gitignore", ".ignore", ".tamisignore")
+SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", ".venv", "__pycache__", ".tox", ".mypy_cache"})
+
+
+class FoundFile(msgspec.Struct, frozen=True):
+    """A manifest file that could be read; ``path`` is absolute."""
+
+    path: str
+    text: str
+
+
+class LoadProblem(msgspec.Struct, frozen=True):
+    """Something that kept a file or folder out; ``message`` gives cause and remedy."""
+
+    path: str
+    message: str
+    cut: bool = False
+    """Whether the walk ended here, so that there may be more below."""
+
+
+class Scan(msgspec.Struct, frozen=True):
+    """Result of a walk, in a stable order."""
+
+    files: tuple[FoundFile, ...]
+    problems: tuple[LoadProblem, ...]
+    nodes: tuple[FoundFile, ...] = ()
+    """Files of node definitions (seed 000 §7.1)."""
+
+
+class _IgnoreRules(TypingProtocol):
+    def match_file(self, file: str) -> bool: ...
+
+
+def scan(root: Path, folders: tuple[str, ...]) -> Scan:
+    """Walks ``folders`` (relative to ``root`` or absolute); each file once, sorted by path within its folder."""
+    files: dict[str, FoundFile] = {}
+    problems: list[LoadProblem] = []
+    for name in folders:
+        if not can_be_path(name):
+            problems.append(LoadProblem(shown_name(name), "cannot be a folder's name; mend `tools` in tamis.toml"))
+            continue
+        folder = Path(os.path.realpath(root / name))
+        if not os.path.isdir(folder):
+            what = "is not a folder" if os.path.exists(folder) else "does not exist"
+            problems.append(LoadProblem(str(folder), f"the tool folder {what}; mend `tools` in tamis.toml"))
+            continue
+        paths, more = walk_files(folder, is_definition)
+        problems.extend(more)
+        for path in paths:
+            if path not in files:
+                found = read_manifest_file(path)
+                if isinstance(found, FoundFile):
+                    files[path] = found
+                else:
+                    problems.append(found)
+    nodes = tuple(file for path, file in files.items() if path.endswith(NODE_SUFFIX))
+    manifests = tuple(file for path, file in files.items() if not path.endswith(NODE_SUFFIX))
+    return Scan(manifests, tuple(problems), nodes)
+
+
+def walk_files(
+    top: Path, wanted: Callable[[str], bool], folders: list[str] | None = None
+) -> tuple[list[str], list[LoadProblem]]:
+    """The entries below ``top`` whose name is wanted, in a stable order, and what could not be searched.
+
+    Ignore files count, links to folders are not followed, and the walk is bounded. A folder with a wanted name is given
+    like a file, so that the reader of it can say what is wrong with it. ``folders`` takes every folder that was searched.
+    """
+    problems: list[LoadProblem] = []
+    return _walk(top, wanted, problems, folders), problems
+
+
+def walk_reaches(top: Path, path: str) -> bool:
+    """Whether a walk of ``top`` comes to an entry: no link, skipped or too deep folder on the way, and no ignore file names it."""
+    inside = os.path.relpath(path, top)
+    parts = inside.split(os.sep)
+    if parts[0] in ("..", ".") or len(parts) > MAX_DEPTH + 1:
+        return False
+    rules = (*_outer_rules(top), *_rules_of(top))
+    here = top
+    for name in parts[:-1]:
+        here = here / name
+        # A folder with a manifest's name is taken for a file that cannot be read.
+        if name in SKIPPED_FOLDERS or name.endswith(SUFFIX) or here.is_symlink() or not here.is_dir():
+            return False
+        if _ignored(str(here), True, rules):
+            return False
+        rules = (*rules, *_rules_of(here))
+    return not _ignored(path, os.path.isdir(path) and not os.path.islink(path), rules)
+
+
+def read_manifest_file(path: str) -> FoundFile | LoadProblem:
+    """One manifest file's text, or why it cannot be read. Never blocks on a FIFO and never follows a final link."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if os.path.islink(path):
+            return LoadProblem(path, "is a symbolic link; put the file itself here")
+        if error.errno == errno.ENXIO:
+            return LoadProblem(path, "is a socket, not a regular file")
+        return LoadProblem(path, f"cannot be read: {error.strerror}")
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            return LoadProblem(path, "is a folder, not a manifest file; rename it")
+        if not stat.S_ISREG(status.st_mode):
+            # imported here: a registry is read at each start, and this is rare
+            from tamis.sandbox.paths.walk import special_kind
+
+            return LoadProblem(path, f"is a {special_kind(status.st_mode)}, not a regular file")
+        if status.st_size > MAX_BYTES:
+            return LoadProblem(path, f"is larger than {MAX_BYTES} bytes")
+        with open(descriptor, "rb", closefd=False) as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        return LoadProblem(path, f"cannot be read: {error.strerror}")
+    finally:
+        os.close(descriptor)
+    try:
+        return FoundFile(path, data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return LoadProblem(path, f"is not UTF-8 at byte {error.start} (line {line}); save it as UTF-8")
+
+
+def is_definition(name: str) -> bool:
+    """Whether a file of this name defines tools."""
+    return name.endswith((SUFFIX, NODE_SUFFIX)) and name not in (SUFFIX, NODE_SUFFIX)
+
+
+def _walk(
+    top: Path, wanted: Callable[[str], bool], problems: list[LoadProblem], folders: list[str] | None = None
+) -> list[str]:
+    files: list[str] = []
+    entries_left = MAX_ENTRIES
+    stack: list[tuple[Path, int, tuple[tuple[str, _IgnoreRules], ...]]] = [(top, 0, _outer_rules(top))]
+    while stack:
+        folder, depth, rules = stack.pop()
+        rules = (*rules, *_rules_of(folder))
+        try:
+            with os.scandir(folder) as entries:
+                listed = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            problems.append(LoadProblem(str(folder), f"cannot be listed: {error.strerror}"))
+            continue
+        if folders is not None:
+            folders.append(str(folder))
+        below: list[tuple[Path, int, tuple[tuple[str, _IgnoreRules], ...]]] = []
+        for entry in listed:
+            entries_left -= 1
+            if entries_left < 0 or len(files) >= MAX_FILES:
+                limit = f"more than {MAX_FILES} manifests or {MAX_ENTRIES} files"
+                problems.append(
+                    LoadProblem(str(folder), f"the walk stopped here: {limit}; name narrower folders", cut=True)
+                )
+                return files
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if _ignored(entry.path, is_folder, rules):
+                continue
+            if wanted(entry.name):
+                files.append(entry.path)
+            elif is_folder and entry.name not in SKIPPED_FOLDERS:
+                if depth >= MAX_DEPTH:
+                    problems.append(LoadProblem(entry.path, f"is nested deeper than {MAX_DEPTH} folders; not searched"))
+                else:
+                    below.append((Path(entry.path), depth + 1, rules))
+        stack.extend(reversed(below))
+    return files
+
+
+def _outer_rules(top: Path) -> tuple[tuple[str, _IgnoreRules], ...]:
+    """Ignore rules above the folder, up to the repository's root: a tool folder is often part of a larger project."""
+    found: list[tuple[str, _IgnoreRules]] = []
+    for parent in top.parents:
+        if os.path.exists(top / ".git"):
+            break
+        found[:0] = _rules_of(parent)
+        if os.path.exists(parent / ".git"):
+            return tuple(found)
+    return ()
+
+
+def _rules_of(folder: Path) -> tuple[tuple[str, _IgnoreRules], ...]:
+    found: list[tuple[str, _IgnoreRules]] = []
+    for name in IGNORE_FILES:
+        path = folder / name
+        if not os.path.isfile(path):
+            continue
+        # Imported only where an ignore file stands: most tool folders have none, and start-up counts.
+        from pathspec import GitIgnoreSpec
+
+        try:
+            lines = path.read_text(encoding="utf-8", errors="replace")[:MAX_BYTES].splitlines()
+            found.append((str(folder), GitIgnoreSpec.from_lines(lines)))
+        except (OSError, ValueError):
+            continue
+    return tuple(found)
+
+
+def _ignored(path: str, is_folder: bool, rules: tuple[tuple[str, _IgnoreRules], ...]) -> bool:
+    for base, spec in rules:
+        relative = os.path.relpath(path, base).replace(os.sep, "/")
+        if spec.match_file(relative + "/" if is_folder else relative):
+            return True
+    return False

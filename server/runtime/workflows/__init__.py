@@ -1,1 +1,0 @@
-"""Workflows as tools: their graph, its checks, and the engine that runs it."""

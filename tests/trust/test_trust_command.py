@@ -1,0 +1,172 @@
+"""``tamis trust``: what it shows, asks and records, driven as a command and in a real terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.in_process import Tamis
+from tests.sample_tools import action, make_tool
+from tests.trust.conftest import World
+from tests.trust.support import in_a_terminal
+
+ASKS = '[policy]\nallowHosts = ["a.test"]\n[sandbox.interpreters]\npython = "/tmp/evil.sh"\n'
+
+
+@pytest.fixture
+def tamis(world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tamis:
+    world.folder(ASKS)
+    return Tamis(world.root, monkeypatch, capsys)
+
+
+def test_it_shows_in_plain_words_and_without_a_terminal_trusts_nothing(tamis: Tamis) -> None:
+    done = tamis("trust")
+    assert done.code == 3
+    assert '  lets tools reach these hosts: policy.allowHosts = ["a.test"]' in done.out
+    assert '  runs tools by this program: sandbox.interpreters.python = "/tmp/evil.sh"' in done.out
+    assert "there is no terminal to ask on; --yes trusts without asking" in done.err
+    assert tamis("trust", "--list").out == "no folder is trusted\n"
+
+
+def test_yes_records_it_and_a_changed_file_shows_the_difference(tamis: Tamis) -> None:
+    assert tamis("trust", "--yes").code == 0
+    assert "is trusted as it is" in tamis("trust").out
+    assert tamis("trust", "--json").json()["trusted"] is True
+    assert tamis("trust", "--list", "--json").json()["folders"][0]["changed"] is False
+    (tamis.folder / "tamis.toml").write_text(ASKS.replace("a.test", "b.test") + "# \x1b[2J\n".replace("\x1b", "\u009b"))
+    done = tamis("trust")
+    assert done.code == 3
+    assert '  -allowHosts = ["a.test"]' in done.out
+    assert '  +allowHosts = ["b.test"]' in done.out
+    assert "\u009b" not in done.out
+    assert "changed since" in tamis("trust", "--list").out
+    assert tamis("trust", "--revoke").code == 0
+    assert tamis("trust", "--revoke").code == 3
+
+
+def test_a_folder_that_asks_for_nothing_needs_no_trust(tamis: Tamis) -> None:
+    (tamis.folder / "tamis.toml").write_text("[sandbox]\nwallMs = 5\n")
+    done = tamis("trust")
+    assert (done.code, "asks for nothing that needs your trust" in done.out) == (0, True)
+
+
+def test_a_damaged_record_is_one_sentence(tamis: Tamis, world: World) -> None:
+    (world.state / "trust.json").write_text("{")
+    done = tamis("trust", "--list")
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert "is damaged" in done.err
+
+
+@pytest.mark.parametrize("words", [["list"], ["prompt"], ["check"], ["call", "t:echo", "--dry-run"], ["doctor"]])
+def test_a_stranger_s_program_is_started_by_no_command(tamis: Tamis, words: list[str]) -> None:  # trust 1, 2
+    marker = tamis.folder / "marker"
+    evil = tamis.folder / "evil.sh"
+    evil.write_text(f"#!/bin/sh\ntouch {marker}\necho 3.11.7\n")
+    evil.chmod(0o755)
+    make_tool(tamis.folder, "t:echo")
+    (tamis.folder / "tamis.toml").write_text(
+        "".join(
+            f'[sandbox.interpreters]\n{name} = "{evil}"\n' if name == "python" else f'{name} = "{evil}"\n'
+            for name in ("python", "nodejs", "bun", "uv")
+        )
+    )
+    done = tamis(*words)
+    assert not marker.exists()
+    assert "not in force" in done.err + done.out
+
+
+def test_the_flag_and_the_variable_are_told(tamis: Tamis, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "--trust puts in force: policy.allowHosts, sandbox.interpreters.python" in tamis("list", "--trust").err
+    assert "not in force" in tamis("list").err
+    monkeypatch.setenv("TAMIS_TRUST", "1")
+    assert "TAMIS_TRUST puts in force" in tamis("list").err
+
+
+def test_a_given_file_is_the_operators_word(tamis: Tamis, tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text('[policy]\nallowHosts = ["own.test"]\n')
+    done = tamis("doctor", "--config", tmp_path / "own.toml")
+    assert f"policy.allowHosts: {tmp_path / 'own.toml'}" in done.out
+    assert tamis("list", "--config", tmp_path / "missing.toml").code == 2
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("", 3), ("n", 3), ("yess", 3)])
+def test_it_asks_in_a_terminal(world: World, answer: str, code: int) -> None:
+    world.folder(ASKS)
+    ended, said = in_a_terminal(world, ["trust"], answer)
+    assert ended == code, said
+    assert "lets tools reach these hosts" in said
+    assert (world.state / "trust.json").exists() == (answer == "y")
+
+
+def test_a_call_asks_once_in_a_terminal_and_then_no_more(world: World) -> None:
+    world.folder('[policy]\nallowHosts = ["a.test"]\n')
+    make_tool(world.root, "t:echo")
+    words = ["call", "t:echo", "--args", '{"text": "hello"}', "--dry-run"]
+    _, said = in_a_terminal(world, words, "y")
+    assert said.count("Trust it as it is now?") == 1
+    _, said = in_a_terminal(world, words, "y")
+    assert "Trust it" not in said
+
+
+EXAMPLE = {"description": "Says hello.", "input": {"text": "hello"}, "expectedOutput": {"text": "hello"}}
+ASKING = {
+    "call": ["call", "t:echo", "--yes", "--args", '{"text": "hello"}'],
+    "run": ["run", "--yes", "talk.md"],
+    "test": ["test", "--yes"],
+}
+"""The commands that ask, and run a tool that needs no grant."""
+
+
+@pytest.fixture
+def talk(world: World) -> World:
+    world.folder('[policy]\nallowHosts = ["a.test"]\n')
+    make_tool(world.root, "t:echo", examples=[EXAMPLE])
+    (world.root / "talk.md").write_text(action("t:echo", text="hello"))
+    return world
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_a_yes_is_recorded_and_asked_no_more(talk: World, name: str) -> None:
+    code, said = in_a_terminal(talk, ASKING[name], "y")
+    assert (code, said.count("Trust it as it is now?")) == (0, 1), said
+    assert "lets tools reach these hosts: policy.allowHosts" in said
+    assert "not in force" not in said
+    assert (talk.state / "trust.json").exists()
+    code, said = in_a_terminal(talk, ASKING[name], "n")
+    assert (code, "Trust it" in said, "not in force" in said) == (0, False, False), said
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_a_no_goes_on_without_the_settings_and_says_so_once(talk: World, name: str) -> None:
+    code, said = in_a_terminal(talk, ASKING[name], "")
+    assert (code, said.count("Trust it as it is now?"), said.count("not in force")) == (0, 1, 1), said
+    assert not (talk.state / "trust.json").exists()
+
+
+@pytest.mark.parametrize("name", ["list", "prompt", "check", "parse", "doctor", "export", "deps"])
+def test_other_commands_ask_nothing(talk: World, name: str) -> None:
+    words = {"parse": ["parse", "talk.md"], "export": ["export", "mcp"]}
+    _, said = in_a_terminal(talk, words.get(name, [name]), "y")
+    assert "Trust it" not in said
+    assert not (talk.state / "trust.json").exists()
+
+
+def test_examples_say_what_is_not_in_force_once_in_all(tamis: Tamis) -> None:
+    make_tool(tamis.folder, "t:echo", examples=[EXAMPLE])
+    done = tamis("test", "--yes")
+    assert done.code == 0
+    assert done.err.count("not in force") == 1
+    assert "not in force: policy.allowHosts, sandbox.interpreters.python of" in done.err.replace(
+        "sandbox.interpreters.python, policy.allowHosts", "policy.allowHosts, sandbox.interpreters.python"
+    )
+
+
+@pytest.mark.parametrize("words", [["trust"], ["trust", "--json"], ["trust", "--yes"]])
+def test_a_file_that_is_never_in_force_is_said_and_is_no_success(tamis: Tamis, words: list[str]) -> None:
+    (tamis.folder / "tamis.toml").chmod(0o666)
+    done = tamis(*words)
+    assert (done.code, "may be written by others" in done.err) == (1, True)
+    if "--json" in words:
+        told = done.json()
+        assert (told["trusted"], told["asks"], len(told["problems"])) == (False, [], 1)
