@@ -25,7 +25,12 @@ SECONDS = 400
 def failed_tests(cache: Path) -> list[str]:
     """The ids of the tests that failed in the last run, as pytest's cache has them; none where it has no record."""
     record = cache / "v" / "cache" / "lastfailed"
-    return list(cast(dict[str, bool], json.loads(record.read_text()))) if record.is_file() else []
+    return list(cast("dict[str, bool]", json.loads(record.read_text()))) if record.is_file() else []
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 def second_look(cache: Path, command: list[str]) -> bool:
@@ -33,17 +38,17 @@ def second_look(cache: Path, command: list[str]) -> bool:
     tests = failed_tests(cache)
     if not 0 < len(tests) <= MOST:
         return False
-    print(f"\nA second look, alone: {len(tests)} failed. Each must pass twice.", flush=True)
+    _say(f"\nA second look, alone: {len(tests)} failed. Each must pass twice.")
     for _ in range(2):
         try:
             ended = subprocess.run([*command, "-p", "no:cacheprovider", *tests], check=False, timeout=SECONDS)
         except subprocess.TimeoutExpired:
-            print(f"The second look took more than {SECONDS} s.", flush=True)
+            _say(f"The second look took more than {SECONDS} s.")
             return False
         if ended.returncode != 0:
             return False
     for test in tests:
-        print(f"unsteady: {test} failed beside other tests, and passed twice alone")
+        _say(f"unsteady: {test} failed beside other tests, and passed twice alone")
     return True
 
 
