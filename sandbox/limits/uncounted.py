@@ -4,8 +4,9 @@
 - Pages of shared mappings that a process let go of while another page of the mapping keeps them.
 - Page tables of a large address space.
 - The kernel's records: mappings, page tables of scattered pages, locks, watches, events that wait, terminals, pipes. They
-  are looked for only when the kernel's memory has grown since the run began, or when so many files are open that pipes
-  could hold much, because it takes reading several files for each process.
+  are looked for when the kernel's memory has grown since the run began, or when so many files are open that pipes could hold
+  much, because it takes reading several files for each process; and every few seconds, because what other programs give back
+  hides the growth.
 
 The rest is bounded: files in a tmpfs by its size and by `watchdog.MAX_TMP_FILES`, timers and queued signals by their resource
 limit, and what cannot be made at all is refused by the filter (`backends.seccomp`).
@@ -49,6 +50,8 @@ _KERNELS_MEMORY = tuple(
 _MANY = 4096
 """No honest program that was looked at had so many mappings."""
 LOOK_SECONDS = 0.2
+EVERY_SECONDS = 2.5
+"""How long a run's records go without a look, whatever the machine's numbers say."""
 _SHARED = b" /dev/zero (deleted)\n"
 """How the kernel calls an anonymous shared mapping, and one of /dev/zero."""
 
@@ -80,6 +83,7 @@ class Uncounted:
         self._known = 0
         self._records = 0
         self._looks: dict[int, _Records] = {}
+        self._looked_at = time.monotonic()
         kernel = kernel_on_machine() if kernel_before is None else kernel_before
         _Machine.least = min(_Machine.least, shared_before) if _Machine.runs else shared_before
         _Machine.least_kernel = min(_Machine.least_kernel, kernel) if _Machine.runs else kernel
@@ -106,6 +110,10 @@ class Uncounted:
         self._records = 0
         return pipes and sum(_open_files(pid) for pid in pids) * _PIPE > self._memory // 4
 
+    def due(self) -> bool:
+        """Whether the records were not looked at for `EVERY_SECONDS`."""
+        return time.monotonic() - self._looked_at > EVERY_SECONDS
+
     def records_bytes(self, pids: Sequence[int], *, pipes: bool = True) -> int:
         """The kernel's records of these processes in bytes; takes up to `LOOK_SECONDS` and more, so call it on a thread.
 
@@ -127,6 +135,7 @@ class Uncounted:
         hidden += sum(look.seen + look.hidden for pid, look in self._looks.items() if pid not in looked)
         never = len(pids) - len(self._looks)
         hidden += never * sum(look.seen + look.hidden for look in self._looks.values()) // max(len(self._looks), 1)
+        self._looked_at = time.monotonic()
         self._records = seen + max(0, min(self.kernel_grown() - seen, hidden))
         if not pipes:
             return self._records

@@ -192,7 +192,12 @@ async def _records(look: Look, uncounted: Uncounted, pids: Sequence[int]) -> int
     """What the kernel keeps for these processes beside what they hold, in bytes; a group does not count all of it."""
     group = look.group
     if not uncounted.suspects(pids, pipes=group is None):
-        return 0
+        if not uncounted.due():
+            return 0
+        records = await asyncio.to_thread(uncounted.records_bytes, pids, pipes=False)
+        return (
+            records if records > look.memory_bytes // 8 else 0
+        )  # what every process has is no part of a run's figures
     records = await asyncio.to_thread(uncounted.records_bytes, pids, pipes=group is None)
     if group is None:
         return records

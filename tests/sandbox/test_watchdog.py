@@ -230,6 +230,30 @@ class TestRecords:
             assert 200 * 65_536 <= run.records_bytes([pid]) < 203 * 65_536 + 1_000_000
             assert run.records_bytes([pid], pipes=False) < 1_000_000
 
+    def test_records_count_also_where_the_growth_is_hidden(
+        self, run: uncounted.Uncounted, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # m61 to m66: the machine's numbers have not grown, because other programs gave back as much
+        monkeypatch.setattr(uncounted, "EVERY_SECONDS", 0.0)
+        code = "import os,select,time\nx=[os.eventfd(0) for _ in range(500)]\ne=[select.epoll() for _ in range(400)]\nfor a in e:\n  for b in x: a.register(b, 1)\nprint(1, flush=True); time.sleep(60)"
+        told: list[str] = []
+        with started(code) as pid:
+            monkeypatch.setattr(watchdog, "tree", lambda _: [os.getpid(), pid])  # pyright: ignore[reportUnknownLambdaType]
+            monkeypatch.setattr(watchdog, "_held_by_processes", lambda *given: given[-1])  # pyright: ignore[reportUnknownLambdaType]
+            monkeypatch.setattr(watchdog, "Uncounted", lambda *_: run)  # pyright: ignore[reportUnknownLambdaType]
+            look = watchdog.Look(os.getpid(), 30_000_000, {})
+            asyncio.run(asyncio.wait_for(watchdog.watch(look, watchdog.Usage(), told.append), 60))
+        assert told == ["memory"]
+
+    def test_records_that_every_process_has_are_no_part_of_the_figures(self, run: uncounted.Uncounted) -> None:
+        look = watchdog.Look(os.getpid(), 100_000_000, {})
+        with started("import time; print(1, flush=True); time.sleep(60)") as pid:
+            assert not run.due()
+            run._looked_at -= uncounted.EVERY_SECONDS + 1  # pyright: ignore[reportPrivateUsage]
+            assert run.due()
+            assert asyncio.run(watchdog._records(look, run, [pid])) == 0  # pyright: ignore[reportPrivateUsage]
+            assert not run.due()
+
     def test_counting_ends_when_there_is_enough(
         self, run: uncounted.Uncounted, monkeypatch: pytest.MonkeyPatch
     ) -> None:
