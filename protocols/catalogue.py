@@ -475,6 +475,10 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("LN791", "ignore-unknown", "warning", "'{v}' is no rule{hint}"),
     _e("LN792", "ignore-refused", "information", "{code} {why}; it cannot be ignored"),
     _e("LN793", "ignore-shape", "warning", "'x-tamis-ignore' takes a list of rules, or true for all"),
+    # What tools are to be portable to (``[lint] targets``)
+    _e("TH401", "target-refuses", "warning", "{target} refuses this: {reason}"),
+    _e("TH402", "target-loses", "information", "{target} has no place for this: {reason}"),
+    _e("TH403", "target-changes", "hint", "The export to {target} changes this: {reason}"),
     # tamis.toml
     _e("ST801", "settings-syntax", "error", "This is no TOML: {reason}; no tool is run until it is mended"),
     _e("ST802", "setting-unknown", "warning", "{reason}"),

@@ -6,12 +6,13 @@ one wins. Levels change what editors and ``tamis check`` say; what runs only whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, get_args
+from collections.abc import Mapping, Sequence
+from typing import Literal, cast, get_args
 
 import msgspec
 
 from tamis.protocols.catalogue import CATALOGUE
+from tamis.protocols.export.names import TARGET_WORDS, TARGETS, Target
 from tamis.protocols.model import Severity
 from tamis.protocols.suggest import best, hint
 
@@ -25,8 +26,8 @@ _LEVEL_WORDS: dict[str, Level] = {
 }
 FORMAT = "VA438"
 """A text that has not the format of its schema: as an error it refuses a call (``formats = "error"``)."""
-NOT_RULES = frozenset(("targets",))
-"""Names in ``[lint]`` that are no rules."""
+TARGETS_KEY = "targets"
+"""The name in ``[lint]`` that is no rule: what tools are to be portable to."""
 _READING_FAMILIES = ("MF", "PF", "WF", "VA45", "ST")
 _OF_THE_DISK = frozenset(("MF540", "MF542"))
 
@@ -46,6 +47,8 @@ class Levels(msgspec.Struct, frozen=True):
 
     by_code: dict[str, Level] = {}
     problems: tuple[LevelProblem, ...] = ()
+    targets: tuple[Target, ...] = ()
+    """What tools are to be portable to (``targets``)."""
 
     def of(self, code: str) -> Level | None:
         """The level that was chosen for a code, or None: then the finding's own holds."""
@@ -90,8 +93,11 @@ def read_levels(table: Mapping[str, object]) -> Levels:
     """Reads ``[lint]``: a wrong entry is reported and has no effect."""
     problems: list[LevelProblem] = []
     ranked: list[tuple[int, tuple[str, ...], Level]] = []
+    targets: tuple[Target, ...] = ()
     for name, value in table.items():
-        if name in NOT_RULES:
+        if name == TARGETS_KEY:
+            targets, wrong = _read_targets(value)
+            problems.extend(wrong)
             continue
         codes = codes_of(name)
         if not codes:
@@ -115,4 +121,20 @@ def read_levels(table: Mapping[str, object]) -> Levels:
     by_code: dict[str, Level] = {}
     for _, codes, level in sorted(ranked, key=lambda entry: entry[0]):
         by_code.update(dict.fromkeys(codes, level))
-    return Levels(by_code, tuple(problems))
+    return Levels(by_code, tuple(problems), targets)
+
+
+def _read_targets(value: object) -> tuple[tuple[Target, ...], list[LevelProblem]]:
+    """The targets that are known, each once, and what is wrong with the list."""
+    known: dict[str, Target] = {**TARGET_WORDS, **{target: target for target in TARGETS}}
+    if not isinstance(value, list | tuple):
+        message = f"'{TARGETS_KEY}' must be a list of {', '.join(TARGET_WORDS)}"
+        return (), [LevelProblem(TARGETS_KEY, message, of_value=True)]
+    names = cast("Sequence[object]", value)
+    problems: list[LevelProblem] = []
+    for name in names:
+        if name not in known:
+            near = best(str(name), TARGET_WORDS) or ""
+            message = f"'{TARGETS_KEY}' holds '{name}', which is none of {', '.join(TARGET_WORDS)}{hint(near)}"
+            problems.append(LevelProblem(TARGETS_KEY, message, of_value=True))
+    return tuple(dict.fromkeys(known[name] for name in names if isinstance(name, str) and name in known)), problems

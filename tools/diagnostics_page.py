@@ -23,6 +23,7 @@ GROUPS = {
     "VA": "Tools, arguments and schemas",
     "MF": "Manifests",
     "LN": "Lints",
+    "TH": "Targets of export",
     "PF": "Agent profiles",
     "ST": "Settings",
     "WF": "Workflows",

@@ -6,6 +6,22 @@ from tamis.protocols.contract import Loss
 from tamis.protocols.model import escape_pointer
 
 MAX_LOSSES = 500
+REFUSED = frozenset(("property-name", "over-limit"))
+"""Codes of what the target refuses also as it is exported: the tool cannot be used there."""
+SAID_OTHERWISE = frozenset(
+    (
+        *(
+            "optional-nullable",
+            "object-closed",
+            "object-opened",
+            "default-dropped",
+            "one-of-as-any-of",
+            "all-of-merged",
+        ),
+        *("name-changed", "secret-values", "use-json-schema", "examples-dropped"),
+    )
+)
+"""Codes of what the export says in another way, or what a model does not need to call the tool; all others are lost."""
 
 
 class Losses:

@@ -9,6 +9,14 @@ from typing import Literal, get_args
 
 Target = Literal["mcp", "openai", "openaiStrict", "anthropic", "gemini"]
 TARGETS: tuple[Target, ...] = get_args(Target)
+TARGET_WORDS: dict[str, Target] = {
+    "mcp": "mcp",
+    "openai": "openai",
+    "openai-strict": "openaiStrict",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+}
+"""What commands and settings call the targets; the name on the wire is taken too."""
 MAX_CHARS = 64
 """What every target takes; Anthropic's interface allows 128, its desktop program 64."""
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")

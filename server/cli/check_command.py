@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tamis.protocols.export.names import TARGET_WORDS
 from tamis.server.cli.findings import finding_line
 from tamis.server.cli.inputs import UsageError, root_of, tell_settings
 from tamis.server.cli.outputs import Paint, print_json, warn, write_line, write_note
@@ -16,12 +17,20 @@ from tamis.server.cli.outputs import Paint, print_json, warn, write_line, write_
 if TYPE_CHECKING:
     from tamis.server.analysis.answers import Finding
     from tamis.server.runtime.runtime import Runtime
+    from tamis.server.runtime.settings.config import Settings as OwnSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``tamis check``."""
     parser.add_argument("paths", nargs="*", metavar="PATH", help="files or folders (default: the root)")
     parser.add_argument("--format", choices=["text", "json", "sarif", "github"], default="text")
+    parser.add_argument(
+        "--target",
+        action="append",
+        choices=list(TARGET_WORDS),
+        metavar="TARGET",
+        help=f"name what {', '.join(TARGET_WORDS)} would refuse or lose of the tools; may be given several times",
+    )
     parser.add_argument("--strict", action="store_true", help="warnings fail, and what reading repaired is an error")
 
 
@@ -36,6 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         warn(str(error))
         return 2
+    import msgspec
+
+    from tamis.protocols.levels import TARGETS_KEY
     from tamis.server.runtime.runtime import Runtime
     from tamis.server.runtime.settings.files import FILE_NAME, find_root
     from tamis.server.runtime.texts.checkables import find_checkables, find_workflows
@@ -57,7 +69,10 @@ def run(arguments: argparse.Namespace) -> int:
     def findings_of(path: str, text: str) -> list[Finding]:
         runtime = runtime_of(path)
         workflows = known_workflows[runtime.root] if runtime.settings.workflows else None
-        return _findings(path, text, runtime, arguments.strict, manifests, workflows, path in graphs)
+        own = runtime.settings
+        if arguments.target:
+            own = msgspec.structs.replace(own, lint={**own.lint, TARGETS_KEY: arguments.target})
+        return _findings(path, text, runtime, own, arguments.strict, manifests, workflows, path in graphs)
 
     files, problems = find_checkables(paths)
     # Workflow folders are those of every root that the paths stand in or hold.
@@ -92,6 +107,7 @@ def _findings(
     path: str,
     text: str,
     runtime: Runtime,
+    own: OwnSettings,
     strict: bool,
     texts: Mapping[str, str],
     workflows: Mapping[str, str] | None,
@@ -105,7 +121,6 @@ def _findings(
 
     kind = kind_of(path, "")
     folder = FolderFacts(*files_beside(os.path.dirname(path))) if kind == "manifest" else None
-    own = runtime.settings
     settings = Settings(
         strict_json=own.strict_json,
         runtimes=tuple(own.sandbox.runtimes),
@@ -194,7 +209,8 @@ def _places(report: Report) -> list[tuple[str, Finding, str, int, int, int, int]
 def _write_text(report: Report, errors: int, warnings: int) -> None:
     paint = Paint(sys.stdout)
     for path, finding, level, row, column, _, _ in _places(report):
-        if level in ("error", "warning", "information"):
+        # what a target is told otherwise is said to those who asked for targets
+        if level in ("error", "warning", "information") or finding.code.startswith("TH"):
             code = f"{finding.code} {finding.slug}"
             write_line(*finding_line(paint, f"{path}:{row}:{column}", level, finding.message, code))
     count = len(report)

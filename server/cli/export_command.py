@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from tamis.protocols.export.names import TARGET_WORDS
 from tamis.server.cli.inputs import UsageError, root_of, tell_settings
 from tamis.server.cli.outputs import print_json, warn, write_note
 
@@ -14,15 +15,7 @@ if TYPE_CHECKING:
     from tamis.server.runtime.runtime import Runtime
     from tamis.server.runtime.tools.registry import Tool
 
-TARGETS = {
-    "mcp": "mcp",
-    "openai": "openai",
-    "openai-strict": "openaiStrict",
-    "anthropic": "anthropic",
-    "gemini": "gemini",
-    "vcp": "vcp",
-    "caiu": "caiu",
-}
+TARGETS = {**TARGET_WORDS, "vcp": "vcp", "caiu": "caiu"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

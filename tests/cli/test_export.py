@@ -191,3 +191,21 @@ def test_vcp_names_that_fall_together_are_numbered(tamis: Tamis) -> None:  # F5
     names = {tool_id: made[tool_id]["definition"]["name"] for tool_id in ("a:sum", "b:sum", "core:echo", "core_echo")}
     assert names == {"a:sum": "Sum", "b:sum": "Sum_2", "core:echo": "core_echo_2", "core_echo": "core_echo"}
     assert "name-changed" in {loss["code"] for loss in made["b:sum"]["losses"]}
+
+
+def test_check_names_what_a_target_would_refuse_or_lose_at_its_place(tamis: Tamis) -> None:
+    make_tool(tamis.folder, "rows", properties={"a b": {"type": "string", "minLength": 1}}, required=["a b"])
+    assert "TH4" not in tamis("check").out
+    done = tamis("check", "--target", "anthropic", "--target", "openai-strict")
+    assert done.code == 0
+    (refused,) = [line for line in done.out.splitlines() if "TH401" in line]
+    assert "rows" in refused and "anthropic refuses this" in refused
+    assert any("TH402" in line and "'minLength'" in line for line in done.out.splitlines())
+    assert tamis("check", "--target", "anthropic", "--strict").code == 1
+
+
+def test_targets_of_the_settings_are_checked_too(tamis: Tamis) -> None:
+    (tamis.folder / "tamis.toml").write_text('[lint]\ntargets = ["openai-strict"]\nTH403 = "off"\nTH402 = "error"\n')
+    make_tool(tamis.folder, "rows", properties={"a": {"type": "string", "minLength": 1}}, required=["a"])
+    done = tamis("check")
+    assert done.code == 1 and "TH402" in done.out and "TH403" not in done.out

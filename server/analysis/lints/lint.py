@@ -64,6 +64,10 @@ def lint_manifest(snapshot: Snapshot, levels: Levels) -> Found:
         outer = [*((diag, ()) for diag in outside.found), *handler]
         kept = None if seen is None else _displaced(outer, root)
         scans["outer"] = None if kept is None else (seen, kept)
+    if levels.targets:
+        from tamis.server.analysis.lints.targets import lint_targets
+
+        diags += lint_targets(snapshot, levels)
     return [*((diag, ()) for diag in (*diags, *found.found)), *across, *outer]
 
 

@@ -27,6 +27,8 @@ def levels_of(snapshot: Snapshot) -> Levels:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, list | tuple):
+        return tuple(str(item) for item in cast("list[object]", value))
     return value if isinstance(value, (str, bool)) else str(value)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, cast, get_args, get_origin
 import msgspec
 
 from tamis.protocols.catalogue import CATALOGUE
+from tamis.protocols.export.names import TARGET_WORDS, TARGETS
 from tamis.protocols.levels import LEVELS
 from tamis.protocols.manifest.json_schema import SCHEMAS
 from tamis.protocols.manifest.security import CAPABILITIES
@@ -69,7 +70,7 @@ _OTHERS = {
     "resources.*": "The folder behind `fam://` and this name.",
     "mcpServers.*": "An MCP server that is run in the sandbox.",
     "sandbox.runtimes.*": "A runtime of your own.",
-    "lint.targets": "Providers that tools are to be portable to; *not acted on yet*.",
+    "lint.targets": "Targets of export that tools are to be portable to: what one refuses or loses is a finding (TH401 to TH403).",
 }
 """Words for what the page has no row of its own for."""
 
@@ -157,7 +158,13 @@ def _type(kind: Any, dotted: str) -> dict[str, Any]:
 
 def _lint() -> dict[str, Any]:
     """Rules by code and by slug with their sentences, and any beginning of codes."""
-    properties: dict[str, Any] = {"targets": {"description": _OTHERS["lint.targets"]}}
+    properties: dict[str, Any] = {
+        "targets": {
+            "description": _OTHERS["lint.targets"],
+            "type": "array",
+            "items": {"enum": list(dict.fromkeys((*TARGET_WORDS, *TARGETS)))},
+        }
+    }
     for code, entry in sorted(CATALOGUE.items()):
         usual = "off" if entry.off else entry.severity
         for name, other in ((code, entry.slug), (entry.slug, code)):

@@ -99,9 +99,9 @@ WORDS: dict[str, Word] = {
         "`{}`",
         'the level of each finding, by code, slug or the beginning of codes: `"off"`, `"hint"`, '
         '`"information"`, `"warning"` or `"error"`; see [diagnostics.md](diagnostics.md#levels). It acts '
-        "in editors and in `tamis check`, and changes nothing that runs. `targets` in it is *not acted "
-        "on yet*",
-        '`{ LN72 = "off", not-flat = "warning" }`',
+        "in editors and in `tamis check`, and changes nothing that runs. `targets` lists the "
+        "[targets of export](formats.md#export) that tools are to be portable to",
+        '`{ LN72 = "off", not-flat = "warning", targets = ["mcp", "openai-strict"] }`',
     ),
     "policy.final": Word(
         "boolean",

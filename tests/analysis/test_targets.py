@@ -1,0 +1,138 @@
+"""``[lint] targets`` and ``tamis check --target``: what a target would refuse or lose, at its place, with a fix that mends it (interop §2.3)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tamis.protocols.export.losses import REFUSED, SAID_OTHERWISE
+from tamis.protocols.export.names import TARGETS, Target
+from tamis.protocols.export.targets import export_tool
+from tamis.protocols.levels import Levels, read_levels
+from tamis.protocols.model import Diag
+from tamis.server.analysis.lints.targets import lint_targets
+from tamis.server.analysis.snapshot import Snapshot
+
+_LEAVES = st.sampled_from(
+    [
+        {"type": "string"},
+        {"type": "string", "minLength": 1},
+        {"type": "integer", "default": 3},
+        {"type": ["string", "null"]},
+        {"const": "x"},
+        {"enum": ["a", 1]},
+        {"oneOf": [{"type": "string"}, {"type": "integer"}]},
+        {"type": "array"},
+        {"type": "array", "prefixItems": [{"type": "string"}], "items": False},
+        {"type": "object"},
+        {"type": "object", "properties": {"a": {"type": "string"}}},
+        {"type": "object", "patternProperties": {"^x": {"type": "string"}}},
+        {},
+        {"$ref": "#/$defs/d"},
+        {"type": "string", "format": "idn-email"},
+        {"not": {"type": "string"}},
+    ]
+)
+_NAMES = st.sampled_from(["a", "b", "way", "a b", "名", "x/y", "~t"])
+_OUTPUTS = st.sampled_from([None, {"type": "object"}, {"type": "array"}, True])
+
+
+@st.composite
+def manifests(draw: st.DrawFn) -> str:
+    """A manifest that can be registered, as text."""
+    parameters: dict[str, Any] = {"type": "object", "properties": draw(st.dictionaries(_NAMES, _LEAVES, max_size=4))}
+    if draw(st.booleans()):
+        parameters["required"] = draw(
+            st.lists(st.sampled_from([*parameters["properties"], "a"]), unique=True, max_size=3)
+        )
+    if draw(st.booleans()):
+        parameters["additionalProperties"] = draw(st.sampled_from([True, False]))
+    parameters["$defs"] = {"d": {"type": "string", "maxLength": 3}}
+    made: dict[str, Any] = {
+        "toolId": draw(st.sampled_from(["net:rows", "rows", "a.b"])),
+        "displayName": "Rows",
+        "description": "Fetch the rows of a table.",
+        "version": "1.0.0",
+        "handler": {"type": "service-method", "serviceName": "S", "methodName": "m"},
+        "parameters": parameters,
+    }
+    output = draw(_OUTPUTS)
+    if output is not None:
+        made["output"] = output
+    return json.dumps(made, ensure_ascii=False, indent=draw(st.sampled_from([None, 2])))
+
+
+def found(text: str, *targets: Target) -> list[Diag]:
+    return lint_targets(Snapshot("/w/a.tool.json", "manifest", text, None), Levels(targets=targets))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@given(text=manifests())
+def test_each_loss_of_an_export_is_a_finding_of_its_level_inside_the_file(target: Target, text: str) -> None:
+    snapshot = Snapshot("/w/a.tool.json", "manifest", text, None)
+    manifest = snapshot.manifest.manifest
+    assert manifest is not None
+    losses = export_tool(manifest, target, manifest.tool_id).losses
+    said = [loss for loss in losses if loss.code != "output-dropped" or target == "mcp"]
+    diags = [diag for diag in found(text, target) if "models call it" not in str(diag.args["reason"])]
+    codes = ["TH401" if loss.code in REFUSED else "TH403" if loss.code in SAID_OTHERWISE else "TH402" for loss in said]
+    assert [diag.code for diag in diags] == codes
+    assert [diag.args["reason"] for diag in diags] == [loss.message for loss in said]
+    assert all(0 <= diag.span[0] < diag.span[1] <= len(text) for diag in diags)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@given(text=manifests())
+def test_a_fix_leaves_a_manifest_that_loads_without_the_finding(target: Target, text: str) -> None:
+    before = [diag.args["reason"] for diag in found(text, target)]
+    for diag in found(text, target):
+        if diag.fix is None:
+            continue
+        mended = text
+        for edit in sorted(diag.fix.edits, key=lambda edit: -edit.start):
+            mended = mended[: edit.start] + edit.new_text + mended[edit.end :]
+        assert Snapshot("/w/a.tool.json", "manifest", mended, None).manifest.manifest is not None, mended
+        after = [one.args["reason"] for one in found(mended, target)]
+        assert after.count(diag.args["reason"]) < before.count(diag.args["reason"]), mended
+
+
+def test_the_same_text_is_looked_at_once_and_a_changed_one_again() -> None:
+    text = json.dumps(_tool("a b"))
+    first = Snapshot("/w/a.tool.json", "manifest", text, None)
+    assert lint_targets(first, Levels(targets=("anthropic",))) is lint_targets(first, Levels(targets=("anthropic",)))
+    assert lint_targets(first, Levels(targets=("mcp",))) == []
+
+
+def _tool(parameter: str) -> dict[str, Any]:
+    return {
+        "toolId": "rows",
+        "displayName": "Rows",
+        "description": "Fetch the rows of a table.",
+        "version": "1.0.0",
+        "handler": {"type": "service-method", "serviceName": "S", "methodName": "m"},
+        "parameters": {"type": "object", "properties": {parameter: {"type": "string"}}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "targets", "message"),
+    [
+        (["mcp", "openai-strict", "mcp"], ("mcp", "openaiStrict"), None),
+        (["openaiStrict"], ("openaiStrict",), None),
+        (
+            ["mcp", "openapi"],
+            ("mcp",),
+            "'targets' holds 'openapi', which is none of mcp, openai, openai-strict, anthropic, gemini, did you mean 'openai'?",
+        ),
+        ("mcp", (), "'targets' must be a list of mcp, openai, openai-strict, anthropic, gemini"),
+        ([1], (), "'targets' holds '1', which is none of mcp, openai, openai-strict, anthropic, gemini"),
+    ],
+)
+def test_targets_that_are_not_known_are_said(value: object, targets: tuple[str, ...], message: str | None) -> None:
+    levels = read_levels({"targets": value})
+    assert levels.targets == targets
+    assert [problem.message for problem in levels.problems] == ([message] if message else [])
