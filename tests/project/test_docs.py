@@ -46,7 +46,7 @@ def test_every_finding_is_explained_and_told_how_to_switch_off() -> None:
 def test_every_code_has_one_slug_and_every_slug_one_code_in_its_group() -> None:
     seen: set[tuple[str, str]] = set()
     for code, entry in CATALOGUE.items():
-        assert re.fullmatch(r"(TC|AX|TM|VC|HM|VA|MF|LN|ST|PF|WF)\d{3}", code)
+        assert re.fullmatch(r"(TC|AX|TM|VC|HM|VA|MF|LN|TH|ST|PF|WF)\d{3}", code)
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", entry.slug)
         assert (code[:2], entry.slug) not in seen
         seen.add((code[:2], entry.slug))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from tamis.protocols.contract import Loss
 from tamis.protocols.export.losses import REFUSED, SAID_OTHERWISE
-from tamis.protocols.export.names import TARGET_WORDS, Target, portable_names, short_name
+from tamis.protocols.export.names import TARGET_WORDS, Target, portable_name, portable_names, short_name
 from tamis.protocols.export.targets import export_tool
 from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member, from_pointer, to_pointer
@@ -56,9 +56,12 @@ def _of_target(snapshot: Snapshot, manifest: Manifest, tree: JsonTree, target: T
 def _name(snapshot: Snapshot, manifest: Manifest, target: Target) -> str:
     """What the target calls the tool, as far as other tools leave it the name."""
     short = short_name(manifest.tool_id, manifest.aliases)
-    owners = snapshot.registry.owners if snapshot.registry is not None else {}
     wanted = {manifest.tool_id: short} if short else {}
-    owned = {**owners, **{alias: manifest.tool_id for alias in manifest.aliases if alias not in owners}}
+    owned = dict.fromkeys(manifest.aliases, manifest.tool_id)
+    for name in (portable_name(manifest.tool_id, target), *wanted.values()):
+        owner = snapshot.registry.get(name) if snapshot.registry is not None else None
+        if owner is not None:
+            owned[name] = owner.tool_id
     return portable_names([manifest.tool_id], target, owned, wanted)[manifest.tool_id]
 
 
