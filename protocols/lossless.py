@@ -75,12 +75,12 @@ def block_tokens(document: Document, block: Block) -> list[Token]:
         return action_tokens(text, block)
     if block.protocol == "tam":
         from tamis.protocols.pairs.tiles import pair_tokens
-        from tamis.protocols.tam.protocol import DIALECT
+        from tamis.protocols.tam.dialect import DIALECT
 
         return pair_tokens(text, block, DIALECT)
     if block.protocol == "vcp":
         from tamis.protocols.pairs.tiles import pair_tokens
-        from tamis.protocols.vcp.protocol import dialect_of
+        from tamis.protocols.vcp.dialect import dialect_of
 
         return pair_tokens(text, block, dialect_of(text[slice(*block.open)]))
     return [Token("noise", *block.span)]

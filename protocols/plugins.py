@@ -1,23 +1,33 @@
-"""The protocols that are known, by id: the built-in ones, and what an entry point brought.
+"""The protocols that are known, by id: those of this package, and what an entry point brought.
 
 A protocol that is registered can be asked for by its id; ``auto`` reads the built-in ones and those that ``ReadOptions.also``
-names, so that installing a package never changes what is run. Must not look for entry points (``server/runtime``
-does), and knows no tools.
+names, so that installing a package never changes what is run. A protocol stands on the reader, and the reader asks here for a
+protocol: so one of this package is a row that names its object, as an entry point names a plug-in's, and is loaded when it is
+first asked for. Must not look for entry points (``server/runtime`` does), and knows no tools.
 """
 
 from __future__ import annotations
 
 import re
+from importlib import import_module
 
-from tamis.protocols.action.protocol import ACTION
 from tamis.protocols.base import CallProtocol
-from tamis.protocols.tam.protocol import TAM
-from tamis.protocols.vcp.protocol import VCP
 
 BUILT_IN = ("action", "tam", "vcp")
 """Read by ``auto``, in the order in which their openers are tried; ``json`` besides, where a text is nothing but call JSON."""
 
-_known: dict[str, CallProtocol] = {"action": ACTION, "tam": TAM, "vcp": VCP}
+OBJECTS = {
+    "action": "tamis.protocols.action.protocol:ACTION",
+    "tam": "tamis.protocols.tam.protocol:TAM",
+    "vcp": "tamis.protocols.vcp.protocol:VCP",
+    "json": "tamis.protocols.calljson.protocol:JSON",
+}
+"""The protocols that need no registration: the module of each and its object there."""
+
+SHIPPED = (*OBJECTS, "hermes")
+"""The ids of the protocols that come with this package, whether or not they were asked for yet."""
+
+_known: dict[str, CallProtocol] = {}
 _ID = re.compile(r"[a-z][a-z0-9]{0,31}")
 
 
@@ -29,24 +39,24 @@ def register(protocol: CallProtocol) -> None:
     name = protocol.id
     if _ID.fullmatch(name) is None or name == "auto":
         raise ValueError(f"protocol id {name!r} is not of lower-case letters and digits")
-    if _known.setdefault(name, protocol) is not protocol:
+    if find_protocol(name) is None:
+        _known.setdefault(name, protocol)
+    if _known[name] is not protocol:
         raise ValueError(f"there is a protocol {name!r} already")
 
 
 def find_protocol(name: str) -> CallProtocol | None:
     """The protocol of that id, or None."""
-    if name == "json" and name not in _known:
-        # Few texts are call JSON; what reads it is loaded with the first.
-        from tamis.protocols.calljson.protocol import JSON
-
-        register(JSON)
-    return _known.get(name)
+    protocol = _known.get(name)
+    return _load(name) if protocol is None and name in OBJECTS else protocol
 
 
-SHIPPED = (*BUILT_IN, "json", "hermes")
-"""The ids of the protocols that come with this package, whether or not they were asked for yet."""
+def _load(name: str) -> CallProtocol:
+    module, _, attribute = OBJECTS[name].partition(":")
+    protocol: CallProtocol = getattr(import_module(module), attribute)
+    return _known.setdefault(name, protocol)
 
 
 def known_protocols() -> tuple[str, ...]:
     """The ids of all protocols that are known, the built-in ones first."""
-    return tuple(dict.fromkeys((*BUILT_IN, "json", *_known)))
+    return tuple(dict.fromkeys((*OBJECTS, *_known)))

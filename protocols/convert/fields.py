@@ -27,8 +27,8 @@ def block_fields(text: str, block: Block) -> list[BlockField]:
     if block.protocol != "tam":
         return []
     from tamis.protocols.pairs.lexer import lex
+    from tamis.protocols.tam.dialect import DIALECT
     from tamis.protocols.tam.keys import parse_key
-    from tamis.protocols.tam.protocol import DIALECT
 
     own = text[block.span[0] : block.span[1]]
     named = {param.name for call in block.calls for param in call.params if param.origin == "pair"}

@@ -64,7 +64,11 @@ class HermesProtocol:
     def write_calls(self, calls: Sequence[PlainCall], options: WriteOptions) -> Written:
         """One block for each call; see ``CallProtocol``."""
         from tamis.protocols.hermes.writing import write_calls
+        from tamis.protocols.plugins import find_protocol, register
 
+        # What is written is read again to prove it, also before anybody asked for the protocol.
+        if find_protocol(self.id) is None:
+            register(self)
         return write_calls(calls, options)
 
 

@@ -30,11 +30,6 @@ _MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "d
 
 def write_calls(calls: Sequence[PlainCall], options: WriteOptions) -> Written:
     """One block for each call; see ``CallProtocol``. Order stands for ``step``; ``meta`` can hold an ``id``."""
-    from tamis.protocols.hermes.protocol import HERMES
-    from tamis.protocols.plugins import find_protocol, register
-
-    if find_protocol("hermes") is None:
-        register(HERMES)
     return write_proved(_Hermes(options), calls, options)
 
 

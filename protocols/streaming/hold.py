@@ -14,7 +14,7 @@ from tamis.protocols.marks import marks_of
 from tamis.protocols.patterns import lazy
 from tamis.protocols.plugins import BUILT_IN, find_protocol
 from tamis.protocols.tam.keys import INVISIBLE
-from tamis.protocols.vcp.protocol import DIALECTS
+from tamis.protocols.vcp.dialect import DIALECTS
 
 _I = rf"[{INVISIBLE}\u00ad\u200e\u200f]*+"
 _BLANKS = rf"[ \t{INVISIBLE}]*+"

@@ -18,11 +18,11 @@ from tamis.protocols.pairs.walk import BLANK, FENCE_LINE, LINE_END, SEPARATORS, 
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.streaming.partial import MAX_NAME, NewText, Progress
+from tamis.protocols.tam.dialect import DIALECT as TAM
 from tamis.protocols.tam.keys import INVISIBLE, Key, declared_names, parse_key, squash, visible
-from tamis.protocols.tam.protocol import DIALECT as TAM
 from tamis.protocols.vcp.calls import META
-from tamis.protocols.vcp.protocol import DIALECTS as VCP
-from tamis.protocols.vcp.protocol import dialect_of
+from tamis.protocols.vcp.dialect import DIALECTS as VCP
+from tamis.protocols.vcp.dialect import dialect_of
 
 _MAX_LINE = 2_000
 """Characters of a line between fields, and of the end of a value, that may be held back."""

@@ -20,19 +20,17 @@ from tamis.protocols.pairs.walk import BLANK, Dialect, Lexed
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.streaming.lookahead import Lookahead
-from tamis.protocols.tam.protocol import DIALECT
-from tamis.protocols.tam.protocol import lex_canonical as tam_canonical
-from tamis.protocols.vcp.protocol import OPEN as VCP_OPEN
-from tamis.protocols.vcp.protocol import dialect_of
-from tamis.protocols.vcp.protocol import lex_canonical as vcp_canonical
+from tamis.protocols.tam.dialect import DIALECT
+from tamis.protocols.tam.dialect import lex_canonical as tam_canonical
+from tamis.protocols.vcp.dialect import OPEN as VCP_OPEN
+from tamis.protocols.vcp.dialect import OTHER_BLOCK, dialect_of
+from tamis.protocols.vcp.dialect import lex_canonical as vcp_canonical
 
 Verdict = Literal["no", "place", "yes"]
 """``place``: where the block ends and what it says is certain, but text behind it could still keep it from running."""
 
 ACTION_MARK = lazy(r"<[\s/]{0,8}+(?i:action)(?=[\s>])")
 """The next marker behind an ACTION block: with it all is known that could keep the block from running."""
-OTHER_BLOCK = lazy(r"(?i:<<{1,3}\[TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
-OTHER_CLOSE = lazy(r"(?i:<<{1,3}\[END_TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
 _NEXT_ACTION = lazy(r"<(?i:action)>")
 BARE_PAIR = lazy(r"[^<＜]{0,200}</(?i:action)>")
 """A block in which nothing can be a call, from behind its opening marker."""

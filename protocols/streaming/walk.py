@@ -22,7 +22,8 @@ from tamis.protocols.plugins import BUILT_IN, find_protocol
 from tamis.protocols.positions import Span
 from tamis.protocols.reader import openers
 from tamis.protocols.streaming.hold import begun_marker, begun_opener, knows_signs, loud, opener
-from tamis.protocols.streaming.settled import BARE_PAIR, ENDS, OTHER_BLOCK, OTHER_CLOSE, Verdict, settled
+from tamis.protocols.streaming.settled import BARE_PAIR, ENDS, Verdict, settled
+from tamis.protocols.vcp.dialect import OTHER_BLOCK, OTHER_CLOSE
 
 BEHIND = 4_352
 """Characters before the place of the pass that are kept: more than anything looks back."""

@@ -13,8 +13,8 @@ import msgspec
 
 from tamis.protocols.base import PlainCall, WriteOptions, Written
 from tamis.protocols.model import MAX_NAME_CHARS, MAX_STEPS, Json, escape_pointer
+from tamis.protocols.tam.dialect import CLOSE, DIALECT, HEAD, OPEN, TAIL
 from tamis.protocols.tam.keys import parse_key, squash
-from tamis.protocols.tam.protocol import CLOSE, DIALECT, HEAD, OPEN, TAIL
 from tamis.protocols.writing.expect import Expectations
 from tamis.protocols.writing.proof import carries, write_proved
 from tamis.protocols.writing.values import excerpt, is_list, is_object, json_text

@@ -1,7 +1,7 @@
-"""VCP (seed 001 §4 and §7, rulings 27 to 30): the markers and marks, and the two ways of reading a block.
+"""VCP (seed 001 §4 and §7, rulings 27 to 30): a block read, by the strict walk (``vcp/dialect.py``) or else by the tolerant one
+(``pairs/lexer.py``).
 
-The strict walk takes canonical text and gives up at anything unusual; the tolerant one (``pairs/lexer.py``) owns the
-findings. Both give the same pairs, from which ``vcp/calls.py`` makes the calls. Must not know tools beyond ``ReadOptions``.
+Both give the same pairs, from which ``vcp/calls.py`` makes the calls. Must not know tools beyond ``ReadOptions``.
 """
 
 from __future__ import annotations
@@ -13,17 +13,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from tamis.protocols.base import Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
-from tamis.protocols.model import MAX_NAME_CHARS, MAX_PARAMS, Block, Call, Diag, ReadOptions
-from tamis.protocols.pairs.doubt import runs_on
+from tamis.protocols.model import Block, Call, Diag, ReadOptions
 from tamis.protocols.pairs.lexer import lex
 from tamis.protocols.pairs.walk import (
-    CONTROL,
-    Codes,
-    Dialect,
-    Family,
-    Findings,
-    Lexed,
-    Pair,
     block_of,
     doubled,
     empty_block,
@@ -32,199 +24,31 @@ from tamis.protocols.pairs.walk import (
     note_controls,
     note_marker,
     note_unterminated,
-    too_many,
 )
-from tamis.protocols.patterns import lazy, signed
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
-from tamis.protocols.tam.keys import INVISIBLE, visible
 from tamis.protocols.vcp.calls import make_calls
+from tamis.protocols.vcp.dialect import (
+    CLOSE,
+    DIALECTS,
+    HEAD,
+    OPEN,
+    OPENS,
+    OTHER_BLOCK,
+    OTHER_CLOSE,
+    lex_canonical,
+    suffix_of,
+)
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
-
-OPEN = "<<<[TOOL_REQUEST]>>>"
-CLOSE = "<<<[END_TOOL_REQUEST]>>>"
-HEAD = "「始」"
-TAIL = "「末」"
-
-_Z = rf"[{INVISIBLE}]*+"
-_S = rf"[ \t{INVISIBLE}]*+"
-_GAP = rf"[ \t_\-{INVISIBLE}]*+"
-# Patterns that are looked for in whole texts begin with one set of characters, which the regex engine skips to.
-_SIGNS = "<《＜"
-_LEFT = rf"(?<![{_SIGNS}][{_SIGNS}])[{_SIGNS}]{{1,3}}+(?![{_SIGNS}]){_S}[\[［【]?{_S}"
-_RIGHT = rf"{_S}[\]］】]?{_S}[>》＞]{{2,4}}+(?![>》＞])"
-
-
-def _letters(word: str) -> str:
-    return _Z.join(word)
-
-
-_TOOL_REQUEST = f"{_letters('TOOL')}{_GAP}{_letters('REQUEST')}"
-# The variants with a suffix are an extension of upstream; a block is closed by the marker with the same suffix.
-_SUFFIXES = {"": "", "EXP": f"{_GAP}EXP", "ESCAPE": f"{_GAP}ESCAPE"}
-_OPENS = signed(_SIGNS, _SIGNS, f"{_LEFT}{_TOOL_REQUEST}(?:{_GAP}(?:EXP|ESCAPE))?{_RIGHT}")
-
-_L = r"[「｢『{｛【［\[〔《〈]"
-_R = r"[」｣』}｝】］\]〕》〉]"
-_KIND = r"(?:[ _\-]?(?:ESCAPE|exp))?"
-_STARTS = (
-    rf"(?i:[「｢『{{｛【［\[〔《〈始(（<＜](?:(?<={_L}){_S}(?:始|开始|開始|start|begin){_KIND}{_S}{_R}"
-    rf"|(?<=始){_R}|(?<=[(（<＜])始[)）>＞]))"
-)
-# Half a mark, unless the character goes on as a word (「始终…).
-_HALF = "「始(?![终終末于於])"
-_ENDS = (
-    rf"(?i:[「｢『{{｛【［\[〔《〈(（<＜](?:(?<={_L}){_S}(?:末|未|终|終|结束|結束|end|stop|/始){_KIND}{_S}{_R}"
-    r"|(?<=[(（<＜])[末未][)）>＞]))"
-)
-_ANY_HEAD = lazy(f"{_STARTS[:-2]}|(?<=「)始(?![终終末于於])))")
-_ANY_TAIL = lazy(_ENDS)
-PLAIN = Family("plain", HEAD, TAIL, lazy(TAIL), lazy("「始(?:ESCAPE|exp)?」"))
-ESCAPE = Family("escape", "「始ESCAPE」", "「末ESCAPE」", lazy("(?i:「末ESCAPE」)"), lazy("(?i:「始ESCAPE」)"))
-EXP = Family("exp", "「始exp」", "「末exp」", lazy("(?i:「末exp」)"), lazy("(?i:「始exp」)"))
-_LINE_KEY = r"[ \t]*+(?:[-*+•][ \t]++)?[*`\"']*+[\w\-]{1,64}+[*`\"']*+[ \t]*+[:：=︰﹕∶](?!//)"
-
-
-def _family_of(head: str) -> str:
-    if head == HEAD:
-        return "plain"
-    if _ANY_TAIL.fullmatch(head):
-        return "swapped"
-    lowered = head.casefold()
-    if "escape" in lowered:
-        return "escape"
-    return "exp" if "exp" in lowered else "plain" if head.startswith(HEAD) else "odd"
-
-
-def _dialect(suffix: str) -> Dialect:
-    ending = _SUFFIXES[suffix]
-    tag = f"_{suffix}" if suffix else ""
-    return Dialect(
-        protocol="vcp",
-        opens=_OPENS,
-        closes=signed(_SIGNS, _SIGNS, f"{_LEFT}{_letters('END')}{_GAP}{_TOOL_REQUEST}{ending}{_RIGHT}"),
-        foreign_closes=None,
-        foreign_opens=None,
-        open_text=f"<<<[TOOL_REQUEST{tag}]>>>",
-        close_text=f"<<<[END_TOOL_REQUEST{tag}]>>>",
-        case_matters=True,
-        key_text=lazy(r"[^\r\n:：=→︰﹕∶<>「」,，;；、|]*+"),
-        separator=lazy(r"=>|::|[:：=→︰﹕∶]"),
-        head=lazy(
-            rf"(?i:「始(?:ESCAPE|exp)?」)(?:[ \t]*+「始」)*+|(?P<odd>{_STARTS})(?:[ \t]*+(?:(?P=odd)|「始」))*+|{_ENDS}|{_HALF}"
-        ),
-        strong_head=lazy("「始(?:ESCAPE|exp)?」"),
-        any_head=_ANY_HEAD,
-        any_tail=_ANY_TAIL,
-        ending_tail=lazy(rf"(?:{_ENDS}|「始」|「末)\Z"),
-        bare_key=lazy(r"[\w\-]{1,64}"),
-        bare_line=lazy(_LINE_KEY),
-        later_bare_line=lazy(r"[\r\n]" + _LINE_KEY),
-        inline_pair=lazy(r"[,，;；、|][ \t]*+[\w\-]{1,64}+[ \t]*+[:：=](?!//)"),
-        next_key=lazy(r"[\w\-]{1,64}+(?:[ \t][\w\-]{1,64}+){0,2}"),
-        first_key="tool_name",
-        drops=True,
-        between=",，;；、|",
-        comment=None,
-        foreign_comment=None,
-        families={
-            "plain": PLAIN,
-            "escape": ESCAPE,
-            "exp": EXP,
-            "swapped": Family("swapped", HEAD, TAIL, lazy(HEAD), lazy(TAIL)),
-            "odd": Family("odd", HEAD, TAIL, _ANY_TAIL, _ANY_HEAD),
-        },
-        codes=Codes(
-            missing_tail="VC310",
-            missing_head="VC311",
-            bare="VC313",
-            swapped="VC314",
-            own_tail="VC315",
-            separator="VC320",
-            decoration="VC324",
-            noise="VC325",
-            after_value="VC321",
-            missing_end="VC301",
-            empty="VC302",
-        ),
-        family_of=_family_of,
-    )
-
-
-DIALECTS: Final = {suffix: _dialect(suffix) for suffix in _SUFFIXES}
-
-
-def _suffix(marker: str) -> str:
-    upper = visible(marker).upper()
-    return next((name for name in ("EXP", "ESCAPE") if name in upper), "")
-
-
-def dialect_of(marker: str) -> Dialect:
-    """The dialect of the block that an opening marker opens."""
-    return DIALECTS[_suffix(marker)]
-
-
-_OTHER_BLOCK = lazy(r"(?i:<<{1,3}\[TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
-_OTHER_CLOSE = lazy(r"(?i:<<{1,3}\[END_TOOL_(?:DEFINITION|RESULT)\]>{2,4})")
-
-_LAYOUT = lazy(r"[ \t\r\n]*+")
-_PAIR = lazy(r"([A-Za-z0-9_-]++):[ \t]*+「始」(?!「始)")
-_NEXT = lazy(r",?+[ \t]*+[\r\n]")
-
-
-def lex_canonical(source: Source, start: int, limit: int) -> Lexed | None:
-    """The pairs of a block in canonical form, or None at anything unusual."""
-    text = source.text
-    pairs: list[Pair] = []
-    starts, ends = source.tokens(PLAIN.closes)
-    at = start
-    while True:
-        layout = _LAYOUT.match(text, at, limit)
-        at = layout.end() if layout else at
-        match = _PAIR.match(text, at, limit)
-        if match is None:
-            break
-        head, key = match.end(), match.span(1)
-        i = bisect_left(starts, head)
-        if i == len(starts) or ends[i] > limit or key[1] - key[0] > MAX_NAME_CHARS:
-            return None
-        tail, end = starts[i], ends[i]
-        if text.find("「始", head, tail) >= 0:
-            return None
-        pairs.append(Pair(at, end, key, match.group(1), (head, tail), "plain"))
-        at = end
-        following = _NEXT.match(text, at, limit)
-        if following is not None:
-            at = following.end()
-        elif text.startswith(",", at):
-            at += 1
-        else:
-            return None
-    end = at + len(CLOSE)
-    if not text.startswith(CLOSE, at) or end > limit or not pairs:
-        return None
-    # A closing marker inside a value and control characters need the tolerant walk's judgement.
-    if CONTROL.search(text, start, at) is not None:
-        return None
-    # So does anything like a mark inside a value.
-    if (text.count("末", start, at) != len(pairs) or text.find("未", start, at) >= 0) and any(
-        runs_on(text[slice(*pair.value)], "vcp") for pair in pairs
-    ):
-        return None
-    if any(text.find(char, start, at) >= 0 for char in "<《＜") and DIALECTS[""].closes.search(text, start, at):
-        return None
-    lexed = Lexed(pairs, [], Findings(), (at, end), "close", end)
-    if len(pairs) > MAX_PARAMS:
-        too_many(lexed, pairs[MAX_PARAMS].start)
-    return lexed
 
 
 class VcpProtocol:
     """``<<<[TOOL_REQUEST]>>>`` … ``<<<[END_TOOL_REQUEST]>>>`` with ``key:「始」value「末」``."""
 
     id = "vcp"
-    opener = lazy(f"{_OPENS.pattern}|{_OTHER_BLOCK.pattern}")
+    opener = lazy(f"{OPENS.pattern}|{OTHER_BLOCK.pattern}")
     markers = Markers(
         open=OPEN,
         close=CLOSE,
@@ -243,11 +67,11 @@ class VcpProtocol:
         """
         text = source.text
         marker = text[opener[0] : opener[1]]
-        if _OTHER_BLOCK.fullmatch(marker):
+        if OTHER_BLOCK.fullmatch(marker):
             return _no_request(source, opener, limit, marker)
         if _quoted(source, opener, limit, options):
             return mention("vcp", opener, Diag("VC326", opener, {"marker": marker}))
-        suffix = _suffix(marker)
+        suffix = suffix_of(marker)
         dialect = DIALECTS[suffix]
         lexed = lex_canonical(source, opener[1], limit) if marker == OPEN else None
         if lexed is None:
@@ -329,18 +153,18 @@ def _quoted(source: Source, opener: Span, limit: int, options: ReadOptions) -> b
     """Whether a request stands inside a definition or result block, as an example or as what a tool said."""
     text = source.text
     source = source.everywhere()
-    starts, ends = source.tokens(_OTHER_BLOCK)
+    starts, ends = source.tokens(OTHER_BLOCK)
     i = bisect_left(starts, opener[0]) - 1
-    if i < 0 or source.next_token(_OTHER_CLOSE, ends[i], opener[0]) is not None:
+    if i < 0 or source.next_token(OTHER_CLOSE, ends[i], opener[0]) is not None:
         return False
     if text[max(0, starts[i] - 80) : starts[i]].rstrip(" \t")[-1:] not in ("", "\n", "\r"):
         return False
     # In a text that was cut off the closing marker may still have come.
-    return not options.complete or source.next_token(_OTHER_CLOSE, opener[1], limit) is not None
+    return not options.complete or source.next_token(OTHER_CLOSE, opener[1], limit) is not None
 
 
 def _no_request(source: Source, opener: Span, limit: int, marker: str) -> Block:
-    close = source.next_token(_OTHER_CLOSE, opener[1], limit)
+    close = source.next_token(OTHER_CLOSE, opener[1], limit)
     block = mention("vcp", opener, Diag("VC326", opener, {"marker": marker}))
     block.span = (opener[0], close[1] if close else opener[1])
     return block

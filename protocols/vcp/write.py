@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tamis.protocols.base import PlainCall, WriteOptions, Written
 from tamis.protocols.model import MAX_NAME_CHARS, Json, escape_pointer
 from tamis.protocols.vcp.calls import META
-from tamis.protocols.vcp.protocol import CLOSE, HEAD, OPEN, TAIL
+from tamis.protocols.vcp.dialect import CLOSE, HEAD, OPEN, TAIL
 from tamis.protocols.writing.expect import Expectations
 from tamis.protocols.writing.proof import carries, write_proved
 from tamis.protocols.writing.values import excerpt, json_text

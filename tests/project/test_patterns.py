@@ -14,8 +14,8 @@ import pytest
 import tamis.protocols
 import tamis.server
 from tamis.protocols.pairs.walk import Dialect
-from tamis.protocols.tam.protocol import DIALECT
-from tamis.protocols.vcp.protocol import DIALECTS as VCP_DIALECTS
+from tamis.protocols.tam.dialect import DIALECT
+from tamis.protocols.vcp.dialect import DIALECTS as VCP_DIALECTS
 
 parser: Any = importlib.import_module("re._parser")
 constants: Any = importlib.import_module("re._constants")

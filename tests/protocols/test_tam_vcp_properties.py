@@ -14,10 +14,12 @@ from tamis.protocols.model import ReadOptions
 from tamis.protocols.pairs.lexer import lex
 from tamis.protocols.pairs.walk import Lexed
 from tamis.protocols.reader import read_text
-from tamis.protocols.tam.protocol import DIALECT, TAM
-from tamis.protocols.tam.protocol import lex_canonical as tam_canonical
-from tamis.protocols.vcp.protocol import DIALECTS, VCP
-from tamis.protocols.vcp.protocol import lex_canonical as vcp_canonical
+from tamis.protocols.tam.dialect import DIALECT
+from tamis.protocols.tam.dialect import lex_canonical as tam_canonical
+from tamis.protocols.tam.protocol import TAM
+from tamis.protocols.vcp.dialect import DIALECTS
+from tamis.protocols.vcp.dialect import lex_canonical as vcp_canonical
+from tamis.protocols.vcp.protocol import VCP
 from tests.growth import growth
 from tests.protocols.tam_vcp_blocks import read, repaired, runs, tam, vcp, warnings
 from tests.protocols.tam_vcp_texts import SOUP
