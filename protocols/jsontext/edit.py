@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from tamis.protocols.jsontext.green import Branch, NodeKind, empty
+from tamis.protocols.jsontext.green import Before, Branch, Change, NodeKind, Reading, empty
 from tamis.protocols.jsontext.parse import Known, Reader
 from tamis.protocols.jsontext.splice import Part, Step, spliced
-from tamis.protocols.jsontext.tree import Before, Change, JsonTree, Reading
+from tamis.protocols.jsontext.tree import JsonTree
 
 
-def edited(tree: JsonTree, edit: Change) -> JsonTree:
-    """The tree of the text after an edit of it."""
-    start, end, reading = edit.start, edit.end, tree.reading
+def edited(tree: JsonTree, start: int, end: int, new: str, text: str | None = None) -> JsonTree:
+    """The tree of the text with ``new`` in place of ``text[start:end]``: equal to reading that text, but only what the edit
+    touched is read, and everything else is shared. Several edits: one after the other. ``text`` is the new text, if it is there."""
+    if text is None:
+        text = "".join((tree.text[:start], new, tree.text[end:]))
+    edit, reading = Change(text, start, end, len(new) - (end - start)), tree.reading
     length = len(tree.text)
     # A stray quote in a long line, or a stray closer, can end the reading early. When it is gone, what stood behind is known from before.
     before = tree.before
@@ -41,7 +44,7 @@ def edited(tree: JsonTree, edit: Change) -> JsonTree:
         tail = min(before.tail, length - head, before.length - head)
         whole = Change(edit.text, head, before.length - tail, length - before.length)
         found = Reader(edit.text, reading.lenient, _known(before.reading, whole)).read()
-    return JsonTree(edit.text, found, None if _is_whole(found) else before)
+    return JsonTree(text, found, None if _is_whole(found) else before, tree.quiet_after(edit))
 
 
 def _is_whole(reading: Reading) -> bool:

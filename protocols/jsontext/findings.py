@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tamis.protocols.jsontext.green import Branch
-from tamis.protocols.jsontext.tree import Reading
+from tamis.protocols.jsontext.green import Branch, Reading
 from tamis.protocols.model import Diag, Edit, Fix
 from tamis.protocols.positions import Span
 

@@ -272,3 +272,36 @@ def difference(old: object, new: object) -> Difference | None:
 
 def _fresh(kind: NodeKind) -> list[Json] | dict[str, Json]:
     return {} if kind == "object" else []
+
+
+class Reading(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """What a reader found, without the text: ``document`` holds the root value and what stands around it.
+
+    ``lenient``: comments and trailing commas were allowed. ``errors`` count towards the cap; ``stopped``: a cap ended the reading.
+    ``open_end``: the text ended inside a container, and that is reported. ``deepest``: no container is nested deeper.
+    """
+
+    document: Branch
+    lenient: bool
+    errors: int
+    stopped: bool
+    open_end: bool
+    deepest: int
+
+
+class Change(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """``[start, end)`` of the old text was replaced: ``text`` is the result, longer by ``delta``."""
+
+    text: str
+    start: int
+    end: int
+    delta: int
+
+
+class Before(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """An earlier version of ``length`` characters, of which the first ``head`` and the last ``tail`` are still as they were."""
+
+    reading: Reading
+    head: int
+    tail: int
+    length: int

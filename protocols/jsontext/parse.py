@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping
 
 from tamis.protocols.jsontext.findings import MAX_ERRORS
-from tamis.protocols.jsontext.green import Branch, Green, NodeKind, Own, Scalar, empty, parts_of
+from tamis.protocols.jsontext.green import Branch, Green, NodeKind, Own, Reading, Scalar, empty, parts_of
 from tamis.protocols.jsontext.tokens import LITERALS, Leaves, Stop, Tokens
-from tamis.protocols.jsontext.tree import JsonTree, Reading
+from tamis.protocols.jsontext.tree import JsonTree
 from tamis.protocols.model import Diag, Edit, Fix, Severity
 
 MAX_JSON_DEPTH = 500

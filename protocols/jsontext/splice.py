@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from tamis.protocols.jsontext.findings import MAX_ERRORS
-from tamis.protocols.jsontext.green import Branch, Green, Note, Own, Trivia, was_of
-from tamis.protocols.jsontext.tree import Change, Reading
+from tamis.protocols.jsontext.green import Branch, Change, Green, Note, Own, Reading, Trivia, was_of
 
 _UNCOUNTED = frozenset(("MF527", "MF529", "TC015"))
 

@@ -1,4 +1,4 @@
-"""The tree that JSON text is read into: nodes with places, look-up by pointer and by offset, edits.
+"""The tree that JSON text is read into: nodes with places, look-up by pointer and by offset.
 
 A ``JsonNode`` is a view with absolute code-point offsets, made when it is asked for, of a branch that knows none
 (``green.py``). What an edit leaves alone is the same branch in the next version, wherever it moved to. So, for work that should
@@ -23,16 +23,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, overload
+from typing import Literal, overload
 
 import msgspec
 
-from tamis.protocols.jsontext.green import Branch, Green, NodeKind, Scalar, parts_of, python_of
+from tamis.protocols.jsontext.findings import Found, collect
+from tamis.protocols.jsontext.green import Before, Branch, Change, Green, NodeKind, Reading, Scalar, parts_of, python_of
 from tamis.protocols.model import Diag, Json, escape_pointer
 from tamis.protocols.positions import Span
-
-if TYPE_CHECKING:
-    from tamis.protocols.jsontext.findings import Found
 
 Path = tuple[str | int, ...]
 
@@ -214,39 +212,6 @@ def memo_of(of: Green | JsonNode | None) -> dict[object, object]:
     return memo
 
 
-class Reading(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """What a reader found, without the text: ``document`` holds the root value and what stands around it.
-
-    ``lenient``: comments and trailing commas were allowed. ``errors`` count towards the cap; ``stopped``: a cap ended the reading.
-    ``open_end``: the text ended inside a container, and that is reported. ``deepest``: no container is nested deeper.
-    """
-
-    document: Branch
-    lenient: bool
-    errors: int
-    stopped: bool
-    open_end: bool
-    deepest: int
-
-
-class Change(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """``[start, end)`` of the old text was replaced: ``text`` is the result, longer by ``delta``."""
-
-    text: str
-    start: int
-    end: int
-    delta: int
-
-
-class Before(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """An earlier version of ``length`` characters, of which the first ``head`` and the last ``tail`` are still as they were."""
-
-    reading: Reading
-    head: int
-    tail: int
-    length: int
-
-
 class Place(msgspec.Struct, frozen=True):
     """What stands at an offset.
 
@@ -272,14 +237,15 @@ class JsonTree:
 
     __slots__ = ("_found", "_root", "_silent", "before", "reading", "text")
 
-    def __init__(self, text: str, reading: Reading, before: Before | None = None) -> None:
-        """``before``: what was read of an earlier version that was read to its end, where this one was not."""
+    def __init__(self, text: str, reading: Reading, before: Before | None = None, silent: tuple[str, ...] = ()) -> None:
+        """``before``: what was read of an earlier version that was read to its end, where this one was not. ``silent``: words that
+        the text is known not to hold."""
         self.text = text
         self.reading = reading
         self.before = before
         self._root: JsonNode | None = None
         self._found: Found | None = None
-        self._silent: tuple[str, ...] = ()
+        self._silent = silent
 
     def says(self, word: str) -> bool:
         """Whether the text holds a word; after an edit of a text without it only what the edit touched is searched."""
@@ -304,8 +270,6 @@ class JsonTree:
 
     def _findings(self) -> Found:
         if self._found is None:
-            from tamis.protocols.jsontext.findings import collect
-
             self._found = collect(self.text, self.reading)
         return self._found
 
@@ -324,20 +288,12 @@ class JsonTree:
         """The places of the commas before a closing bracket."""
         return self._findings().trailing_commas
 
-    def edited(self, start: int, end: int, new: str, text: str | None = None) -> JsonTree:
-        """The tree of the text with ``new`` in place of ``text[start:end]``: equal to reading that text, but only what the edit
-        touched is read, and everything else is shared. Several edits: one after the other. ``text`` is the new text, if it is there."""
-        from tamis.protocols.jsontext.edit import edited
-
-        if text is None:
-            text = "".join((self.text[:start], new, self.text[end:]))
-        tree = edited(self, Change(text, start, end, len(new) - (end - start)))
-        if self._silent:
-            last = start + len(new)
-            tree._silent = tuple(
-                word for word in self._silent if word not in text[max(0, start - len(word)) : last + len(word)]
-            )
-        return tree
+    def quiet_after(self, change: Change) -> tuple[str, ...]:
+        """Of the words that the text is known not to hold (``says``), those that the change did not bring."""
+        text, last = change.text, change.end + change.delta
+        return tuple(
+            word for word in self._silent if word not in text[max(0, change.start - len(word)) : last + len(word)]
+        )
 
     @property
     def ok(self) -> bool:

@@ -74,11 +74,13 @@ class _Kept(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     def now(self, text: str) -> _Kept:
         """The tree of this version, whose text is there."""
+        from tamis.protocols.jsontext.edit import edited
+
         tree = self.tree
         *before, last = self.edits
         for edit in before:
-            tree = tree.edited(*edit)
-        return _Kept(tree.edited(*last, text))
+            tree = edited(tree, *edit)
+        return _Kept(edited(tree, *last, text))
 
 
 class Document:

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from tamis.protocols.jsontext.edit import edited
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonTree
 from tamis.server.analysis.diagnostics import diagnose
@@ -64,7 +65,7 @@ def test_findings_after_edits_are_those_of_a_fresh_start(seed: int, is_long: boo
             end = min(len(text), start + rng.choice((0, 0, 0, 1, 2, 9, 40)))
             put = rng.choice(PIECES) if rng.random() < 0.8 else text[end : end + rng.randrange(30)]
             text = text[:start] + put + text[end:]
-            tree = tree.edited(start, end, put)
+            tree = edited(tree, start, end, put)
             kept = Snapshot("/w/a.tool.json", "manifest", text, None, memory=memory, tree=tree_of(tree))
             assert diagnose(kept) == diagnose(Snapshot("/w/a.tool.json", "manifest", text, None)), (seed, text)
             memory = kept.known

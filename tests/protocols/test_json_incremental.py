@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.jsontext import edit as edit_module
+from tamis.protocols.jsontext.edit import edited
 from tamis.protocols.jsontext.green import Branch
 from tamis.protocols.jsontext.parse import MAX_ERRORS, MAX_JSON_DEPTH, Known, Reader, parse_json
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, memo_of
@@ -125,7 +126,7 @@ def containers(node: JsonNode | None) -> Iterator[JsonNode]:
 def after(tree: JsonTree, edit: Edit) -> JsonTree:
     """The edited tree, compared with the text read anew."""
     start, end, new = edit
-    now = tree.edited(start, end, new)
+    now = edited(tree, start, end, new)
     assert now.text == tree.text[:start] + new + tree.text[end:]
     assert shown(now) == shown(parse_json(now.text, comments=tree.reading.lenient)), (tree.text, edit)
     return now
@@ -209,7 +210,7 @@ def test_an_earlier_version_stays_as_it_was() -> None:
     tree = parse_json('{"a": {"b": [1, {"c": 2}]}, "a": 3}')
     before = shown(tree)
     for at in range(len(tree.text)):
-        tree.edited(at, at + 1, "")
+        edited(tree, at, at + 1, "")
     assert shown(tree) == before == shown(parse_json(tree.text))
 
 
@@ -226,7 +227,7 @@ def test_python_data_and_memos_of_containers_that_an_edit_leaves_alone_are_the_s
     memos = {node.span: memo_of(node) for node in containers(tree.root)}
     data = {node.span: node.to_python() for node in containers(tree.root)}
     at = tree.text.index('"p20"') + 30
-    now = tree.edited(at, at, "\n")
+    now = edited(tree, at, at, "\n")
     kept = 0
     for node in containers(now.root):
         old = node.span if node.end <= at else (node.start - 1, node.end - 1) if node.start > at else None
@@ -243,9 +244,9 @@ def test_a_stray_quote_in_a_long_line_forgets_nothing_when_it_is_gone() -> None:
     tree = parse_json(text)
     memos = [memo_of(node) for node in containers(tree.root)]
     at = text.index('"p100"') + 2
-    broken = tree.edited(at, at, '"')
+    broken = edited(tree, at, at, '"')
     assert broken.reading.stopped
-    again = broken.edited(at + 1, at + 1, "x").edited(at, at + 2, "")
+    again = edited(edited(broken, at + 1, at + 1, "x"), at, at + 2, "")
     assert shown(again) == shown(tree)
     known = {id(memo) for memo in memos}
     assert sum(id(memo_of(node)) in known for node in containers(again.root)) == len(memos) - 1
@@ -275,7 +276,7 @@ def characters_read(tree: JsonTree, edit: Edit, monkeypatch: pytest.MonkeyPatch)
             return found
 
     monkeypatch.setattr(edit_module, "Reader", Counting)
-    tree.edited(*edit)
+    edited(tree, *edit)
     return sum(read)
 
 
@@ -298,7 +299,7 @@ def test_a_stray_mark_in_a_large_document_passes_over_what_it_does_not_touch(
     tree = parse_json(document(2000))
     at = tree.text.index('"properties"', tree.text.index('"p1000"'))
     assert characters_read(tree, (at, at, new), monkeypatch) < len(tree.text) / 3
-    broken = tree.edited(at, at, new)
+    broken = edited(tree, at, at, new)
     assert characters_read(broken, (at, at + 1, ""), monkeypatch) < len(tree.text) / 3
 
 

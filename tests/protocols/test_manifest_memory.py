@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tamis.protocols.jsontext.edit import edited
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.manifest.memory import Memory
 from tamis.protocols.manifest.reading import ManifestReading, read_manifest
@@ -141,7 +142,7 @@ def test_a_manifest_read_on_is_the_one_read_from_scratch(r: random.Random) -> No
         edit = undo if undo is not None and r.random() < 0.6 else _edit(r, tree.text)
         start, end, new = edit
         undo = None if edit is undo else (start, start + len(new), tree.text[start:end])
-        tree = tree.edited(start, end, new)
+        tree = edited(tree, start, end, new)
 
 
 def _snapshot(text: str, memory: Memory | None, reading: ManifestReading | None) -> Snapshot:
@@ -156,7 +157,7 @@ def test_what_did_not_change_is_the_same_object() -> None:
     tree = parse_json(_text(r))
     first = read_manifest(tree.text, tree=tree)
     at = tree.text.index("keystroke")
-    after = tree.edited(at, at, "every ")
+    after = edited(tree, at, at, "every ")
     second = read_manifest(after.text, tree=after, memory=first.memory)
     assert first.manifest is not None
     assert second.manifest is not None
@@ -169,7 +170,7 @@ def test_a_word_in_a_description_costs_no_plan() -> None:
     tree = parse_json(_text(random.Random(6)))
     first = read_manifest(tree.text, tree=tree)
     at = tree.text.index("Parameter no. 2")
-    after = tree.edited(at, at, "The ")
+    after = edited(tree, at, at, "The ")
     second = read_manifest(after.text, tree=after, memory=first.memory)
     assert second.memory.parameters.held is first.memory.parameters.held
     assert second.memory.parameters.checked is not first.memory.parameters.checked
