@@ -16,8 +16,8 @@ from tamis.environments.model import Options
 from tamis.environments.pip_settings import pip_settings
 from tamis.environments.prepare import prepare
 from tamis.environments.store import Store
-from tamis.sandbox.interpreters import Interpreter, find_interpreter, find_uv
-from tamis.sandbox.model import Interpreters
+from tamis.sandbox.interpreters import find_interpreter, find_uv
+from tamis.sandbox.model import Interpreter, Interpreters
 
 REQUIREMENTS = "requests==2.32.3\nbeautifulsoup4==4.12.3\n"
 

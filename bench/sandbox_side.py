@@ -18,8 +18,8 @@ import msgspec
 
 from bench.measure import EFFORT, Timed, in_turn, process
 from tamis.sandbox import engine, probe, runner
-from tamis.sandbox.interpreters import Interpreter, find_interpreter
-from tamis.sandbox.model import Interpreters, Limits, RunRequest
+from tamis.sandbox.interpreters import find_interpreter
+from tamis.sandbox.model import Interpreter, Interpreters, Limits, RunRequest
 from tamis.sandbox.warm.pool import Pool, PoolSettings
 
 INPUT = b'{"text": "x", "numbers": [1, 2, 3]}'

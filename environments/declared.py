@@ -1,17 +1,16 @@
 """What a script's folder declares: the files beside the script, read by the no-follow walk, every size bounded.
 
 Python: metadata inside the script (PEP 723), then `uv.lock` with `pyproject.toml`, `requirements.txt`, `pyproject.toml` with
-`[project] dependencies`. JavaScript: `javascript.detect`. A folder without such files costs a few failed opens. Must not
+`[project] dependencies`. JavaScript: `javascript.detect`. `prepare.detect` asks both. A folder without such files costs a few failed opens. Must not
 know what an installer is.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import posixpath
 
-from tamis.environments.model import Declared, DependencyFault
+from tamis.environments.model import DependencyFault
 from tamis.sandbox.model import Language, PathRefused, lacks
 from tamis.sandbox.paths.walk import Opened, open_absolute, open_beneath, relative_parts
 
@@ -102,43 +101,20 @@ def _unusable(path: str, why: str) -> DependencyFault:
     )
 
 
-def detect(tool_folder: str, script: str, language: Language) -> Declared | None:
-    """What a script needs, or None.
-
-    `tool_folder` is a real absolute path, `script` is relative to it; only the script's own folder is looked at. Raises
-    `DependencyFault` for files that cannot be used, and `PathRefused` for a script's path that cannot be walked.
-    """
-    try:
-        folder = Folder(tool_folder, script)
-    except OSError as error:  # the run will say the same of the script
-        if error.errno in (errno.ENOENT, errno.ENOTDIR):
-            return None
-        raise
-    with folder:
-        if not _may_declare(folder, language):
-            return None
-        if language == "python":
-            from tamis.environments import python
-
-            return python.detect(folder)
-        from tamis.environments import javascript
-
-        return javascript.detect(folder)
-
-
 def declares(tool_folder: str, script: str, language: Language) -> bool:
     """Whether it is worth to `detect` at all: a few failed opens, and nothing is imported. Raises `PathRefused`,
     and OSError for a want of descriptors or memory, of which nothing follows."""
     try:
         with Folder(tool_folder, script) as folder:
-            return _may_declare(folder, language)
+            return may_declare(folder, language)
     except OSError as error:
         if lacks(error):
             raise
         return False
 
 
-def _may_declare(folder: Folder, language: Language) -> bool:
+def may_declare(folder: Folder, language: Language) -> bool:
+    """Whether a file stands there that could declare anything."""
     if language != "python":
         return folder.has("package.json")
     marked = INLINE_MARK in folder.read_start(folder.script, SCRIPT_BYTES)

@@ -42,7 +42,8 @@ from tamis.environments.npm_files import (
 from tamis.environments.npm_words import explain
 from tamis.environments.npmrc import PUBLIC_REGISTRY, NpmSettings, npm_settings
 from tamis.sandbox import host
-from tamis.sandbox.interpreters import Interpreter, Missing, find_interpreter, interpreter_version
+from tamis.sandbox.interpreters import Missing, find_interpreter, interpreter_version
+from tamis.sandbox.model import Interpreter
 
 _AUTHORITIES = "/opt/authorities.pem"
 _NOWHERE = "http://refused.invalid"

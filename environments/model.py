@@ -1,6 +1,6 @@
 """Data of dependency environments: what was declared, how it is built, what became of it. No I/O.
 
-The way of one environment: `declared.detect` finds what a script's folder declares, the language's module (`python`,
+The way of one environment: `prepare.detect` finds what a script's folder declares, the language's module (`python`,
 `javascript`) turns that into a `Recipe`, the recipe's key names the environment in the `store`, and `build` carries the
 recipe out where no environment of that key stands yet. `prepare` is the front door over all of them.
 """

@@ -6,10 +6,11 @@ Must not know tools, settings files or faces.
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 
-from tamis.environments import declared
 from tamis.environments.build import build, failure_name
+from tamis.environments.declared import Folder, may_declare
 from tamis.environments.model import (
     Cancelled,
     Declared,
@@ -22,6 +23,30 @@ from tamis.environments.model import (
 )
 from tamis.environments.store import Lease, Store
 from tamis.sandbox.model import Language
+
+
+def detect(tool_folder: str, script: str, language: Language) -> Declared | None:
+    """What a script needs, or None.
+
+    `tool_folder` is a real absolute path, `script` is relative to it; only the script's own folder is looked at. Raises
+    `DependencyFault` for files that cannot be used, and `PathRefused` for a script's path that cannot be walked.
+    """
+    try:
+        folder = Folder(tool_folder, script)
+    except OSError as error:  # the run will say the same of the script
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            return None
+        raise
+    with folder:
+        if not may_declare(folder, language):
+            return None
+        if language == "python":
+            from tamis.environments import python
+
+            return python.detect(folder)
+        from tamis.environments import javascript
+
+        return javascript.detect(folder)
 
 
 def maker_of(found: Declared) -> Maker:
@@ -37,7 +62,7 @@ def maker_of(found: Declared) -> Maker:
 
 def recipe_for(folder: str, script: str, language: Language, options: Options) -> tuple[Maker, Recipe] | None:
     """How the environment of a script is made, or None when it declares nothing. Raises `DependencyFault`, `PathRefused`."""
-    found = declared.detect(folder, script, language)
+    found = detect(folder, script, language)
     if found is None:
         return None
     maker = maker_of(found)

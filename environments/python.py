@@ -28,8 +28,8 @@ from tamis.environments.model import Declared, DependencyFault, Done, Finished, 
 from tamis.environments.pip_settings import PipSettings, pip_settings
 from tamis.environments.requirements import Requirement, Wanted
 from tamis.environments.uv_words import explain, progress
-from tamis.sandbox.interpreters import Interpreter, Missing, find_interpreter, find_uv, interpreter_version, uv_version
-from tamis.sandbox.model import Interpreters
+from tamis.sandbox.interpreters import Missing, find_interpreter, find_uv, interpreter_version, uv_version
+from tamis.sandbox.model import Interpreter, Interpreters
 
 __all__ = ["detect", "explain", "finish", "progress", "recipe"]
 

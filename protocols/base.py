@@ -20,6 +20,7 @@ from tamis.protocols.positions import Span
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
+    from tamis.protocols.lossless import Token
 
 PROTOCOL_API = 1
 """The version of this interface. A plug-in says which one it is written for in an attribute ``api``; another one is refused."""
@@ -240,3 +241,16 @@ class CallProtocol(TypingProtocol):
     def write_calls(self, calls: Sequence[PlainCall], options: WriteOptions) -> Written:
         """The calls in the protocol's canonical spelling; what it cannot carry exactly is refused, never changed."""
         ...
+
+
+class Extras:
+    """What a protocol may bring besides ``CallProtocol``, so that nobody who serves them all asks which one it is.
+
+    The protocols of this package derive from it; what one does not bring, and all of a plug-in's, is as here. A plug-in's
+    interface stays ``CallProtocol`` alone.
+    """
+
+    def block_tokens(self, text: str, block: Block) -> list[Token] | None:
+        """A block of ``text`` as tokens without gaps (``lossless.py``); None where there is no such view."""
+        del text, block
+        return None

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from tamis.protocols.model import Block, Document
+from tamis.protocols.plugins import extras_of
 
 TokenKind = Literal[
     "marker",
@@ -68,19 +69,5 @@ class Tiles:
 
 def block_tokens(document: Document, block: Block) -> list[Token]:
     """The tokens of a block, in order and without gaps; a protocol that has no such view gives one token of noise."""
-    text = document.text
-    if block.protocol == "action":
-        from tamis.protocols.action.tiles import action_tokens
-
-        return action_tokens(text, block)
-    if block.protocol == "tam":
-        from tamis.protocols.pairs.tiles import pair_tokens
-        from tamis.protocols.tam.dialect import DIALECT
-
-        return pair_tokens(text, block, DIALECT)
-    if block.protocol == "vcp":
-        from tamis.protocols.pairs.tiles import pair_tokens
-        from tamis.protocols.vcp.dialect import dialect_of
-
-        return pair_tokens(text, block, dialect_of(text[slice(*block.open)]))
-    return [Token("noise", *block.span)]
+    tokens = extras_of(block.protocol).block_tokens(document.text, block)
+    return [Token("noise", *block.span)] if tokens is None else tokens

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from importlib import import_module
 
-from tamis.protocols.base import CallProtocol
+from tamis.protocols.base import CallProtocol, Extras
 
 BUILT_IN = ("action", "tam", "vcp")
 """Read by ``auto``, in the order in which their openers are tried; ``json`` besides, where a text is nothing but call JSON."""
@@ -55,6 +55,15 @@ def _load(name: str) -> CallProtocol:
     module, _, attribute = OBJECTS[name].partition(":")
     protocol: CallProtocol = getattr(import_module(module), attribute)
     return _known.setdefault(name, protocol)
+
+
+_NONE = Extras()
+
+
+def extras_of(name: str) -> Extras:
+    """What the protocol of that id brings besides reading and writing; of a plug-in, what holds for all."""
+    protocol = find_protocol(name)
+    return protocol if isinstance(protocol, Extras) else _NONE
 
 
 def known_protocols() -> tuple[str, ...]:

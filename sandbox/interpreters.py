@@ -3,7 +3,7 @@
 Only the operator's configuration, well-known places and the operator's PATH are looked at, never a tool's folder, and of the
 PATH only what nobody else may change. Nothing is started here (ruling 59): what a program is, its place and its layout tell,
 and a version manager's shim is resolved by the manager's own files (`shims`, trap 21). What only the program itself can
-tell, its full version above all, it is asked inside a sandbox (`inside`), once.
+tell, its full version above all, it is asked inside a sandbox (`questions`), once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Literal
 
 import msgspec
 
-from tamis.sandbox.model import Interpreters, Language, lacks
+from tamis.sandbox.model import PROGRAM, Interpreter, Interpreters, Language, lacks
 from tamis.sandbox.paths.never import shown_fault
 from tamis.sandbox.shims import behind_shim, is_program
 
@@ -28,9 +28,6 @@ MIN_PYTHON = (3, 9)
 MIN_NODE = 18
 NODE_WITH_TYPES = (22, 18)
 """The first Node.js that runs TypeScript as it is."""
-PROGRAM = "{program}"
-"""Stands in `Interpreter.runner` for the program that runs the script: an environment's own may take its place."""
-
 UV_INSIDE = "/opt/uv"
 """Where uv stands inside, when it lies outside /usr on the host."""
 
@@ -43,24 +40,6 @@ _BUN_NAMES = frozenset({"bun", "bunx"})
 _SYSTEM_BIN = ("/usr/bin/", "/usr/local/bin/")
 _CONFIG_BYTES = 65_536
 _TITLES: dict[Language, str] = {"python": "Python", "nodejs": "Node.js", "bun": "bun"}
-
-
-class Interpreter(msgspec.Struct, frozen=True):
-    """`path` as the sandbox sees it; `binds` are (host path, path inside) pairs shown read-only.
-
-    `language` is the kind of program that it is: a Node.js script that bun runs has "bun". `runner` are words that stand
-    before the program and its options (`uv run …`), with `PROGRAM` for its path. `file` is the real file on the host.
-    """
-
-    language: Language
-    path: str
-    binds: tuple[tuple[str, str], ...] = ()
-    runner: tuple[str, ...] = ()
-    file: str = ""
-
-    def command(self, program: str) -> tuple[str, ...]:
-        """The words that start `program`, this interpreter or an environment's, by the operator's choice of runner."""
-        return (*(program if word == PROGRAM else word for word in self.runner), program)
 
 
 class Missing(msgspec.Struct, frozen=True):
@@ -112,7 +91,7 @@ def interpreter_version(found: Interpreter) -> str:
 
 def uv_version(path: str) -> str:
     """The version of uv at a real path; empty when it does not start. Asked as `interpreter_version`."""
-    from tamis.sandbox.inside import ask
+    from tamis.sandbox.questions import ask
 
     inside, bind = _uv_place(path)
     words = (
@@ -201,7 +180,7 @@ def _homes(*names: str) -> list[str]:
 def _ask(program: Interpreter, words: tuple[str, ...]) -> object:
     """What a program says of itself as JSON, inside a sandbox, or None."""
     # only here: most interpreters are never asked, and a sandbox takes its time to load
-    from tamis.sandbox.inside import ask
+    from tamis.sandbox.questions import ask
 
     try:
         return msgspec.json.decode(ask(program, words))

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tamis.sandbox.interpreters import Interpreter
-from tamis.sandbox.model import Language, Limits
+from tamis.sandbox.model import Interpreter, Language, Limits
 from tamis.sandbox.warm import boot as warm_boot
 
 SHM_BYTES = 16_777_216

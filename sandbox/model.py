@@ -48,6 +48,28 @@ class Interpreters(msgspec.Struct, frozen=True):
     """`bun`: Node.js scripts are run by `bun run`."""
 
 
+PROGRAM = "{program}"
+"""Stands in `Interpreter.runner` for the program that runs the script: an environment's own may take its place."""
+
+
+class Interpreter(msgspec.Struct, frozen=True):
+    """`path` as the sandbox sees it; `binds` are (host path, path inside) pairs shown read-only.
+
+    `language` is the kind of program that it is: a Node.js script that bun runs has "bun". `runner` are words that stand
+    before the program and its options (`uv run …`), with `PROGRAM` for its path. `file` is the real file on the host.
+    """
+
+    language: Language
+    path: str
+    binds: tuple[tuple[str, str], ...] = ()
+    runner: tuple[str, ...] = ()
+    file: str = ""
+
+    def command(self, program: str) -> tuple[str, ...]:
+        """The words that start `program`, this interpreter or an environment's, by the operator's choice of runner."""
+        return (*(program if word == PROGRAM else word for word in self.runner), program)
+
+
 class Environment(msgspec.Struct, frozen=True):
     """A finished dependency environment, shown read-only at `/env`.
 

@@ -18,10 +18,9 @@ import msgspec
 from tamis.sandbox import host
 from tamis.sandbox.backends import seccomp, unsandboxed
 from tamis.sandbox.backends.choice import BACKENDS, BUBBLEWRAP, NSJAIL, Backend, is_lack
-from tamis.sandbox.interpreters import Interpreter
 from tamis.sandbox.job import Binary
 from tamis.sandbox.limits import cgroups
-from tamis.sandbox.model import BackendChoice, Limits, Probe, Unavailable
+from tamis.sandbox.model import BackendChoice, Interpreter, Limits, Probe, Unavailable
 from tamis.sandbox.paths import claims
 
 RETRY_SECONDS = 600.0
@@ -223,7 +222,7 @@ def _check_root() -> None:
 
 def _try(backend: Backend, binary: Binary, machine: str) -> None:
     """One real run of a few checks. Raises `Unavailable`."""
-    # only here: it asks this module which program sandboxes
+    # only here: what was found is kept, and most processes never try
     from tamis.sandbox.inside import run_inside
 
     shell = Interpreter("python", "/bin/sh")

@@ -20,10 +20,11 @@ from tamis.sandbox import classify, engine, host, probe, turns, uids
 from tamis.sandbox.backends import seccomp, unsandboxed
 from tamis.sandbox.backends.choice import BACKENDS, explain, is_lack
 from tamis.sandbox.engine import OnOutput
-from tamis.sandbox.interpreters import Interpreter, Missing, find_interpreter
+from tamis.sandbox.interpreters import Missing, find_interpreter
 from tamis.sandbox.job import LAYERS, SECRETS_FOLDER, Hidden, InsideFile, Job
 from tamis.sandbox.model import (
     BackendChoice,
+    Interpreter,
     PathRefused,
     Probe,
     Refusal,

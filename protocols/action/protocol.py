@@ -19,13 +19,14 @@ from tamis.protocols.action.match import Match, match_block
 from tamis.protocols.action.names import INPUT_ALIASES, INPUTS_ALIASES
 from tamis.protocols.action.shapes import Shapes
 from tamis.protocols.action.tokens import MARKER_KEY, TagIndex, Token, Tokens
-from tamis.protocols.base import Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
+from tamis.protocols.base import Extras, Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
 from tamis.protocols.catalogue import severity
 from tamis.protocols.model import MAX_BLOCK_CHARS, MAX_NAME_CHARS, Block, Call, Diag, Edit, Fix, ReadOptions
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
 if TYPE_CHECKING:
+    from tamis.protocols import lossless
     from tamis.protocols.contract import ExecutionResult
 
 _OPENER = lazy(
@@ -49,7 +50,7 @@ _MARKERS = Markers(
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 
 
-class ActionProtocol:
+class ActionProtocol(Extras):
     """Reads ACTION blocks; see ``CallProtocol``."""
 
     @property
@@ -91,6 +92,12 @@ class ActionProtocol:
         if again is not None:
             return _given_up(text, opener, end)
         return _Reader(source, opener, limit, options).read()
+
+    def block_tokens(self, text: str, block: Block) -> list[lossless.Token]:
+        """A block as tokens without gaps; see ``Extras``."""
+        from tamis.protocols.action.tiles import action_tokens
+
+        return action_tokens(text, block)
 
     def parse_tool_requests(self, text: str, options: ReadOptions | None = None) -> list[Call]:
         """The calls of a text; see ``CallProtocol``."""

@@ -5,14 +5,8 @@ Takes the result of ``tools/list`` as it comes: the answer, its result, the list
 
 from __future__ import annotations
 
-from tamis.protocols.manifest.imports import (
-    MAX_TOOLS,
-    Imported,
-    ImportedTool,
-    Note,
-    distinct,
-    import_one,
-)
+from tamis.protocols.manifest.imported import Imported, ImportedTool, Note
+from tamis.protocols.manifest.imports import MAX_TOOLS, distinct, import_one
 from tamis.protocols.manifest.reading import is_semver, tool_id_fault
 from tamis.protocols.model import Json
 from tamis.protocols.schema.words import is_list, is_object

@@ -11,18 +11,9 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
+from tamis.protocols.manifest.foreign_fields import Say
+from tamis.protocols.manifest.imported import Imported, ImportedTool, Note, fit_name, fit_version, spaced, start, teller
 from tamis.protocols.manifest.imported_secrets import next_step, secret_name
-from tamis.protocols.manifest.imports import (
-    Imported,
-    ImportedTool,
-    Note,
-    Say,
-    fit_name,
-    fit_version,
-    spaced,
-    start,
-    teller,
-)
 from tamis.protocols.manifest.openapi_schema import SchemaReader, resolved
 from tamis.protocols.manifest.openapi_script import script_text
 from tamis.protocols.manifest.openapi_wire import host_of, is_form, is_json, without_parameters

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import msgspec
 
 from tamis.protocols.manifest.docstring import Docstring
-from tamis.protocols.manifest.imports import MAX_TOOLS, NAMESPACE, VERSION, Imported, ImportedTool, Note, distinct
+from tamis.protocols.manifest.imported import NAMESPACE, VERSION, Imported, ImportedTool, Note
+from tamis.protocols.manifest.imports import MAX_TOOLS, distinct
 from tamis.protocols.manifest.placeholders import to_be_said
 from tamis.protocols.model import Json
 from tamis.protocols.positions import LineIndex, Span

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 from urllib.parse import unquote
 
-from tamis.protocols.manifest.imports import Say
+from tamis.protocols.manifest.foreign_fields import Say
 from tamis.protocols.model import Json
 from tamis.protocols.schema.words import is_list, is_object
 

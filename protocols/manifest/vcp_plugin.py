@@ -11,12 +11,11 @@ import json
 import re
 from collections.abc import Iterator
 
-from tamis.protocols.manifest.imported_secrets import is_secret_setting, next_step
-from tamis.protocols.manifest.imports import (
+from tamis.protocols.manifest.foreign_fields import Say
+from tamis.protocols.manifest.imported import (
     Imported,
     ImportedTool,
     Note,
-    Say,
     fit_name,
     fit_version,
     script_handler,
@@ -24,6 +23,7 @@ from tamis.protocols.manifest.imports import (
     teller,
     title_of,
 )
+from tamis.protocols.manifest.imported_secrets import is_secret_setting, next_step
 from tamis.protocols.manifest.reading import tool_id_fault
 from tamis.protocols.manifest.security import variable_name_fault
 from tamis.protocols.manifest.vcp_prose import COMMAND, Command, kind_of, own_names

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tamis.protocols.base import Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
+from tamis.protocols.base import Extras, Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
 from tamis.protocols.model import Block, Call, ReadOptions
 from tamis.protocols.pairs.lexer import lex
 from tamis.protocols.pairs.walk import (
@@ -28,9 +28,10 @@ from tamis.protocols.tam.steps import make_calls
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
+    from tamis.protocols.lossless import Token
 
 
-class TamProtocol:
+class TamProtocol(Extras):
     """``<|[REQUEST_TOOL]|>`` … ``<|[END_TOOL]|>`` with ``key:»»»value«««``."""
 
     id = "tam"
@@ -68,6 +69,12 @@ class TamProtocol:
         )
         calls = make_calls(text, lexed, max(line + 1, 0 if opener[0] <= 200 else opener[0]), options)
         return block_of(text, DIALECT, opener, lexed, calls, truncated=truncated, dropped=False)
+
+    def block_tokens(self, text: str, block: Block) -> list[Token]:
+        """A block as tokens without gaps; see ``Extras``."""
+        from tamis.protocols.pairs.tiles import pair_tokens
+
+        return pair_tokens(text, block, DIALECT)
 
     def parse_tool_requests(self, text: str, options: ReadOptions | None = None) -> list[Call]:
         """The calls of a text; see ``CallProtocol``."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from tamis.protocols.base import Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
+from tamis.protocols.base import Extras, Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
 from tamis.protocols.model import Block, Call, Diag, ReadOptions
 from tamis.protocols.pairs.lexer import lex
 from tamis.protocols.pairs.walk import (
@@ -36,15 +36,17 @@ from tamis.protocols.vcp.dialect import (
     OPENS,
     OTHER_BLOCK,
     OTHER_CLOSE,
+    dialect_of,
     lex_canonical,
     suffix_of,
 )
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
+    from tamis.protocols.lossless import Token
 
 
-class VcpProtocol:
+class VcpProtocol(Extras):
     """``<<<[TOOL_REQUEST]>>>`` … ``<<<[END_TOOL_REQUEST]>>>`` with ``key:「始」value「末」``."""
 
     id = "vcp"
@@ -98,6 +100,12 @@ class VcpProtocol:
         if suffix == "EXP":
             _make_inert(block, marker)
         return block
+
+    def block_tokens(self, text: str, block: Block) -> list[Token]:
+        """A block as tokens without gaps; see ``Extras``."""
+        from tamis.protocols.pairs.tiles import pair_tokens
+
+        return pair_tokens(text, block, dialect_of(text[slice(*block.open)]))
 
     def parse_tool_requests(self, text: str, options: ReadOptions | None = None) -> list[Call]:
         """The calls of a text; see ``CallProtocol``."""

@@ -18,9 +18,8 @@ from pathlib import Path
 
 from tamis.sandbox import engine, job
 from tamis.sandbox.engine import OnOutput
-from tamis.sandbox.interpreters import Interpreter
 from tamis.sandbox.job import Fd, Plan
-from tamis.sandbox.model import Limits, Probe, RunRequest, Unavailable
+from tamis.sandbox.model import Interpreter, Limits, Probe, RunRequest, Unavailable
 from tamis.sandbox.paths import grants
 from tamis.sandbox.paths.pins import pin_script
 from tamis.sandbox.paths.walk import resolve_script

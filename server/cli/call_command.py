@@ -6,7 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from tamis.server.cli.answering import positive
-from tamis.server.cli.inputs import UsageError, ask_for_grants, ask_for_trust, read_text, root_of, tell_settings
+from tamis.server.cli.asking import ask_for_grants, ask_for_trust
+from tamis.server.cli.inputs import UsageError, read_text, root_of, tell_settings
 from tamis.server.cli.outputs import print_json, warn, write_document, write_note
 
 if TYPE_CHECKING:

@@ -128,7 +128,7 @@ def _document(target: str, definitions: list[Any]) -> Any:
 
 def _write(folder: Path, target: str, tools: list[Tool], definitions: list[Any], *, force: bool) -> bool:
     """One file for each tool; False when one could not be written."""
-    from tamis.protocols.manifest.imports import fit_name
+    from tamis.protocols.manifest.imported import fit_name
     from tamis.server.cli.outputs import json_text, write_files
 
     files: dict[str, str] = {}

@@ -11,7 +11,7 @@ from tamis.server.cli.inputs import UsageError, read_text, root_of
 from tamis.server.cli.outputs import print_json, warn, write_note
 
 if TYPE_CHECKING:
-    from tamis.protocols.manifest.imports import Imported, ImportedTool, Note
+    from tamis.protocols.manifest.imported import Imported, ImportedTool, Note
 
 KINDS = {
     "vcp": "a plugin-manifest.json",
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _imported(arguments: argparse.Namespace, text: str, stem: str) -> Imported:
-    from tamis.protocols.manifest.imports import Imported
+    from tamis.protocols.manifest.imported import Imported
 
     if arguments.kind == "python":
         from tamis.protocols.manifest.from_python import import_functions
@@ -150,7 +150,7 @@ def _in_namespace(tools: tuple[ImportedTool, ...], namespace: str) -> list[Impor
 def _sound(tools: list[ImportedTool]) -> tuple[list[ImportedTool], list[Note]]:
     """The tools whose manifests read without errors, and a note for each other one."""
     from tamis.protocols.catalogue import message, severity
-    from tamis.protocols.manifest.imports import Note
+    from tamis.protocols.manifest.imported import Note
     from tamis.protocols.manifest.reading import read_manifest
     from tamis.server.cli.outputs import json_text
 
@@ -168,7 +168,7 @@ def _sound(tools: list[ImportedTool]) -> tuple[list[ImportedTool], list[Note]]:
 
 def _elsewhere(tools: list[ImportedTool], made: Imported, source: Path, out: Path) -> list[Note]:
     """Says where a script stands that a manifest in another folder would need beside it."""
-    from tamis.protocols.manifest.imports import Note
+    from tamis.protocols.manifest.imported import Note
 
     if os.path.realpath(source) == os.path.realpath(out):
         return []
@@ -184,7 +184,7 @@ def _elsewhere(tools: list[ImportedTool], made: Imported, source: Path, out: Pat
 
 def _unset_server(root: Path, server: str) -> list[Note]:
     """Says that the settings do not know the server yet, without which none of its tools can be called."""
-    from tamis.protocols.manifest.imports import Note
+    from tamis.protocols.manifest.imported import Note
     from tamis.server.runtime.settings.loading import load_settings
 
     if server in load_settings(root).settings.mcp_servers:

@@ -7,16 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from tamis.server.cli.answering import positive
-from tamis.server.cli.inputs import (
-    PROTOCOL_HELP,
-    UsageError,
-    ask_for_grants,
-    ask_for_trust,
-    check_protocol,
-    read_text,
-    root_of,
-    tell_settings,
-)
+from tamis.server.cli.asking import ask_for_grants, ask_for_trust
+from tamis.server.cli.inputs import PROTOCOL_HELP, UsageError, check_protocol, read_text, root_of, tell_settings
 from tamis.server.cli.outputs import Paint, print_json, warn, write_document, write_note
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tamis.server.cli.answering import positive
-from tamis.server.cli.inputs import UsageError, ask_for_grants, ask_for_trust, root_of
+from tamis.server.cli.asking import ask_for_grants, ask_for_trust
+from tamis.server.cli.inputs import UsageError, root_of
 from tamis.server.cli.outputs import Paint, print_json, warn, write_line
 
 if TYPE_CHECKING:

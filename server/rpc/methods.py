@@ -33,7 +33,7 @@ from tamis.server.rpc import (
     writing,
 )
 from tamis.server.rpc.hosting import SessionHost
-from tamis.server.rpc.marks import stability
+from tamis.server.rpc.marks import FINISHES, stability
 from tamis.server.rpc.params import Group, P, read_params, unread, with_warnings
 from tamis.server.rpc.session import Method, Request, Session
 from tamis.server.rpc.stray import catch_stray_text
@@ -68,8 +68,6 @@ GROUPS = (
     workflows,
 )
 """The modules that bring methods: ``methods(host)`` gives each by name."""
-FINISHES = frozenset({"tool/execute", "tool/executeText", "agent/step", "workflow/run"})
-"""Methods that give their normal result also when they are cancelled, with the unfinished calls ``cancelled``."""
 
 
 class RpcServer:

@@ -122,7 +122,8 @@ def _secrets(runtime: Runtime) -> list[dict[str, Any]]:
 
 
 def _runtimes(runtime: Runtime) -> list[dict[str, Any]]:
-    from tamis.sandbox.interpreters import Interpreter, find_interpreter
+    from tamis.sandbox.interpreters import find_interpreter
+    from tamis.sandbox.model import Interpreter
 
     chosen = interpreters_of(runtime.settings)
     users, scripts = _users(runtime)

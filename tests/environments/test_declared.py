@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.environments import python_lock
-from tamis.environments.declared import declares, detect
+from tamis.environments.declared import declares
 from tamis.environments.indexes import allow_list, parse_index, require_configured, require_named, shown_url
 from tamis.environments.model import DependencyFault
 from tamis.environments.pip_settings import PUBLIC_INDEX, pip_settings
+from tamis.environments.prepare import detect
 from tamis.environments.requirements import gather, logical_lines, parse_files, parse_requirement
 
 A, B = "A1" * 32, "b2" * 32

@@ -148,35 +148,6 @@ def test_no_module_is_in_a_circle() -> None:
         visit(name, [])
 
 
-def all_imports(path: Path) -> set[str]:
-    """What a module imports at its top and in its functions, but not for types alone."""
-    tree = ast.parse(path.read_text("utf-8"))
-    typing = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
-    aside = {id(child) for block in typing for child in ast.walk(block)}
-    return {
-        f"{node.module}.{alias.name}"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and id(node) not in aside
-        for alias in node.names
-    }
-
-
-@pytest.mark.parametrize("room", ["server/analysis", "server/lsp"])
-def test_no_module_of_a_room_is_in_a_circle_with_the_imports_in_its_functions(room: str) -> None:
-    paths = {
-        "tamis." + path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__"): path
-        for path in sorted((ROOT / room).rglob("*.py"))
-    }
-    left = {
-        name: {target if target in paths else target.rpartition(".")[0] for target in all_imports(path)} & set(paths)
-        for name, path in paths.items()
-    }
-    while free := [name for name, targets in left.items() if not targets & left.keys() - {name}]:
-        for name in free:
-            del left[name]
-    assert not left, f"in circles, or above one: {sorted(left)}"
-
-
 HEAVY = {"pygls", "lsprotocol", "jsonschema", "lxml", "attrs", "asyncio", "importlib.metadata", "pathspec"}
 
 

@@ -15,7 +15,8 @@ from tamis.protocols.catalogue import message, severity
 from tamis.protocols.manifest.from_mcp import import_mcp
 from tamis.protocols.manifest.from_openapi import import_openapi
 from tamis.protocols.manifest.from_python import import_functions
-from tamis.protocols.manifest.imports import Imported, import_tools, shape_of
+from tamis.protocols.manifest.imported import Imported
+from tamis.protocols.manifest.imports import import_tools, shape_of
 from tamis.protocols.manifest.reading import read_manifest
 from tests.protocols.openapi_document import pets
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tamis.protocols.catalogue import message, severity
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.manifest.foreign import SHAPES, foreign_shape
-from tamis.protocols.manifest.imports import Imported, fit_name, fit_version, import_tools
+from tamis.protocols.manifest.imported import Imported, fit_name, fit_version
+from tamis.protocols.manifest.imports import import_tools
 from tamis.protocols.manifest.reading import is_semver, read_manifest, tool_id_fault
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpora" / "mcp-tools"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tamis.sandbox.interpreters import Interpreter
 from tamis.sandbox.job import Binary, Grant, Job, Layout
+from tamis.sandbox.model import Interpreter
 
 GOLDEN = Path(__file__).parent / "golden"
 

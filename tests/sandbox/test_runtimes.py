@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tamis.sandbox import inside
-from tamis.sandbox.inside import ask
-from tamis.sandbox.interpreters import Interpreter, Missing, find_interpreter, find_uv, interpreter_version
-from tamis.sandbox.model import Interpreters, Limits, Program
+from tamis.sandbox import questions
+from tamis.sandbox.interpreters import Missing, find_interpreter, find_uv, interpreter_version
+from tamis.sandbox.model import Interpreter, Interpreters, Limits, Program
+from tamis.sandbox.questions import ask
 from tests.sandbox import support
 from tests.sandbox.bun import bun as bun
 
@@ -277,7 +277,7 @@ def test_an_answer_is_remembered_until_the_file_changes(tmp_path: Path, monkeypa
     first = ask(program, words)
     assert first
     assert ask(program, words) == first
-    inside._answers.clear()
+    questions._answers.clear()
     assert ask(program, words) == first, "the cache folder keeps it too"
     copied(tmp_path / "program", "/bin/cat")
     assert ask(program, words) not in (first, b"")
@@ -289,7 +289,7 @@ def test_a_cache_that_others_may_write_is_not_believed(tmp_path: Path, monkeypat
     program = Interpreter("python", "/opt/program", ((file, "/opt/program"),), file=file)
     words = ("/opt/program", "/proc/sys/kernel/random/uuid")
     first = ask(program, words)
-    inside._answers.clear()
+    questions._answers.clear()
     (tmp_path / "cache" / "programs").chmod(0o777)
     assert ask(program, words) not in (first, b"")
 

@@ -15,7 +15,8 @@ from tamis.protocols.positions import PositionEncoding
 from tamis.server.lsp.running.runner import REQUEST_FAILED, Runner
 from tamis.server.lsp.workspace.loading import load
 from tamis.server.rpc.hosting import SessionHost
-from tamis.server.rpc.methods import FINISHES, GROUPS
+from tamis.server.rpc.marks import FINISHES
+from tamis.server.rpc.methods import GROUPS
 from tamis.server.rpc.params import Empty, Group, read_params, unread, with_warnings
 from tamis.server.rpc.running import Runs
 from tamis.server.rpc.session import Request

@@ -16,8 +16,7 @@ from tamis.protocols.contract import InitializeResult
 from tamis.server.rpc.described.plain import plain
 from tamis.server.rpc.errors import GIVEN_BY
 from tamis.server.rpc.initializing import InitializeParams
-from tamis.server.rpc.marks import stability
-from tamis.server.rpc.methods import FINISHES
+from tamis.server.rpc.marks import FINISHES, stability
 from tamis.server.rpc.params import Empty, Group
 
 _ALWAYS = ("invalidRequest", "invalidParams", "internalError", "overloaded")

@@ -7,15 +7,8 @@ import posixpath
 
 from tamis.protocols.manifest.reading import LANGUAGES, ExternalScript, Manifest
 from tamis.protocols.suggest import best, hint
-from tamis.sandbox.interpreters import (
-    MIN_NODE,
-    NODE_WITH_TYPES,
-    Interpreter,
-    Missing,
-    find_interpreter,
-    interpreter_version,
-)
-from tamis.sandbox.model import Interpreters, Language, Program
+from tamis.sandbox.interpreters import MIN_NODE, NODE_WITH_TYPES, Missing, find_interpreter, interpreter_version
+from tamis.sandbox.model import Interpreter, Interpreters, Language, Program
 from tamis.sandbox.paths.never import shown_fault
 from tamis.server.runtime.settings.config import CustomRuntime, Settings
 

@@ -14,7 +14,8 @@ import msgspec
 
 from tamis.protocols.manifest.reading import ExternalScript, Manifest
 from tamis.sandbox import model as sandbox
-from tamis.sandbox.interpreters import Interpreter, find_interpreter
+from tamis.sandbox.interpreters import find_interpreter
+from tamis.sandbox.model import Interpreter
 from tamis.server.runtime.calls.model import Stopped
 from tamis.server.runtime.calls.prepared import script_contents
 from tamis.server.runtime.calls.results import failure
