@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
-from bench.measure import Sample, in_turn, process, table
+from bench.measure import EFFORT, Sample, in_turn, process, table
+from tamis.server.runtime.tools.sources import STEP_NS
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT.parent / "shared" / "corpora" / "calls"
@@ -43,6 +47,30 @@ def bench_start() -> str:
             ("`tamis rpc`: start, initialize, end", found["rpc"], anchor, ""),
         ],
     )
+
+
+def bench_registry() -> str:
+    """A root of many tools: read from its files, and with what the process before kept of it (R7)."""
+    from tests.sample_tools import make_tool
+
+    count = EFFORT.size(10_000)
+    tamis = str(Path(sys.executable).parent / "tamis")
+    with tempfile.TemporaryDirectory() as name:
+        root, kept = Path(name) / "root", Path(name) / "kept"
+        properties = {"path": {"type": "string", "description": "A file"}, "count": {"type": "integer", "minimum": 1}}
+        for index in range(count):
+            make_tool(root / f"g{index // 100}", f"bench:t{index}", properties=properties, tags=["bench"])
+        time.sleep(STEP_NS / 1e9 + 0.5)  # what is younger is not kept
+
+        def listing(cache: Path) -> Callable[[], object]:
+            return process([tamis, "list", "--root", str(root)], env={**os.environ, "TAMIS_CACHE_DIR": str(cache)})
+
+        # nothing is kept inside a folder that is read
+        cold, warm = listing(root / "inside"), listing(kept)
+        warm()
+        found = in_turn({"without what is kept": cold, "ours": warm}, rounds=5, at_least=0)
+    row = (f"`tamis list` of {count:,} tools", found["ours"], found["without what is kept"], "≤ 0.3")
+    return table("Many tools", [row])
 
 
 def bench_call() -> str:

@@ -19,6 +19,7 @@ from bench.measure import machine  # noqa: E402
 
 PARTS = {
     "start": "processes:bench_start",
+    "registry": "processes:bench_registry",
     "call": "processes:bench_call",
     "parse": "reading:bench_parse",
     "protocols": "reading:bench_protocols",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from tamis.server.cli.inputs import UsageError, root_of, tell_settings
-from tamis.server.cli.outputs import Paint, Painted, print_json, warn, write_line
+from tamis.server.cli.outputs import Paint, Painted, print_json, warn, write_line, write_rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,17 +28,20 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         warn(str(error))
         return 2
-    from tamis.protocols.contract import ToolList
+    from tamis.server.runtime.store.collector import uncollected
+
+    with uncollected():
+        return _print(arguments, root)
+
+
+def _print(arguments: argparse.Namespace, root: Path) -> int:
     from tamis.server.runtime.runtime import Runtime
     from tamis.server.runtime.tools.discovery import judged
     from tamis.server.runtime.tools.listing import ToolFilter
 
     runtime = Runtime(root)
     wanted = ToolFilter(tags=arguments.tag, query=arguments.query, namespace=arguments.namespace)
-    listed = runtime.list_tools(wanted)
-    while isinstance(listed.next_cursor, str):
-        more = runtime.list_tools(wanted, cursor=listed.next_cursor)
-        listed = ToolList(tools=[*listed.tools, *more.tools], next_cursor=more.next_cursor, etag=listed.etag)
+    tools = runtime.summaries(wanted)
     tell_settings(runtime.loaded)
     for error in runtime.registry.errors:
         place = f":{error.line}:{error.column}" if error.line else ""
@@ -47,11 +51,14 @@ def run(arguments: argparse.Namespace) -> int:
     for conflict in runtime.registry.conflicts:
         warn(f"{_short(conflict.dropped, root)}: {conflict.message}")
     if arguments.json:
-        print_json(listed)
+        from tamis.protocols.contract import ToolList
+
+        print_json(ToolList(tools=tools, etag=runtime.etag))
         return 0
     paint = Paint(sys.stdout)
-    width = max((len(tool.tool_id) for tool in listed.tools), default=0)
-    for tool in listed.tools:
+    width = max((len(tool.tool_id) for tool in tools), default=0)
+    rows: list[tuple[str | Painted, ...]] = []
+    for tool in tools:
         mark: tuple[str | Painted, ...] = ()
         if not tool.available:
             mark = (paint("33", f" [not available: {tool.reason}]"),)
@@ -61,11 +68,12 @@ def run(arguments: argparse.Namespace) -> int:
             mark = (paint("33", f" [not for agents: {kept.reason}]" if kept is not None else " [not for agents]"),)
         first = tool.description.split("\n")[0]
         text = first if len(first) <= 90 else first[:89] + "…"
-        write_line(paint("1", tool.tool_id.ljust(width)), f"  {tool.version:<8} {text}", *mark)
-    if not listed.tools and (arguments.tag or arguments.query or arguments.namespace is not None):
+        rows.append((paint("1", tool.tool_id.ljust(width)), f"  {tool.version:<8} {text}", *mark))
+    write_rows(rows)
+    if not tools and (arguments.tag or arguments.query or arguments.namespace is not None):
         named = "--namespace, " if arguments.namespace is not None else ""
         warn(f"no registered tool fits {named}--tag and --query")
-    elif not listed.tools:
+    elif not tools:
         write_line(f"no tools below {root}; `tools` in tamis.toml names the folders to search")
     return 0
 

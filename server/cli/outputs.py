@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, TextIO
@@ -39,6 +39,12 @@ class Paint:
 def write_line(*pieces: str | Painted) -> None:
     """One line for a person on standard output; line ends within it are shown as escapes."""
     _write_line(sys.stdout, pieces)
+
+
+def write_rows(rows: Iterable[tuple[str | Painted, ...]]) -> None:
+    """Many such lines that are known already, at once."""
+    sys.stdout.write("".join("".join(map(_shown, pieces)) + "\n" for pieces in rows))
+    sys.stdout.flush()
 
 
 def write_note(*pieces: str | Painted) -> None:

@@ -8,36 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import TypeVar
 
+from tamis.server.runtime.store.collector import uncollected
+
 T = TypeVar("T")
-
-
-class _Collector:
-    lock = threading.Lock()
-    waits = 0
-    """How many works it waits for."""
-
-
-@contextlib.contextmanager
-def _uncollected() -> Generator[None]:
-    with _Collector.lock:
-        if _Collector.waits or gc.isenabled():
-            _Collector.waits += 1
-            gc.disable()
-            counts = True
-        else:
-            counts = False  # somebody else switched it off
-    try:
-        yield
-    finally:
-        with _Collector.lock:
-            _Collector.waits -= counts
-            if counts and not _Collector.waits:
-                gc.enable()
 
 
 async def aside(work: Callable[[], T]) -> T:
@@ -51,7 +28,7 @@ async def aside(work: Callable[[], T]) -> T:
 
     def run() -> None:
         try:
-            with _uncollected():
+            with uncollected():
                 result = work()
         except BaseException as error:
             found = error

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tamis.protocols.manifest.reading import LANGUAGES, ExternalScript
+from tamis.server.runtime.handlers.runners import Ready
 from tamis.server.runtime.handlers.script.doctor import State, check, folder_checks, installer_checks, sandbox_checks
 from tamis.server.runtime.handlers.script.interpreters import describe, interpreters_of, missing_for, outdated
 from tamis.server.runtime.health import audit_state
@@ -251,9 +252,10 @@ def _tools(runtime: Runtime) -> list[dict[str, Any]]:
         what = "manifest" if is_definition(os.path.basename(error.path)) else "workflow"
         checks.append(check(what, "error", f"{error.path}{place}: {error.message}", "mend or move the file"))
     checks.extend(check("manifest", "warning", f"{item.dropped}: {item.message}") for item in registry.conflicts)
+    ready: Ready = set()
     checks.extend(
         check("tool", "warning", f"{tool.tool_id} is not available: {reason}")
-        for tool, reason in ((tool, runtime.why_not(tool)) for tool in registry.tools)
+        for tool, reason in ((tool, runtime.why_not(tool, ready)) for tool in registry.tools)
         if reason
     )
     return checks

@@ -18,7 +18,7 @@ from tamis.protocols.positions import PositionEncoding
 from tamis.protocols.reader import read_text
 from tamis.protocols.wire import parse_result
 from tamis.server.runtime.execution.validating import validate_args, validate_manifest
-from tamis.server.runtime.handlers.runners import runner_of
+from tamis.server.runtime.handlers.runners import Ready, needs_of, runner_of
 from tamis.server.runtime.in_force import InForce
 from tamis.server.runtime.policy.permissions import missing_capability
 from tamis.server.runtime.policy.rates import CallRate, Refusals
@@ -27,7 +27,7 @@ from tamis.server.runtime.policy.strangers import StrangerGate
 from tamis.server.runtime.settings.config import LoadedSettings, Settings
 from tamis.server.runtime.tools.discovery import Discovery, in_inventory
 from tamis.server.runtime.tools.inline import InlineTool
-from tamis.server.runtime.tools.listing import ToolFilter, page
+from tamis.server.runtime.tools.listing import ToolFilter, page, ranked
 from tamis.server.runtime.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -233,11 +233,17 @@ class Runtime(InForce):
             cursor=cursor,
             limit=max(1, min(limit or DEFAULT_PAGE, DEFAULT_PAGE)),
         )
+        ready: Ready = set()
         return ToolList(
-            tools=[self._summary(tool, full=full) for tool in found.tools],
+            tools=[self._summary(tool, ready, full=full) for tool in found.tools],
             next_cursor=UNSET if found.next is None else found.next,
             etag=self.etag,
         )
+
+    def summaries(self, wanted: ToolFilter | None = None) -> list[ToolSummary]:
+        """All that the pages of ``list_tools`` hold."""
+        ready: Ready = set()
+        return [self._summary(tool, ready) for _, tool in ranked(self.registry, wanted or ToolFilter(), self.may_call)]
 
     def may_call(self, tool: Tool) -> bool:
         """Whether an agent may call a tool, by its definition and the profile in force."""
@@ -267,14 +273,20 @@ class Runtime(InForce):
         """``tool/validate`` of a manifest, given as JSON or as its text (then problems carry ranges)."""
         return validate_manifest(self.settings, manifest)
 
-    def why_not(self, tool: Tool) -> str:
-        """Why a tool cannot be called now; empty when it can."""
+    def why_not(self, tool: Tool, ready: Ready | None = None) -> str:
+        """Why a tool cannot be called now; empty when it can. ``ready`` is for who asks of many at once: it is looked up once for all
+        tools that need the same of the machine whether that is there."""
         reason = (
             tool.reason
             or missing_capability(tool.manifest.security_context, self.settings.policy)
             or self._missing_secret(tool)
-            or runner_of(tool).problem(tool, self.parts)
         )
+        if not reason:
+            needs = None if ready is None else needs_of(tool)
+            if needs is None or ready is None or needs not in ready:
+                reason = runner_of(tool).problem(tool, self.parts)
+                if ready is not None and needs is not None and not reason:
+                    ready.add(needs)
         if reason or tool.origin != "workflow" or self.settings.engine.type != "builtin":
             return reason
         from tamis.server.runtime.tools.workflows import graph_fault
@@ -288,9 +300,9 @@ class Runtime(InForce):
         settings = self.settings
         return missing_secret(names, tool.tool_id, tool.manifest.version, settings.secrets, settings.policy)
 
-    def _summary(self, tool: Tool, *, full: bool) -> ToolSummary:
+    def _summary(self, tool: Tool, ready: Ready, *, full: bool = False) -> ToolSummary:
         manifest = tool.manifest
-        reason = self.why_not(tool)
+        reason = self.why_not(tool, ready)
         return ToolSummary(
             tool_id=manifest.tool_id,
             version=manifest.version,

@@ -26,7 +26,18 @@ def little_effort(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 LENGTHY = frozenset(
-    {"growth", "sandbox-rate", "sandbox-pace", "sandbox-idle", "streaming", "sandbox", "write", "tolerant", "check"}
+    {
+        "growth",
+        "sandbox-rate",
+        "sandbox-pace",
+        "sandbox-idle",
+        "streaming",
+        "sandbox",
+        "registry",
+        "write",
+        "tolerant",
+        "check",
+    }
 )
 """Even the least of them takes many seconds."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tamis.protocols.manifest.reading import ExternalScript, McpTool, OtherHandler, WorkflowHandler
+import os
+
+from tamis.protocols.manifest.reading import LANGUAGES, ExternalScript, McpTool, OtherHandler, WorkflowHandler
 from tamis.server.runtime.calls.runner import Runner
 from tamis.server.runtime.tools.registry import Tool
 from tamis.server.runtime.tools.script_service import is_script_service
@@ -11,6 +13,18 @@ from tamis.server.runtime.tools.script_service import is_script_service
 def runs_script(tool: Tool) -> bool:
     """Whether a tool's calls are runs of a script."""
     return isinstance(tool.manifest.handler, ExternalScript) or is_script_service(tool.manifest)
+
+
+Ready = set[tuple[object, ...]]
+"""What of the machine was found to be there, for tools that need the same."""
+
+
+def needs_of(tool: Tool) -> tuple[object, ...] | None:
+    """All of a tool that decides whether this machine can run it, where that is little: the language of its script; else None."""
+    handler = tool.manifest.handler
+    if not isinstance(handler, ExternalScript) or handler.language not in LANGUAGES:
+        return None
+    return handler.language, handler.entry_point is None, os.path.splitext(handler.script_path)[1]
 
 
 def runner_of(tool: Tool) -> Runner:

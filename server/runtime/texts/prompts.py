@@ -22,6 +22,7 @@ from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols
 from tamis.protocols.prompt.assemble import Pieces, PromptTooLargeError, PromptWish, build_prompt
 from tamis.protocols.prompt.macro import MACRO, TOOLS_MACRO, fill
 from tamis.protocols.suggest import best, hint
+from tamis.server.runtime.handlers.runners import Ready
 from tamis.server.runtime.settings.profile import AgentRules
 from tamis.server.runtime.settings.protocols import load_protocol
 from tamis.server.runtime.texts.token_counts import count_tokens
@@ -177,8 +178,9 @@ def _tools(runtime: Runtime, request: PromptRequest, protocol: str, notes: list[
     kept_out = {one.tool.tool_id: one.reason for one in discovered.left_out}
     shown: list[Tool] = []
     reasons: list[str] = []
+    ready: Ready = set()
     for tool in found:
-        reason = off or _reason(tool, kept_out, agent, runtime.registry) or runtime.why_not(tool)
+        reason = off or _reason(tool, kept_out, agent, runtime.registry) or runtime.why_not(tool, ready)
         if not reason:
             shown.append(tool)
         elif asked is not None or tool.callable:

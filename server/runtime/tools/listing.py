@@ -81,7 +81,7 @@ def ranked(registry: Registry, wanted: ToolFilter, callable_now: Callable[[Tool]
         (score, tool)
         for score, tool in found
         if (wanted.namespace is None or tool.namespace == wanted.namespace)
-        and tags.issubset(tool.manifest.tags)
+        and (not tags or tags.issubset(tool.manifest.tags))
         and (wanted.callable is None or callable_now(tool) == wanted.callable)
     ]
 

@@ -8,6 +8,7 @@ manifest means.
 from __future__ import annotations
 
 import errno
+import operator
 import os
 import stat
 from collections.abc import Callable
@@ -28,11 +29,16 @@ IGNORE_FILES = (".gitignore", ".ignore", ".tamisignore")
 SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", ".venv", "__pycache__", ".tox", ".mypy_cache"})
 
 
+FileStamp = tuple[int, int, int, int, int]
+"""Size, time of change and of status change in nanoseconds, inode and device: other when the file is (nobody can set the status change)."""
+
+
 class FoundFile(msgspec.Struct, frozen=True):
-    """A manifest file that could be read; ``path`` is absolute."""
+    """A manifest file that could be read; ``path`` is absolute. ``stamp`` is from before the reading, None where it was not taken."""
 
     path: str
     text: str
+    stamp: FileStamp | None = None
 
 
 class LoadProblem(msgspec.Struct, frozen=True):
@@ -59,7 +65,22 @@ class _IgnoreRules(TypingProtocol):
 
 def scan(root: Path, folders: tuple[str, ...]) -> Scan:
     """Walks ``folders`` (relative to ``root`` or absolute); each file once, sorted by path within its folder."""
-    files: dict[str, FoundFile] = {}
+    paths, problems = definition_files(root, folders)
+    files: list[FoundFile] = []
+    for path in paths:
+        found = read_manifest_file(path)
+        if isinstance(found, FoundFile):
+            files.append(found)
+        else:
+            problems.append(found)
+    nodes = tuple(file for file in files if file.path.endswith(NODE_SUFFIX))
+    manifests = tuple(file for file in files if not file.path.endswith(NODE_SUFFIX))
+    return Scan(manifests, tuple(problems), nodes)
+
+
+def definition_files(root: Path, folders: tuple[str, ...]) -> tuple[list[str], list[LoadProblem]]:
+    """The paths that ``scan`` reads, in its order, and what kept others out."""
+    files: dict[str, None] = {}
     problems: list[LoadProblem] = []
     for name in folders:
         if not can_be_path(name):
@@ -72,16 +93,8 @@ def scan(root: Path, folders: tuple[str, ...]) -> Scan:
             continue
         paths, more = walk_files(folder, is_definition)
         problems.extend(more)
-        for path in paths:
-            if path not in files:
-                found = read_manifest_file(path)
-                if isinstance(found, FoundFile):
-                    files[path] = found
-                else:
-                    problems.append(found)
-    nodes = tuple(file for path, file in files.items() if path.endswith(NODE_SUFFIX))
-    manifests = tuple(file for path, file in files.items() if not path.endswith(NODE_SUFFIX))
-    return Scan(manifests, tuple(problems), nodes)
+        files.update(dict.fromkeys(paths))
+    return list(files), problems
 
 
 def walk_files(
@@ -115,6 +128,19 @@ def walk_reaches(top: Path, path: str) -> bool:
     return not _ignored(path, os.path.isdir(path) and not os.path.islink(path), rules)
 
 
+def file_stamp(path: str) -> FileStamp | None:
+    """What tells whether a file is still the one that was read; None for what is no regular file."""
+    try:
+        status = os.lstat(path)
+    except (OSError, ValueError):
+        return None
+    return _stamp(status) if stat.S_ISREG(status.st_mode) else None
+
+
+def _stamp(status: os.stat_result) -> FileStamp:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
+
+
 def read_manifest_file(path: str) -> FoundFile | LoadProblem:
     """One manifest file's text, or why it cannot be read. Never blocks on a FIFO and never follows a final link."""
     try:
@@ -143,7 +169,7 @@ def read_manifest_file(path: str) -> FoundFile | LoadProblem:
     finally:
         os.close(descriptor)
     try:
-        return FoundFile(path, data.decode("utf-8"))
+        return FoundFile(path, data.decode("utf-8"), _stamp(status))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return LoadProblem(path, f"is not UTF-8 at byte {error.start} (line {line}); save it as UTF-8")
@@ -159,29 +185,28 @@ def _walk(
 ) -> list[str]:
     files: list[str] = []
     entries_left = MAX_ENTRIES
-    stack: list[tuple[Path, int, tuple[tuple[str, _IgnoreRules], ...]]] = [(top, 0, _outer_rules(top))]
+    stack: list[tuple[str, int, tuple[tuple[str, _IgnoreRules], ...]]] = [(str(top), 0, _outer_rules(top))]
     while stack:
         folder, depth, rules = stack.pop()
-        rules = (*rules, *_rules_of(folder))
         try:
             with os.scandir(folder) as entries:
-                listed = sorted(entries, key=lambda entry: entry.name)
+                listed = sorted(entries, key=_name_of)
         except OSError as error:
-            problems.append(LoadProblem(str(folder), f"cannot be listed: {error.strerror}"))
+            problems.append(LoadProblem(folder, f"cannot be listed: {error.strerror}"))
             continue
+        if any(entry.name in IGNORE_FILES for entry in listed):
+            rules = (*rules, *_rules_of(Path(folder)))
         if folders is not None:
-            folders.append(str(folder))
-        below: list[tuple[Path, int, tuple[tuple[str, _IgnoreRules], ...]]] = []
+            folders.append(folder)
+        below: list[tuple[str, int, tuple[tuple[str, _IgnoreRules], ...]]] = []
         for entry in listed:
             entries_left -= 1
             if entries_left < 0 or len(files) >= MAX_FILES:
                 limit = f"more than {MAX_FILES} manifests or {MAX_ENTRIES} files"
-                problems.append(
-                    LoadProblem(str(folder), f"the walk stopped here: {limit}; name narrower folders", cut=True)
-                )
+                problems.append(LoadProblem(folder, f"the walk stopped here: {limit}; name narrower folders", cut=True))
                 return files
             is_folder = entry.is_dir(follow_symlinks=False)
-            if _ignored(entry.path, is_folder, rules):
+            if rules and _ignored(entry.path, is_folder, rules):
                 continue
             if wanted(entry.name):
                 files.append(entry.path)
@@ -189,9 +214,12 @@ def _walk(
                 if depth >= MAX_DEPTH:
                     problems.append(LoadProblem(entry.path, f"is nested deeper than {MAX_DEPTH} folders; not searched"))
                 else:
-                    below.append((Path(entry.path), depth + 1, rules))
+                    below.append((entry.path, depth + 1, rules))
         stack.extend(reversed(below))
     return files
+
+
+_name_of = operator.attrgetter("name")
 
 
 def _outer_rules(top: Path) -> tuple[tuple[str, _IgnoreRules], ...]:

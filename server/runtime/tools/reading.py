@@ -6,6 +6,7 @@ A file that cannot be read is an error with its place. Must not know what a tool
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -47,6 +48,8 @@ def unplanted(tools: list[Tool], write_roots: Iterable[str]) -> tuple[list[Tool]
     # standing in a tool folder makes a tool callable (ruling 34): no tool may do that for another
     writable = dict.fromkeys(write_roots, "policy.writeRoots")
     writable |= writable_folders((tool.path, tool.manifest.security_context.file_access.allow_write) for tool in tools)
+    if not writable:
+        return tools, []
     kept: list[Tool] = []
     errors: list[RegistryError] = []
     for tool in tools:
@@ -117,11 +120,15 @@ def why_unavailable(manifest: Manifest, folder: str) -> str:
     handler = manifest.handler
     if isinstance(handler, ExternalScript):
         path = os.path.join(folder, handler.script_path)
-        if os.path.islink(path):
+        try:
+            mode = os.lstat(path).st_mode
+        except (OSError, ValueError):
+            return f"the script '{handler.script_path}' does not exist beside the manifest"
+        if stat.S_ISLNK(mode):
             return f"the script '{handler.script_path}' is a symbolic link; put the file itself there"
-        if os.path.isdir(path):
+        if stat.S_ISDIR(mode):
             return f"the script '{handler.script_path}' is a folder"
-        if not os.path.isfile(path):
+        if not stat.S_ISREG(mode):
             return f"the script '{handler.script_path}' does not exist beside the manifest"
         return "" if os.access(path, os.R_OK) else f"the script '{handler.script_path}' cannot be read; mend its rights"
     if is_script_service(manifest):

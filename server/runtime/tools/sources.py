@@ -9,6 +9,7 @@ ruling 35 decides; Tamis's own tools give way to everybody's. Must not know what
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,17 @@ from tamis.protocols.positions import LineIndex
 from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.settings.config import Settings
 from tamis.server.runtime.settings.paths import can_be_path, shown_name
-from tamis.server.runtime.tools.loader import NODE_SUFFIX, SUFFIX, FoundFile, scan
+from tamis.server.runtime.store.collector import uncollected
+from tamis.server.runtime.tools.loader import (
+    NODE_SUFFIX,
+    SUFFIX,
+    FileStamp,
+    FoundFile,
+    definition_files,
+    file_stamp,
+    read_manifest_file,
+    scan,
+)
 from tamis.server.runtime.tools.naming import split_pin
 from tamis.server.runtime.tools.reading import (
     inner_write_roots,
@@ -39,6 +50,10 @@ if TYPE_CHECKING:
     from tamis.protocols.workflow.reading import WorkflowReading
     from tamis.server.runtime.tools.host_services import HostServices
 
+WORTH = 100
+"""Definitions from which on what reading gave is kept for the next process: fewer are read faster than that is looked for."""
+STEP_NS = 2_000_000_000
+"""The longest step in which a file system counts time (FAT): a second change within one leaves no sign."""
 MAX_WAY = 8
 """Nodes of a circle that a message names."""
 
@@ -50,8 +65,17 @@ class Meaning(msgspec.Struct, frozen=True):
     errors: tuple[RegistryError, ...] = ()
 
 
-Known = dict[str, tuple[tuple[object, ...], Meaning]]
-"""By path: a file's text with the settings that it was read with, and what it gave."""
+class KnownFile(msgspec.Struct, frozen=True):
+    """What one file gave: it gives the same while it has this stamp or, where the stamp would not show a change, this text."""
+
+    how: tuple[object, ...]
+    stamp: FileStamp | None
+    text: str
+    meaning: Meaning
+
+
+Known = dict[str, KnownFile]
+"""By path."""
 
 
 class Found(msgspec.Struct):
@@ -74,34 +98,115 @@ class Definitions(msgspec.Struct):
 
 def find(root: Path, settings: Settings, known: Known | None = None) -> Found:
     """Reads the definitions below the configured folders. Never raises; safe in a thread."""
-    there = definitions(root, settings)
+    began = time.time_ns()
+    how = (settings.strict_json, settings.handlers)
+    paths, problems = definition_files(root, settings.tools)
+    paths.sort(key=lambda path: path.endswith(NODE_SUFFIX))  # node definitions come behind manifests
+    cached = known is None and len(paths) >= WORTH
+    if cached:
+        with uncollected():
+            before = _from_cache(root, settings, how)
+    else:
+        before = known or {}
     read: Known = {}
-    for file in there.files:
-        key = (file.text, settings.strict_json, settings.handlers)
-        before = (known or {}).get(file.path)
-        if before is not None and before[0] == key:
-            read[file.path] = (key, as_it_is(before[1]))
+    for path in paths:
+        earlier = before.get(path)
+        if earlier is not None and earlier.how != how:
+            earlier = None
+        if earlier is not None and earlier.stamp is not None and earlier.stamp == file_stamp(path):
+            read[path] = _as_known(earlier)
+            continue
+        file = read_manifest_file(path)
+        if isinstance(file, FoundFile):
+            read[path] = _known(file, earlier, root, settings, how, began)
         else:
-            read[file.path] = (key, read_definition(file, root, settings))
-    found = gathered((meaning for _, meaning in read.values()), inner_write_roots(root, settings))
-    return Found(found.tools, [*there.errors, *found.errors], read)
+            problems.append(file)
+    if cached:
+        _to_cache(root, settings, how, read, before)
+    errors = [load_error(problem) for problem in problems]
+    flows = workflow_definitions(root, settings)
+    for file in flows.files:
+        earlier = before.get(file.path)
+        read[file.path] = _known(file, earlier if earlier and earlier.how == how else None, root, settings, how, 0)
+    found = gathered((one.meaning for one in read.values()), inner_write_roots(root, settings))
+    return Found(found.tools, [*errors, *flows.errors, *found.errors], read)
+
+
+def _known(
+    file: FoundFile, earlier: KnownFile | None, root: Path, settings: Settings, how: tuple[object, ...], began: int
+) -> KnownFile:
+    """What a file that was read now defines. Where it may have changed since without a sign, its text is kept to be compared."""
+    limit = began - STEP_NS
+    stamp = file.stamp if file.stamp is not None and max(file.stamp[1], file.stamp[2]) <= limit else None
+    if earlier is not None and earlier.stamp is None and earlier.text == file.text:
+        meaning = as_it_is(earlier.meaning)
+    else:
+        meaning = read_definition(file, root, settings)
+    return KnownFile(how, stamp, "" if stamp is not None else file.text, meaning)
+
+
+def _as_known(earlier: KnownFile) -> KnownFile:
+    now = as_it_is(earlier.meaning)
+    return earlier if now is earlier.meaning else msgspec.structs.replace(earlier, meaning=now)
+
+
+def _from_cache(root: Path, settings: Settings, how: tuple[object, ...]) -> Known:
+    from tamis.server.runtime.tools.reading_cache import load
+
+    return {
+        path: KnownFile(
+            how,
+            stamp,
+            "",
+            Meaning(
+                () if kept.manifest is None else (Tool(kept.manifest, path),),
+                () if kept.error is None else (kept.error,),
+            ),
+        )
+        for path, (stamp, kept) in load(root, settings.tools, how).items()
+    }
+
+
+def _to_cache(root: Path, settings: Settings, how: tuple[object, ...], read: Known, before: Known) -> None:
+    """Keeps what was read for the next process, where that is much more than is kept."""
+    fit = {path: one for path, one in read.items() if one.stamp is not None and path.endswith(SUFFIX)}
+    new = sum(1 for path, one in fit.items() if (there := before.get(path)) is None or there.stamp != one.stamp)
+    if new < WORTH // 2 and new * 20 < len(fit):
+        return
+    from tamis.server.runtime.tools.reading_cache import Kept, store
+
+    kept = {
+        path: (
+            one.stamp,
+            Kept(
+                next((tool.manifest for tool in one.meaning.tools), None),
+                next(iter(one.meaning.errors), None),
+            ),
+        )
+        for path, one in fit.items()
+        if one.stamp is not None
+    }
+    store(root, settings.tools, how, kept)
 
 
 def definitions(root: Path, settings: Settings) -> Definitions:
     """The files below the configured folders: manifests, node definitions, workflows."""
     seen = scan(root, settings.tools)
-    found = Definitions([*seen.files, *seen.nodes], [load_error(problem) for problem in seen.problems])
-    if settings.workflows:
-        from tamis.server.runtime.tools.workflows import workflow_files
+    flows = workflow_definitions(root, settings)
+    errors = [load_error(problem) for problem in seen.problems]
+    return Definitions([*seen.files, *seen.nodes, *flows.files], [*errors, *flows.errors])
 
-        bad = [shown_name(name) for name in settings.workflows if not can_be_path(name)]
-        found.errors += [
-            RegistryError(name, "cannot be a folder's name; mend `workflows` in tamis.toml") for name in bad
-        ]
-        files, errors = workflow_files(root, [name for name in settings.workflows if can_be_path(name)])
-        found.files += files
-        found.errors += errors
-    return found
+
+def workflow_definitions(root: Path, settings: Settings) -> Definitions:
+    """The workflow files of the configured folders."""
+    if not settings.workflows:
+        return Definitions([], [])
+    from tamis.server.runtime.tools.workflows import workflow_files
+
+    bad = [shown_name(name) for name in settings.workflows if not can_be_path(name)]
+    errors = [RegistryError(name, "cannot be a folder's name; mend `workflows` in tamis.toml") for name in bad]
+    files, more = workflow_files(root, [name for name in settings.workflows if can_be_path(name)])
+    return Definitions(files, [*errors, *more])
 
 
 def read_definition(

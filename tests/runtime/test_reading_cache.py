@@ -1,0 +1,277 @@
+"""What reading manifests gave is kept for the next process (R7), and nobody else's word counts there."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tamis.protocols.manifest.reading import Manifest
+from tamis.server.runtime.settings.config import Settings
+from tamis.server.runtime.tools import reading_cache, sources
+from tamis.server.runtime.tools.registry import fingerprint
+from tamis.server.runtime.tools.sources import Found, find
+from tests.sample_tools import make_tool
+
+SETTINGS = Settings(tools=("tools",))
+FULL = {
+    "output": {"type": "object"},
+    "aliases": ["other"],
+    "tags": ["a"],
+    "agentCallable": True,
+    "protocolConfig": {"vcpCommand": "Do"},
+    "env": {"MODE": "x"},
+    "dependencies": {"core:b": "^1"},
+    "execution": {"mode": "async", "timeoutMs": 5, "limits": {"processes": 3}, "files": ["*.py"]},
+    "securityContext": {"fileAccess": {"allowRead": ["data/*"]}, "network": {"allowHosts": ["a.example"]}},
+    "examples": [{"input": {"text": "ä"}, "description": "d", "expectedOutput": None}, {"input": {}}],
+}
+HANDLERS = (
+    {"type": "service-method", "serviceName": "s", "methodName": "m"},
+    {"type": "mcp", "server": "s", "tool": "t"},
+    {"type": "own", "deep": {"a": [1, 2.0, None]}},
+)
+
+
+class World:
+    """A root with some tools, and what each reading of it opened."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.opened: list[str] = []
+
+    def read(self, settings: Settings = SETTINGS, known: sources.Known | None = None) -> Found:
+        """As a process does that begins (or, with ``known``, goes on)."""
+        self.opened.clear()
+        return find(self.root, settings, known)
+
+    def kept(self) -> Path:
+        """The cache's file."""
+        return next(path for path in (Path(os.environ["TAMIS_CACHE_DIR"]) / "manifests").iterdir())
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World(tmp_path / "root")
+    monkeypatch.setenv("TAMIS_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(sources, "WORTH", 2)
+    monkeypatch.setattr(sources, "STEP_NS", 0)
+    original = sources.read_manifest_file
+    monkeypatch.setattr(
+        sources,
+        "read_manifest_file",
+        lambda path: (made.opened.append(os.path.basename(os.path.dirname(path))), original(path))[1],
+    )
+    tools = made.root / "tools"
+    make_tool(tools, "core:a", **FULL)
+    for index, handler in enumerate(HANDLERS):
+        make_tool(tools, f"core:h{index}", handler=handler)
+    make_tool(tools, "core:b")
+    make_tool(tools, "core:broken", version=7)
+    settle()
+    return made
+
+
+def settle() -> None:
+    """Lets the clock of files go on, which counts in steps of some milliseconds."""
+    time.sleep(0.03)
+
+
+def told(found: Found) -> list[object]:
+    return [*((tool.path, fingerprint(tool), tool.manifest) for tool in found.tools), *found.errors]
+
+
+def test_the_next_process_opens_no_manifest_and_knows_the_same(world: World) -> None:
+    """R7: every field, every handler, and the error of a file that is broken."""
+    settings = Settings(tools=("tools",), handlers=("own",))
+    first = world.read(settings)
+    assert len(world.opened) == 6
+    second = world.read(settings)
+    assert world.opened == []
+    assert told(second) == told(first)
+    assert len(first.tools) == 5 and len(first.errors) == 1
+
+
+def test_each_field_of_a_manifest_is_kept() -> None:
+    """R7: schemas are taken from ``raw``."""
+    fields = {field.name for field in msgspec.structs.fields(Manifest)}
+    assert fields == {*reading_cache._Record.__struct_fields__, "parameters", "output"}
+
+
+def test_the_cache_is_the_users_alone(world: World) -> None:
+    """R7."""
+    world.read()
+    assert world.kept().stat().st_mode & 0o777 == 0o600
+    assert world.kept().parent.stat().st_mode & 0o777 == 0o700
+
+
+def rewritten(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    path.chmod(0o600)
+
+
+SPOILED: dict[str, Callable[[Path], object]] = {
+    "cut off": lambda path: rewritten(path, path.read_bytes()[:-9]),
+    "a bit is other": lambda path: rewritten(path, path.read_bytes()[:-9] + b"x" + path.read_bytes()[-8:]),
+    "empty": lambda path: rewritten(path, b""),
+    "of another version": lambda path: rewritten(path, b"tamis" + bytes(32) + path.read_bytes()[37:]),
+    "readable by others": lambda path: path.chmod(0o644),
+    "writable by the group": lambda path: path.chmod(0o620),
+    "a link": lambda path: (path.rename(path.parent.parent / "x"), path.symlink_to(path.parent.parent / "x")),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "in a folder that others may enter": lambda path: path.parent.chmod(0o755),
+    "a pipe": lambda path: (path.unlink(), os.mkfifo(path, 0o600)),
+}
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_a_cache_that_is_not_as_it_was_written_is_as_none(world: World, how: str) -> None:
+    """R7: what is read then is what stands in the files."""
+    first = world.read()
+    SPOILED[how](world.kept())
+    assert told(world.read()) == told(first)
+    assert len(world.opened) == 6
+
+
+def test_another_users_cache_is_as_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R7."""
+    world.read()
+    monkeypatch.setattr(os, "geteuid", lambda: os.stat(world.root).st_uid + 1)
+    world.read()
+    assert len(world.opened) == 6
+
+
+def test_a_folder_brings_no_cache_along(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R7: a cache folder inside a folder that is read, whatever led there, is neither read nor written."""
+    world.read()
+    inside = world.root / "own"
+    (Path(os.environ["TAMIS_CACHE_DIR"])).rename(inside)
+    monkeypatch.setenv("TAMIS_CACHE_DIR", str(inside))
+    before = world.kept().stat()
+    world.read()
+    assert len(world.opened) == 6
+    assert world.kept().stat() == before
+    (world.root.parent / "link").symlink_to(inside)
+    monkeypatch.setenv("TAMIS_CACHE_DIR", str(world.root.parent / "link"))
+    world.read()
+    assert len(world.opened) == 6
+
+
+def test_a_file_that_was_changed_is_read_also_when_its_time_was_set_back(world: World) -> None:
+    """R7: same size, same inode, same time of change; nobody can set the time of its status."""
+    world.read()
+    path = world.root / "tools/core_a/x.tool.json"
+    before = path.stat()
+    with open(path, "r+b") as stream:
+        data = stream.read()
+        stream.seek(0)
+        stream.write(data.replace(b"for the tests", b"for other use"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    found = world.read()
+    assert world.opened == ["core_a"]
+    assert any("for other use" in tool.manifest.description for tool in found.tools)
+
+
+def test_what_changed_shortly_before_it_was_read_is_not_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R7: a second change within one step of the file system's clock leaves no sign."""
+    monkeypatch.setattr(sources, "STEP_NS", 3600 * 10**9)
+    world.read()
+    world.read()
+    assert len(world.opened) == 6
+
+
+def test_a_file_from_the_future_is_not_kept(world: World) -> None:
+    """R7: its clock is not ours."""
+    path = world.root / "tools/core_a/x.tool.json"
+    ahead = time.time_ns() + 3600 * 10**9
+    os.utime(path, ns=(ahead, ahead))
+    world.read()
+    world.read()
+    assert world.opened == ["core_a"]
+
+
+def test_what_was_read_in_another_way_does_not_count(world: World) -> None:
+    """R7: `strictJson` and the handlers of packages decide what a file gives."""
+    world.read()
+    world.read(Settings(tools=("tools",), strict_json=True))
+    assert len(world.opened) == 6
+
+
+def test_a_script_that_went_is_noticed(world: World) -> None:
+    """R7: whether a tool can be called is asked of the disk each time."""
+    world.read()
+    (world.root / "tools/core_b/tool.py").unlink()
+    found = {tool.tool_id: tool for tool in world.read().tools}
+    assert world.opened == []
+    assert not found["core:b"].available
+
+
+def test_a_running_daemon_reads_what_changed_alone(world: World) -> None:
+    """R7: also what it began with from the cache; what may change without a sign is compared by its text."""
+    world.read()
+    first = world.read()
+    path = world.root / "tools/core_b/x.tool.json"
+    path.write_text(path.read_text().replace("Test tool", "New tool"))
+    settle()
+    second = world.read(known=first.known)
+    assert world.opened == ["core_b"]
+    unchanged = {tool.tool_id: tool for tool in first.tools if tool.tool_id != "core:b"}
+    assert all(tool is unchanged[tool.tool_id] for tool in second.tools if tool.tool_id in unchanged)
+
+
+def test_a_manifest_that_the_form_cannot_hold_is_read_each_time(world: World) -> None:
+    """R7: a number beyond 64 bits; half a character is an error, and kept as one."""
+    for name, value in (("big", 10**30), ("half", "\ud800")):
+        folder = make_tool(world.root / "tools", f"core:{name}")
+        path = folder / "x.tool.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "x-own": value}))
+    settle()
+    first = world.read()
+    second = world.read()
+    assert world.opened == ["core_big"]
+    assert [tool.manifest.raw for tool in second.tools] == [tool.manifest.raw for tool in first.tools]
+
+
+def test_few_changes_are_read_without_writing_all_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R7."""
+    monkeypatch.setattr(sources, "WORTH", 6)
+    for index in range(60):
+        make_tool(world.root / "tools", f"more:m{index}")
+    settle()
+    world.read()
+    before = world.kept().stat().st_mtime_ns
+    make_tool(world.root / "tools", "more:m0", tags=["new"])
+    settle()
+    world.read()
+    assert world.opened == ["more_m0"]
+    assert world.kept().stat().st_mtime_ns == before
+
+
+def test_the_caches_of_roots_are_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R7: the oldest makes room, and what a writer left that was killed goes."""
+    monkeypatch.setattr(reading_cache, "MAX_CACHES", 2)
+    world.read()
+    folder = world.kept().parent
+    for index, name in enumerate(("first", "second", ".left")):
+        (folder / name).write_bytes(b"")
+        os.utime(folder / name, (index + 1, index + 1))
+    for file in folder.iterdir():
+        if len(file.name) == 32:
+            file.unlink()
+    world.read()
+    assert len(list(folder.iterdir())) == 2
+    assert not (folder / ".left").exists() and not (folder / "first").exists()
+
+
+def test_where_nothing_can_be_kept_the_manifests_are_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R7."""
+    (world.root.parent / "file").write_text("")
+    monkeypatch.setenv("TAMIS_CACHE_DIR", str(world.root.parent / "file" / "cache"))
+    assert len(world.read().tools) == 4
+    assert len(world.read().tools) == 4
