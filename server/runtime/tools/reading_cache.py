@@ -26,6 +26,7 @@ from tamis import __version__
 from tamis.protocols.manifest import reading
 from tamis.protocols.manifest.reading import Execution, Handler, Manifest, SecurityContext
 from tamis.protocols.manifest.worked import Example
+from tamis.protocols.schema.words import is_object
 from tamis.server.runtime.store.folders import cache_folder, make_private
 from tamis.server.runtime.tools.loader import FileStamp
 from tamis.server.runtime.tools.tool import RegistryError
@@ -223,7 +224,7 @@ def _manifest(record: _Record) -> Manifest:
     parameters = record.raw.get("parameters")
     return Manifest(
         **fields,
-        parameters=parameters if isinstance(parameters, dict) else None,
+        parameters=parameters if is_object(parameters) else None,
         output=record.raw.get("output"),
     )
 
