@@ -7,11 +7,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tamis.server.cli.inputs import UsageError, read_text, root_of
+from tamis.server.cli.inputs import UsageError, ask_for_trust, read_text, root_of, tell_settings
 from tamis.server.cli.outputs import print_json, warn, write_note
 
 if TYPE_CHECKING:
     from tamis.protocols.manifest.imported import Imported, ImportedTool, Note
+    from tamis.server.runtime.calls.model import Stopped
 
 KINDS = {
     "vcp": "a plugin-manifest.json",
@@ -26,13 +27,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``tamis import``."""
     kinds = "; ".join(f"{kind}: {what}" for kind, what in KINDS.items())
     parser.add_argument("kind", choices=list(KINDS), metavar="KIND", help=kinds)
-    parser.add_argument("file", metavar="FILE", help="- is stdin")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        default="",
+        help="- is stdin; mcp with --server needs none: the server is asked",
+    )
     parser.add_argument("--out", metavar="DIR", help="write a file for each tool there; none is overwritten")
     parser.add_argument("--force", action="store_true", help="overwrite files in --out")
     parser.add_argument("--json", action="store_true", help="print the manifests with their losses")
     parser.add_argument("--namespace", metavar="NS", default="", help="the first half of the ids (default: custom)")
     parser.add_argument(
-        "--server", metavar="NAME", default="", help="mcp: what the settings call the server (default: FILE's name)"
+        "--server",
+        metavar="NAME",
+        default="",
+        help="mcp: what the settings call the server (default: FILE's name); without FILE it is started in the sandbox and asked",
+    )
+    parser.add_argument(
+        "--yes", "-y", action="store_true", help="start the server without asking, where the policy asks"
     )
     parser.add_argument(
         "--base-url", metavar="URL", default="", help="openapi: the address to call, instead of the document's"
@@ -45,18 +58,21 @@ def run(arguments: argparse.Namespace) -> int:
         root = root_of(arguments.root)
         if arguments.force and not arguments.out:
             raise UsageError("--force goes with --out")
-        text = read_text(arguments.file)
+        live = arguments.kind == "mcp" and not arguments.file and bool(arguments.server)
+        if not arguments.file and not live:
+            raise UsageError("name the FILE to read; `tamis import mcp --server NAME` asks a server of the settings")
+        text = "" if live else read_text(arguments.file)
     except UsageError as error:
         warn(str(error))
         return 2
     stem = "stdin" if arguments.file == "-" else Path(arguments.file).name.split(".")[0] or "tools"
-    made = _imported(arguments, text, stem)
+    made = _asked(arguments, root) if live else _imported(arguments, text, stem)
     tools, refused = _sound(_in_namespace(made.tools, arguments.namespace))
     notes = [*made.notes, *refused]
-    if arguments.file != "-" and arguments.out:
+    if arguments.file not in ("", "-") and arguments.out:
         notes += _elsewhere(tools, made, Path(arguments.file).absolute().parent, Path(arguments.out).absolute())
-    shown = "<stdin>" if arguments.file == "-" else arguments.file
-    if arguments.kind == "mcp" and tools:
+    shown = "<stdin>" if arguments.file == "-" else arguments.file or arguments.server
+    if arguments.kind == "mcp" and tools and not live:
         notes += _unset_server(root, arguments.server or stem)
     for note in notes:
         _say(shown, "", note)
@@ -79,6 +95,49 @@ def run(arguments: argparse.Namespace) -> int:
         if made.scripts:
             warn(f"the script {', '.join(made.scripts)} that they run is written with --out (or shown with --json)")
     return 0 if tools and written and not refused else 1
+
+
+def _asked(arguments: argparse.Namespace, root: Path) -> Imported:
+    """The tools that a server of the settings lists, or why it lists none. It runs in the sandbox, with the rights of its calls."""
+    import asyncio
+
+    from tamis.protocols.manifest.from_mcp import import_mcp
+    from tamis.protocols.manifest.imported import Imported
+    from tamis.server.cli.answering import always, terminal_ask
+    from tamis.server.cli.interrupts import cancel_on_interrupt
+    from tamis.server.runtime.calls.model import Stopped
+    from tamis.server.runtime.execution.server_tools import server_tools
+    from tamis.server.runtime.observe.trail import Caller
+    from tamis.server.runtime.runtime import Runtime
+
+    ask_for_trust(root)
+    runtime = Runtime(root)
+    tell_settings(runtime.loaded)
+
+    async def listed() -> Imported:
+        context = runtime.call_context(
+            ask=always if arguments.yes else terminal_ask(), cancelled=cancel_on_interrupt(), caller=Caller("cli")
+        )
+        try:
+            tools: list[Any] = await server_tools(arguments.server, context)
+            return import_mcp({"tools": tools}, arguments.server)
+        except Stopped as stop:
+            return Imported(why_not=_words_of(stop))
+        finally:
+            await runtime.close()
+
+    return asyncio.run(listed())
+
+
+def _words_of(stop: Stopped) -> str:
+    """Why a server was not asked, and what it wrote last."""
+    from msgspec import UNSET
+
+    error = stop.error
+    if error is None:
+        return f"the start was {stop.status}"
+    written = error.details.text if error.details is not UNSET and error.details.text is not UNSET else ""
+    return f"{error.message}; it wrote:\n{written}" if written else error.message
 
 
 def _imported(arguments: argparse.Namespace, text: str, stem: str) -> Imported:

@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -81,6 +82,58 @@ def test_a_plugin_whose_script_stands_elsewhere_says_where(tamis: Tamis) -> None
     put(tamis, "plugin/calc.py", CALC)
     file = put(tamis, "plugin/plugin-manifest.json", PLUGIN)
     assert "[script-elsewhere]" in tamis("import", "vcp", file, "--out", "tools").err
+
+
+SERVER = (Path(__file__).parent.parent / "runtime" / "mcp_server.py").read_text("utf-8")
+
+
+def test_a_live_mcp_server_is_asked_for_its_tools_in_the_sandbox(tamis: Tamis) -> None:
+    """mcp.md: `tamis import mcp --server NAME` lists a live server and writes its manifests, which work."""
+    put(tamis, "tamis.toml", '[mcpServers.small]\nfolder = "servers"\nscript = "server.py"\n')
+    (tamis.folder / "servers").mkdir()
+    put(tamis, "servers/server.py", SERVER)
+    done = tamis("import", "mcp", "--server", "small", "--out", "tools")
+    assert done.code == 0, done.err
+    names = sorted(path.name for path in (tamis.folder / "tools").iterdir())
+    assert len(names) == 15 and "echo.tool.json" in names
+    called = tamis("call", "custom:echo", "--args", '{"text": "tea"}')
+    assert (called.code, called.out) == (0, "tea\n"), called.err
+    assert "[mcpServers.small]" not in done.err
+
+
+def test_a_live_server_has_no_more_rights_while_it_is_asked_than_its_calls(tamis: Tamis) -> None:
+    put(tamis, "tamis.toml", '[mcpServers.small]\nscript = "server.py"\n')
+    put(
+        tamis,
+        "server.py",
+        "from pathlib import Path\nPath('planted').write_text('x')\nPath('/tmp/planted').write_text('x')\n" + SERVER,
+    )
+    done = tamis("import", "mcp", "--server", "small")
+    assert done.code == 1 and "Read-only file system" in done.err, done.err
+    assert not (tamis.folder / "planted").exists() and not Path("/tmp/planted").exists()
+
+
+def test_a_server_that_policy_asks_about_is_not_started_where_nobody_can_be_asked(tamis: Tamis) -> None:
+    put(tamis, "tamis.toml", '[mcpServers.small]\nscript = "server.py"\n[policy]\nrequireConfirmation = "always"\n')
+    put(tamis, "server.py", SERVER)
+    refused = tamis("import", "mcp", "--server", "small")
+    assert refused.code == 1 and refused.out == ""
+    assert tamis("import", "mcp", "--server", "small", "--yes").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--server", "smal"), "no MCP server 'smal' is configured, did you mean 'small'?"),
+        ((), "`tamis import mcp --server NAME` asks a server of the settings"),
+        (("--server", "small"), "exit code 2"),
+    ],
+)
+def test_a_live_server_that_cannot_be_asked_is_said(tamis: Tamis, words: tuple[str, ...], message: str) -> None:
+    put(tamis, "tamis.toml", '[mcpServers.small]\nscript = "server.py"\nargs = ["dies"]\n')
+    put(tamis, "server.py", SERVER)
+    done = tamis("import", "mcp", *words)
+    assert done.code in (1, 2) and done.out == "" and message in done.err
 
 
 def test_the_tools_of_an_mcp_server_get_a_handler_that_calls_them(tamis: Tamis) -> None:  # interop §2.2, reverse

@@ -138,6 +138,8 @@ def main():
                 send(
                     {"id": number, "error": {"code": -32022, "message": "unsupported", "data": {"supported": [MODERN]}}}
                 )
+            elif how == "modern-only":
+                send({"id": number, "error": {"code": -32601, "message": "no such method"}})
             elif how == "old":
                 send({"id": number, "result": {"protocolVersion": "1999-01-01", "capabilities": {}}})
             elif how == "nonsense":
@@ -153,7 +155,9 @@ def main():
                         },
                     }
                 )
-        elif method == "server/discover":
+        elif method == "server/discover" and how == "ignores":
+            continue
+        elif method == "server/discover" and how.startswith("modern"):
             send({"id": number, "result": {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "_meta": {}}})
         elif method == "tools/list":
             listed = tools()
@@ -161,7 +165,7 @@ def main():
             after = {"nextCursor": str(at + 5)} if at + 5 < len(listed) else {}
             send({"id": number, "result": {"tools": listed[at : at + 5], **after}})
         elif method == "tools/call":
-            if how == "modern" and meta.get("io.modelcontextprotocol/protocolVersion") != MODERN:
+            if how.startswith("modern") and meta.get("io.modelcontextprotocol/protocolVersion") != MODERN:
                 send({"id": number, "error": {"code": -32600, "message": "no version"}})
                 continue
             result = called(number, params["name"], params.get("arguments") or {}, meta)

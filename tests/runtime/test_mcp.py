@@ -19,6 +19,7 @@ from msgspec import UNSET
 from tamis.protocols.contract import ExecutionResult
 from tamis.sandbox.talk import TalkEnded
 from tamis.server.runtime.calls.model import Answer, CallContext, Question
+from tamis.server.runtime.handlers.mcp import session as mcp_session
 from tamis.server.runtime.handlers.mcp.runner import read_result
 from tamis.server.runtime.handlers.mcp.servers import Running
 from tamis.server.runtime.handlers.mcp.session import McpError, McpSession, progress_words
@@ -91,6 +92,18 @@ def test_a_number_that_json_does_not_have_is_no_output(tmp_path: Path) -> None:
 
 def test_a_server_of_the_newest_revision_is_spoken_to_in_its_way(tmp_path: Path) -> None:
     assert run(make(tmp_path, "modern"), lambda context: call(context, "echo", text="x")).output == "x"
+
+
+def test_a_server_that_knows_only_the_stateless_revision_is_reached(tmp_path: Path) -> None:
+    """It answers `initialize` with -32601, as a method that it never heard of."""
+    assert run(make(tmp_path, "modern-only"), lambda context: call(context, "echo", text="x")).output == "x"
+
+
+def test_a_server_that_says_nothing_to_what_it_does_not_know_is_greeted_the_old_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_session, "DISCOVER_S", 0.2)
+    assert run(make(tmp_path, "ignores"), lambda context: call(context, "echo", text="x")).output == "x"
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,12 @@ from tamis.protocols.jsontext.numbers import read_leniently
 HANDSHAKE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 MODERN_VERSIONS = ("2026-07-28",)
 META = "io.modelcontextprotocol"
-UNSUPPORTED_VERSION = -32022
 METHOD_NOT_FOUND = -32601
 MAX_PAGES = 100
 MAX_TOOLS = 2_000
 MAX_STRAY_LINES = 50
 MAX_PROGRESS_CHARS = 1_000
+DISCOVER_S = 2.0
 STRANGE_S = 1.0
 """An answer to a request that nobody made: the only request that waits has so long to be answered all the same."""
 _ID = re.compile(rb'"id"\s*:\s*"?(\d{1,15})\b')
@@ -77,19 +77,20 @@ class McpSession:
         """What the server says of itself: `name`, `version`."""
 
     async def start(self) -> None:
-        """The handshake. Raises `McpError`."""
+        """The handshake: the stateless revision first, then ``initialize``, which every older server knows. Raises `McpError`.
+
+        A server that says nothing to ``server/discover`` for `DISCOVER_S` is taken for an older one.
+        """
         self._reader = asyncio.get_running_loop().create_task(self._read())
-        asked = {"protocolVersion": HANDSHAKE_VERSIONS[0], "capabilities": {}, "clientInfo": _CLIENT}
         try:
-            told = _object(await self.request("initialize", asked), "initialize")
-        except McpError as error:
-            supported = _object(error.data or {}, "the error").get("supported")
-            names = cast("list[object]", supported) if isinstance(supported, list) else []
-            mutual = [version for version in MODERN_VERSIONS if version in names]
-            if error.code != UNSUPPORTED_VERSION or not mutual:
-                raise
-            await self._discover(mutual[0])
-            return
+            async with asyncio.timeout(DISCOVER_S):
+                if await self._discovered():
+                    return
+        except TimeoutError:
+            pass
+        self._modern = ""
+        asked = {"protocolVersion": HANDSHAKE_VERSIONS[0], "capabilities": {}, "clientInfo": _CLIENT}
+        told = _object(await self.request("initialize", asked), "initialize")
         version = told.get("protocolVersion")
         if version not in HANDSHAKE_VERSIONS:
             raise McpError(f"it speaks MCP {version!r}; known are {', '.join((*MODERN_VERSIONS, *HANDSHAKE_VERSIONS))}")
@@ -97,11 +98,24 @@ class McpSession:
         self.server = _info(told.get("serverInfo"))
         await self._send({"method": "notifications/initialized"})
 
-    async def _discover(self, version: str) -> None:
-        self._modern = version
-        told = _object(await self.request("server/discover", {}), "server/discover")
-        self.version = version
-        self.server = _info(_object(told.get("_meta") or {}, "_meta").get(f"{META}/serverInfo"))
+    async def _discovered(self) -> bool:
+        """Whether the server speaks a stateless revision, which is spoken from now on. An error, whatever its code, and an answer in
+        another form say that it does not."""
+        self._modern = MODERN_VERSIONS[0]
+        try:
+            told = await self.request("server/discover", {})
+        except McpError:
+            if self.over:
+                raise
+            return False
+        answer = _info(told)
+        names = answer.get("supportedVersions")
+        mutual = [version for version in MODERN_VERSIONS if isinstance(names, list) and version in names]
+        if not mutual:
+            return False
+        self._modern = self.version = mutual[0]
+        self.server = _info(_info(answer.get("_meta")).get(f"{META}/serverInfo"))
+        return True
 
     async def request(
         self,
