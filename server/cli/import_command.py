@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tamis.server.cli.inputs import UsageError, ask_for_trust, read_text, root_of, tell_settings
+from tamis.server.cli.asking import ask_for_trust
+from tamis.server.cli.inputs import UsageError, read_text, root_of, tell_settings
 from tamis.server.cli.outputs import print_json, warn, write_note
 
 if TYPE_CHECKING:
