@@ -71,8 +71,7 @@ class Runtime(InForce):
         self.parts.audit = lambda: self.audit
         self.gate = StrangerGate(lambda: self.loaded, lambda text: self.parts.log.write("warning", text))
         """Looks at what the operator's configuration grants here while nobody trusts the root."""
-        own = self.settings.policy
-        self._rate = CallRate(own.calls_per_minute, own.tool_calls_per_minute)
+        self._rate = CallRate(*_rates(self.settings))
         self._refusals = Refusals()
 
     def _tools_changed(self) -> None:
@@ -81,9 +80,8 @@ class Runtime(InForce):
 
     def _settings_changed(self, before: Settings) -> None:
         own = self.settings
-        rates = (own.policy.calls_per_minute, own.policy.tool_calls_per_minute)
-        if rates != (before.policy.calls_per_minute, before.policy.tool_calls_per_minute):
-            self._rate = CallRate(*rates)
+        if _rates(own) != _rates(before):
+            self._rate = CallRate(*_rates(own))
         if own.audit != before.audit:
             self._audit = None
         if self._log is not None:
@@ -317,3 +315,8 @@ class Runtime(InForce):
             source=tool.path,
             definition=dict(manifest.raw) if full else UNSET,
         )
+
+
+def _rates(settings: Settings) -> tuple[int, Mapping[str, int], Mapping[str, int], int]:
+    own = settings.policy
+    return own.calls_per_minute, own.tool_calls_per_minute, own.agent_calls_per_minute, own.session_calls_per_minute

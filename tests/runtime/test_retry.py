@@ -21,6 +21,7 @@ from tamis.server.runtime.execution import text as text_module
 from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.execution.retries import MAX_ATTEMPTS, backoff_s
 from tamis.server.runtime.execution.text import TextOptions, execute_text
+from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.policy.rates import CallRate
 from tamis.server.runtime.runtime import Runtime
 from tests.sample_tools import make_tool, tam, vcp
@@ -235,3 +236,60 @@ def test_a_tools_own_rate_is_a_result_that_says_so(root: Path) -> None:  # D84
     assert second.error is not UNSET
     assert second.error.type == "RateLimited"
     assert "policy.toolCallsPerMinute of ok" in second.error.message
+
+
+def test_calls_are_bounded_agent_by_agent_and_session_by_session(monkeypatch: pytest.MonkeyPatch) -> None:  # D98
+    now = [1000.0]
+    monkeypatch.setattr("tamis.server.runtime.policy.rates.time.monotonic", lambda: now[0])
+    rate = CallRate(0, None, {"*": 2, "guest": 1, "chief": 0}, 3)
+    made = [
+        ("ann", "s"),
+        ("ann", "s"),
+        ("ann", "t"),
+        ("guest", "u"),
+        ("guest", "u"),
+        ("chief", "s"),
+        ("chief", "s"),
+        ("", "t"),
+        ("", "t"),
+    ]
+    taken = [rate.take("x", agent, session) for agent, session in made]
+    assert [full is None for full in taken] == [True, True, False, True, False, True, False, True, True]
+    assert [full.setting.partition(",")[0] for full in taken if full is not None] == [
+        *("policy.agentCallsPerMinute", "policy.agentCallsPerMinute", "policy.sessionCallsPerMinute")
+    ]
+    now[0] += 60
+    assert rate.take("x", "guest", "u") is None
+
+
+def test_sessions_that_are_quiet_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # D98: a host makes new ones all the time
+    now = [1000.0]
+    monkeypatch.setattr("tamis.server.runtime.policy.rates.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("tamis.server.runtime.policy.rates.MAX_COUNTED", 10)
+    rate = CallRate(0, None, None, 1)
+    rate._sweep_at = 10
+    for number in range(200):
+        now[0] += 10
+        assert rate.take("x", "", f"s{number}") is None
+        assert rate.take("x", "", f"s{number}") is not None
+    assert len(rate._times) <= 21
+
+
+def test_an_agents_own_rate_and_a_sessions_are_results_that_say_so(root: Path) -> None:  # D98
+    runtime = Runtime(root, {"policy": {"agentCallsPerMinute": {"*": 1}, "sessionCallsPerMinute": 2}})
+
+    async def run(*callers: tuple[str, str]) -> list[ExecutionResult]:
+        request = CallRequest(call_id="c", name="ok")
+        made: list[ExecutionResult] = []
+        for session, agent in callers:
+            caller = Caller("rpc", session, agent)
+            made.append(await execute(request, runtime.call_context(caller=caller)))
+        return made
+
+    (root / "ann.agent_profile.json").write_text('{"toolCallConfig": {"enabled": true}}')
+    results = asyncio.run(run(("s", "ann"), ("s", "ann"), ("s", ""), ("s", ""), ("t", "")))
+    assert [one.status for one in results] == ["success", "error", "success", "error", "error"]
+    assert "policy.agentCallsPerMinute, this agent's" in results[1].observation
+    assert all(one.error and one.error.type == "RateLimited" for one in results if one.status == "error")

@@ -163,7 +163,8 @@ def check_allowed(tool: Tool, rights: Grant, context: CallContext) -> None:
 
 def check_rate(tool: Tool, context: CallContext) -> None:
     """Counts the call, and refuses it where there were too many within a minute."""
-    full = context.rate.take(tool.tool_id) if context.rate is not None else None
+    caller = context.caller
+    full = context.rate.take(tool.tool_id, caller.agent_id, caller.session_id) if context.rate is not None else None
     if full is not None:
         text = f"more than {full.limit} calls a minute ({full.setting}); try again in {full.wait_s:.0f} s"
         raise Stopped("error", failure("RateLimited", text))

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 import msgspec
 
 WINDOW_S = 60.0
+MAX_COUNTED = 1_000
+"""From so many tools, agents and sessions on, those that are quiet are forgotten."""
 
 
 class Full(msgspec.Struct, frozen=True):
@@ -20,33 +22,58 @@ class Full(msgspec.Struct, frozen=True):
 
 
 class CallRate:
-    """Counts calls in the last minute, all together and tool by tool."""
+    """Counts calls in the last minute: all together, tool by tool, agent by agent and session by session."""
 
-    def __init__(self, calls_per_minute: int, of_tool: Mapping[str, int] | None = None) -> None:
-        """``of_tool``: bounds by tool id, ``*`` for each tool that has none of its own; 0 is no bound."""
+    def __init__(
+        self,
+        calls_per_minute: int,
+        of_tool: Mapping[str, int] | None = None,
+        of_agent: Mapping[str, int] | None = None,
+        of_session: int = 0,
+    ) -> None:
+        """``of_tool``, ``of_agent``: bounds by id, ``*`` for each that has none of its own; 0 is no bound. Calls that name no agent or session
+        count as those of one."""
         self._limit = calls_per_minute
         self._of_tool = of_tool or {}
-        self._times: deque[float] = deque()
-        self._tool_times: dict[str, deque[float]] = {}
+        self._of_agent = of_agent or {}
+        self._of_session = of_session
+        self._times: dict[tuple[str, str], deque[float]] = {}
+        self._sweep_at = MAX_COUNTED
 
-    def take(self, tool_id: str = "") -> Full | None:
+    def take(self, tool_id: str = "", agent_id: str = "", session_id: str = "") -> Full | None:
         """Counts one call that may run, and gives None; one that may not is not counted."""
-        own = self._of_tool.get(tool_id, self._of_tool.get("*", 0)) if self._of_tool else 0
-        if self._limit <= 0 and own <= 0:
-            return None
+        bounds = [
+            (self._limit, "policy.callsPerMinute", ""),
+            (_bound(self._of_tool, tool_id), f"policy.toolCallsPerMinute of {tool_id}", tool_id),
+            # their ids are the host's words and nothing for a model
+            (_bound(self._of_agent, agent_id), "policy.agentCallsPerMinute, this agent's", agent_id),
+            (self._of_session, "policy.sessionCallsPerMinute, this session's", session_id),
+        ]
         now = time.monotonic()
-        bounds = [(self._limit, "policy.callsPerMinute", self._times)] if self._limit > 0 else []
-        if own > 0:
-            times = self._tool_times.setdefault(tool_id, deque())
-            bounds.append((own, f"policy.toolCallsPerMinute of {tool_id}", times))
-        for limit, setting, times in bounds:
+        counted: list[deque[float]] = []
+        for limit, setting, name in bounds:
+            if limit <= 0:
+                continue
+            times = self._times.setdefault((setting, name), deque())
             while times and now - times[0] >= WINDOW_S:
                 times.popleft()
             if len(times) >= limit:
                 return Full(limit, setting, WINDOW_S - (now - times[0]))
-        for _, _, times in bounds:
+            counted.append(times)
+        for times in counted:
             times.append(now)
+        if len(self._times) > self._sweep_at:
+            self._sweep(now)
         return None
+
+    def _sweep(self, now: float) -> None:
+        """Forgets who did not call within the minute: hosts make new sessions all the time."""
+        self._times = {key: times for key, times in self._times.items() if times and now - times[-1] < WINDOW_S}
+        self._sweep_at = max(MAX_COUNTED, 2 * len(self._times))
+
+
+def _bound(bounds: Mapping[str, int], name: str) -> int:
+    return bounds.get(name, bounds.get("*", 0)) if bounds else 0
 
 
 SUSPICIOUS = 10

@@ -164,6 +164,8 @@ CLASSES: Mapping[str, SettingClass] = {
     "policy.rules": SettingClass("narrowing", 'narrowing: `"ask"` and `"deny"`'),
     "policy.callsPerMinute": SettingClass("narrowing", "narrowing: a smaller number, not `0`", _smaller_bound),
     "policy.toolCallsPerMinute": SettingClass("narrowing", "narrowing: smaller numbers, not `0`", _bounds),
+    "policy.agentCallsPerMinute": SettingClass("narrowing", "narrowing: smaller numbers, not `0`", _bounds),
+    "policy.sessionCallsPerMinute": SettingClass("narrowing", "narrowing: a smaller number, not `0`", _smaller_bound),
     "policy.allowBuild": SettingClass("operator", "operator; a folder may say `false`", _words(False, True)),
     "sandbox.backend": _OPERATOR,
     "sandbox.warm": _narrowing("off", "auto"),

@@ -67,6 +67,8 @@ class Policy(msgspec.Struct, rename="camel", frozen=True):
     rules: tuple[PolicyRule, ...] = ()
     calls_per_minute: int = 0
     tool_calls_per_minute: dict[str, int] = {}
+    agent_calls_per_minute: dict[str, int] = {}
+    session_calls_per_minute: int = 0
     allow_build: bool = False
 
 

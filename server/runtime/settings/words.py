@@ -203,6 +203,19 @@ WORDS: dict[str, Word] = {
         'the same by tool id; `"*"` stands for each tool that has no bound of its own, `0` for none',
         '`{ "*" = 30, "mail:send" = 2 }`',
     ),
+    "policy.agentCallsPerMinute": Word(
+        "table of ids and numbers",
+        "`{}`",
+        'the same by `context.agentId`; `"*"` stands for each agent that has no bound of its own, and calls that name no agent are those '
+        "of one",
+        '`{ "*" = 60, "guest" = 5 }`',
+    ),
+    "policy.sessionCallsPerMinute": Word(
+        "whole number",
+        "`0`, no limit",
+        "the same for each `context.sessionId`; calls that name no session are those of one",
+        "`30`",
+    ),
     "policy.allowBuild": Word(
         "boolean",
         "`false`",
