@@ -82,20 +82,27 @@ class _Matcher:
         """``<ACTION/>`` where the block is closed by nothing else."""
         if token.kind != "self" or token.key != MARKER_KEY or len(self.stack) > 1:
             return False
-        return self.index.next_close(MARKER_KEY, token.end) >= self.index.next_open(MARKER_KEY, token.end)
+        index = self.index
+        return not index.is_before(index.next_close(MARKER_KEY, token.end), index.next_open(MARKER_KEY, token.end))
 
     def _check_after(self, i: int, token: Token) -> None:
         """A second run of the same closing tags behind the block: its last value may have held the first (F4)."""
         tokens = self.tokens.list
         if not doubtful_end(tokens, i, self.text):
             return
-        again = self.index.next_close(MARKER_KEY, token.end)
-        if again >= self.index.next_open(MARKER_KEY, token.end):
+        index = self.index
+        again = index.next_close(MARKER_KEY, token.end)
+        if not index.is_before(again, index.next_open(MARKER_KEY, token.end)):
             return
         inner, outer = tokens[i - 2].key, tokens[i - 1].key
-        first = self.index.next_close(inner, token.end)
-        second = self.index.next_close(outer, token.end)
-        if first < second < again and not self.text[token.end : first].isspace() and again - first <= 1024:
+        first = index.next_close(inner, token.end)
+        second = index.next_close(outer, token.end)
+        if (
+            index.is_before(first, second)
+            and index.is_before(second, again)
+            and not self.text[token.end : first].isspace()
+            and again - first <= 1024
+        ):
             run = "".join(self.text[first:again].split()).lower()
             if run == f"</{inner}></{outer}>":
                 self._report(Diag("AX112", (first, again), {"name": tokens[i - 2].name}, "error"))
@@ -135,9 +142,9 @@ class _Matcher:
         """The tag closes the innermost element, unless the value holds its own closing tag (F4)."""
         if len(self.stack) >= 3:
             again = self.index.next_close(top.key, token.end)
+            opened = self.index.next_open(top.key, token.end)
             if (
-                again < self.index.next_open(top.key, token.end)
-                and again < self._scope_end(token.end)
+                self.index.is_before(again, opened, lambda: self._scope_end(token.end))
                 and self.text[token.end : self._next_start(i)].strip()
             ):
                 token.raw = True
@@ -167,13 +174,13 @@ class _Matcher:
         end = token.end
         for inner in reversed(self.stack[depth + 1 :][-4:]):
             own = self.index.next_close(inner.key, end)
-            if own >= self.index.next_open(inner.key, end):
+            if not self.index.is_before(own, self.index.next_open(inner.key, end)):
                 continue
             gap_end = self._next_start(i)
             follow = self.tokens.get(i + 1)
             if self.text[end:gap_end].strip():
-                if self.index.next_close(token.key, own) < NOWHERE and (
-                    depth == 0 or own < self._scope_end_above(depth, end)
+                if self.index.is_before(self.index.next_close(token.key, own), NOWHERE) and (
+                    depth == 0 or self.index.is_before(own, self._scope_end_above(depth, end))
                 ):
                     token.raw = True
                     return False
@@ -296,10 +303,10 @@ class _Matcher:
         self._report(Diag("AX105", (token.start, token.end), {"name": token.name}, level, fix, repair=not error))
 
     def _own_ahead(self, top: _Open, at: int) -> bool:
-        if top.index < 0:
-            return self.index.next_close(top.key, at) < NOWHERE
         own = self.index.next_close(top.key, at)
-        return own < self.index.next_open(top.key, at) and own < self._scope_end(at)
+        if top.index < 0:
+            return self.index.is_before(own, NOWHERE)
+        return self.index.is_before(own, self.index.next_open(top.key, at), lambda: self._scope_end(at))
 
     def _crossed(self, i: int, token: Token, top: _Open) -> bool:
         """``<a>1</b><b>2</a>``: the names of two closing tags were mixed up (F7)."""
@@ -308,13 +315,15 @@ class _Matcher:
             return False
         if self.text[token.end : follow.start].strip():
             return False
-        own = self.index.next_close(top.key, follow.end)
-        return own < self.index.next_close(token.key, follow.end) and own < self.index.next_open(token.key, follow.end)
+        index, at = self.index, follow.end
+        own = index.next_close(top.key, at)
+        return index.is_before(own, index.next_close(token.key, at), lambda: index.next_open(token.key, at))
 
     def _scope_end(self, at: int) -> int:
         """Where the element around the innermost one is closed next, or the block; nowhere when neither is."""
         outer = self.stack[-2] if len(self.stack) > 1 else self.stack[-1]
-        return min(self.index.next_close(outer.key, at), self.index.next_close(MARKER_KEY, at))
+        around, block = self.index.next_close(outer.key, at), self.index.next_close(MARKER_KEY, at)
+        return block if self.index.is_before(block, around) else around
 
     def _scope_end_above(self, depth: int, at: int) -> int:
         return self.index.next_close(self.stack[depth - 1].key, at)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Callable
 from typing import Literal
 
 from tamis.protocols.base import Source
@@ -125,8 +126,16 @@ class TagIndex:
         """Offset of the next tag that closes ``key`` at or after ``at``; a very large number without one."""
         return _next(self.closes.get(key), at)
 
+    def is_before(self, place: int, other: int, further: Callable[[], int] | None = None) -> bool:
+        """Whether a place that was given stands before another one, and before ``further`` too.
+
+        Each decision about what is ahead is made here, so that an index of a text that goes on can tell which hang on the rest of it.
+        """
+        return place < other and (further is None or place < further())
+
 
 NOWHERE = 1 << 62
+"""The place of a tag that the text does not have."""
 
 
 def _next(places: list[int] | None, at: int) -> int:

@@ -9,17 +9,17 @@ everything that is not understood.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Literal
 
 from tamis.protocols.action.match import Match, doubtful_end, match_block
-from tamis.protocols.action.tokens import TagIndex, Tokens
+from tamis.protocols.action.tokens import MARKER_KEY, NOWHERE, TagIndex, Tokens
 from tamis.protocols.base import CallProtocol, Source
 from tamis.protocols.model import Block, ReadOptions
 from tamis.protocols.pairs.lexer import lex
 from tamis.protocols.pairs.walk import BLANK, Dialect, Lexed
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
-from tamis.protocols.streaming.lookahead import Lookahead
 from tamis.protocols.tam.dialect import DIALECT
 from tamis.protocols.tam.dialect import lex_canonical as tam_canonical
 from tamis.protocols.vcp.dialect import OPEN as VCP_OPEN
@@ -102,6 +102,60 @@ def _mended(source: Source, opener: Span, close: Span, index: TagIndex) -> Verdi
         return "no"
     # How a tag is written anew hangs on the next marker (F4).
     return "place"
+
+
+_UNKNOWN = NOWHERE + 1
+"""The place of a tag that the text may have when the rest of it is there."""
+
+
+class Lookahead(TagIndex):
+    """The index of a text that goes on, for one block, whose closing marker ends at ``end``: it notes whether a decision of the pairing
+    (``action/match.py``) hung on text that has not come."""
+
+    def __init__(self, index: TagIndex, text: str, end: int) -> None:
+        self.opens = index.opens
+        self.closes = index.closes
+        self.undecided = False
+        self._end = end
+        # A tag that the end of the text cuts in two may become another one.
+        self._whole = text.rfind(">") + 1
+
+    def next_open(self, key: str, at: int) -> int:
+        """As ``TagIndex.next_open``, or ``_UNKNOWN``."""
+        return self._known(super().next_open(key, at)) if at < NOWHERE else self._lost()
+
+    def next_close(self, key: str, at: int) -> int:
+        """As ``TagIndex.next_close``, or ``_UNKNOWN``."""
+        if at >= NOWHERE:
+            return self._lost()
+        if key == MARKER_KEY and at == self._end:
+            # What a second closing marker does to the block is looked for when it comes ("place").
+            return NOWHERE
+        place = super().next_close(key, at)
+        if self._end <= place < NOWHERE and at >= self._end:
+            # Then the tags behind the block were paired too, of which nothing is known here.
+            self.undecided = True
+        return self._known(place)
+
+    def is_before(self, place: int, other: int, further: Callable[[], int] | None = None) -> bool:
+        """As ``TagIndex.is_before``; undecided when only text to come can tell two places apart, unless one in the text settles it."""
+        if place < NOWHERE:
+            return place < other and (further is None or place < further())
+        if other < NOWHERE:
+            return False
+        if place == other == NOWHERE:
+            return False
+        if place == _UNKNOWN and further is not None and further() < NOWHERE:
+            return False
+        self.undecided = True
+        return True
+
+    def _known(self, place: int) -> int:
+        return place if place < self._whole else _UNKNOWN
+
+    def _lost(self) -> int:
+        self.undecided = True
+        return NOWHERE
 
 
 def _line_known(text: str, at: int) -> bool:

@@ -86,7 +86,6 @@ LONELY = {
     "tamis.protocols.pairs.runs": "what a run of marks means, beside the lexer",
     "tamis.protocols.pairs.spelling": "how a value may be spelled, beside what it is",
     "tamis.protocols.streaming.document": "one more way of reading a stream",
-    "tamis.protocols.streaming.lookahead": "goes with the rewriting of what a stream looks ahead for",
     "tamis.protocols.streaming.places": "places of a stream, beside its reading",
     "tamis.sandbox.backends.flaws": "knows versions of bubblewrap, which the choice must not",
     "tamis.sandbox.backends.kafel": "a language of its own: nsjail's policy",
