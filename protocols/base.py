@@ -20,7 +20,11 @@ from tamis.protocols.positions import Span
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
+    from tamis.protocols.convert.fields import BlockField
+    from tamis.protocols.grammar.json_schema_rules import SchemaRules
     from tamis.protocols.lossless import Token
+    from tamis.protocols.streaming.partial import Progress
+    from tamis.protocols.streaming.settled import Verdict
 
 PROTOCOL_API = 1
 """The version of this interface. A plug-in says which one it is written for in an attribute ``api``; another one is refused."""
@@ -250,7 +254,56 @@ class Extras:
     interface stays ``CallProtocol`` alone.
     """
 
+    title: str = ""
+    """Its name in sentences."""
+    begins: re.Pattern[str] | None = None
+    """How a block goes on behind its opening marker that can be complete."""
+    ends: re.Pattern[str] | None = None
+    """What stands in a text that still comes where a block may have ended; elsewhere nothing is worth a second look."""
+    meta: frozenset[str] = frozenset()
+    """The fields beside the arguments that a call has a place for."""
+    modifiers: bool = False
+    """Whether a call can say its step, what follows a failure, a request id, types and addresses of arguments."""
+    loses_types: bool = False
+    """Whether a value that is no text comes back as one where no schema of the tool is known (ruling 2)."""
+    whole_text: bool = False
+    """Whether a call is the whole answer: nothing can stand before it."""
+    tool_key: str = "toolName"
+    """The name under which a call as JSON holds its tool."""
+    malformed: str = ""
+    """How an observation begins to tell of a block that could not be read."""
+
+    def settled(self, source: Source, opener: Span, block: Block, limit: int) -> Verdict | None:
+        """What is certain of a block of a text that still comes (``streaming/settled.py``); None: what its markers say."""
+        del source, opener, block, limit
+        return None
+
+    def progress(self, tools: dict[str, ToolHint]) -> Progress | None:
+        """A new follower of a block that is being written (``streaming/partial.py``); None: nothing of it is shown."""
+        del tools
+        return None
+
     def block_tokens(self, text: str, block: Block) -> list[Token] | None:
         """A block of ``text`` as tokens without gaps (``lossless.py``); None where there is no such view."""
         del text, block
         return None
+
+    def block_fields(self, text: str, block: Block) -> list[BlockField]:
+        """What a block of ``text`` holds besides its calls (``convert/fields.py``)."""
+        del text, block
+        return []
+
+    def instructions(self, shape: Shape) -> tuple[str, ...] | None:
+        """How a model is told to write a call, as list items (``prompt/instructions.py``); None: what its markers say."""
+        del shape
+        return None
+
+    def grammar_call(self, tool: PromptTool, schemas: SchemaRules, shape: Shape) -> str:
+        """The body of a GBNF rule for a call (``grammar/gbnf.py``); empty when it cannot carry the tool."""
+        del tool, schemas, shape
+        return ""
+
+    def grammar_answer(self, shape: Shape) -> str:
+        """The calls of an answer, of the rule ``call``, as GBNF; empty where there is no grammar."""
+        del shape
+        return ""

@@ -18,7 +18,7 @@ from tamis.protocols.contract import Problem
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import from_pointer, to_pointer
 from tamis.protocols.model import Call, Diag, Edit, Fix, Json, Param, Value
-from tamis.protocols.plugins import find_protocol
+from tamis.protocols.plugins import SHIPPED, find_protocol
 from tamis.protocols.positions import Span
 from tamis.protocols.schema.coerce_json import read_json_text
 from tamis.protocols.schema.coerce_text import base64_bytes
@@ -334,9 +334,9 @@ def _renamed_part(finding: Finding, call: Call, source: str, tokens: list[str]) 
 def _fix(finding: Finding, call: Call, source: str, span: Span, value: Value | None) -> Fix | None:
     """The replacement that the finding proposes, where it can be written at its place without escaping."""
     suggestion = finding.suggestion
-    if suggestion is None or call.protocol not in ("action", "tam", "vcp", "hermes", "json"):
+    if suggestion is None or call.protocol not in SHIPPED:
         return None
-    typed = call.protocol in ("hermes", "json")
+    typed = reading_of(call.protocol) == "typed"
     if typed and (finding.code != "VA403" or '"' in suggestion or "\\" in suggestion):
         return None
     if finding.code == "VA403":

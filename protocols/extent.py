@@ -15,19 +15,12 @@ from typing import Literal
 
 from tamis.protocols.base import CallProtocol, Source
 from tamis.protocols.model import Block, ReadOptions
-from tamis.protocols.patterns import lazy
-from tamis.protocols.plugins import find_protocol
+from tamis.protocols.plugins import extras_of, find_protocol
 from tamis.protocols.positions import Span
 
 _MAX_MARKER = 1_000
 _TRIES = 2
 """Closing markers at which a block that goes on behind its context may end."""
-_BEGINS: dict[str, re.Pattern[str]] = {
-    "action": lazy(r"\s*+<[^/\s]"),
-    "tam": lazy(r"\s*+[#\w*\"'\-]"),
-    "vcp": lazy(r"\s*+[\w*\"'\-]"),
-}
-"""How a block goes on behind its opening marker that can be complete."""
 
 
 @cache
@@ -62,7 +55,7 @@ class Extents:
         if read is not None:
             return read if read.span[1] > limit else None
         source = self._source
-        begins = _BEGINS.get(protocol.id)
+        begins = extras_of(protocol.id).begins
         if begins is not None and begins.match(source.text, opener[1]) is None:
             return None
         starts, ends = source.tokens(_closers(protocol.id))
@@ -79,7 +72,7 @@ class Extents:
 
     def open_behind(self, protocol: CallProtocol, opener: Span, limit: int) -> bool:
         """Whether more text could still make a block complete behind ``limit`` for which ``behind`` found nothing."""
-        begins = _BEGINS.get(protocol.id)
+        begins = extras_of(protocol.id).begins
         text = self._source.text
         if begins is not None and begins.match(text, opener[1]) is None:
             return not text[opener[1] :].strip()
@@ -103,7 +96,7 @@ class Extents:
 
     def _read_up_to(self, protocol: CallProtocol, opener: Span, before: int) -> int:
         """Where a block ends that is complete before a place; its opener's end for any other."""
-        begins = _BEGINS.get(protocol.id)
+        begins = extras_of(protocol.id).begins
         if begins is not None and begins.match(self._source.text, opener[1]) is None:
             return opener[1]
         read = self._read.get(opener[0])

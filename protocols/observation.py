@@ -20,7 +20,7 @@ from tamis.protocols.contract import ExecutionError, ExecutionResult, Granted, P
 from tamis.protocols.inert import inert
 from tamis.protocols.model import Json
 from tamis.protocols.patterns import lazy
-from tamis.protocols.plugins import SHIPPED
+from tamis.protocols.plugins import SHIPPED, extras_of
 from tamis.protocols.suggest import best, hint
 
 Style = str
@@ -325,7 +325,7 @@ def _missing(count: int) -> str:
 
 def malformed(protocol: str, line: int, column: int, cause: str) -> str:
     """The observation of a block that could not be read; ``line`` and ``column`` are one-based (A29, ruling 19)."""
-    what = "Malformed XML in ACTION block" if protocol == "action" else f"Malformed {protocol.upper()} block"
+    what = extras_of(protocol).malformed or f"Malformed {protocol.upper()} block"
     return f"{_ERROR}{what}: line {line}, column {column}: {inert(plain(cause))}"
 
 

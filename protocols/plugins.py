@@ -20,11 +20,14 @@ OBJECTS = {
     "action": "tamis.protocols.action.protocol:ACTION",
     "tam": "tamis.protocols.tam.protocol:TAM",
     "vcp": "tamis.protocols.vcp.protocol:VCP",
+    "hermes": "tamis.protocols.hermes.protocol:HERMES",
     "json": "tamis.protocols.calljson.protocol:JSON",
 }
-"""The protocols that need no registration: the module of each and its object there."""
+"""The protocols of this package: the module of each and its object there."""
+_UNREGISTERED = (*BUILT_IN, "json")
+"""Those that need no registration; the others are found as a plug-in is."""
 
-SHIPPED = (*OBJECTS, "hermes")
+SHIPPED = tuple(OBJECTS)
 """The ids of the protocols that come with this package, whether or not they were asked for yet."""
 
 _known: dict[str, CallProtocol] = {}
@@ -48,24 +51,29 @@ def register(protocol: CallProtocol) -> None:
 def find_protocol(name: str) -> CallProtocol | None:
     """The protocol of that id, or None."""
     protocol = _known.get(name)
-    return _load(name) if protocol is None and name in OBJECTS else protocol
+    if protocol is None and name in _UNREGISTERED:
+        protocol = _known.setdefault(name, _object(name))
+    return protocol
 
 
-def _load(name: str) -> CallProtocol:
+def _object(name: str) -> CallProtocol:
     module, _, attribute = OBJECTS[name].partition(":")
-    protocol: CallProtocol = getattr(import_module(module), attribute)
-    return _known.setdefault(name, protocol)
+    return getattr(import_module(module), attribute)
 
 
+_extras: dict[str, Extras] = {}
 _NONE = Extras()
 
 
 def extras_of(name: str) -> Extras:
-    """What the protocol of that id brings besides reading and writing; of a plug-in, what holds for all."""
-    protocol = find_protocol(name)
-    return protocol if isinstance(protocol, Extras) else _NONE
+    """What the protocol of that id brings besides reading and writing; of a plug-in, and of anything else, what holds for all."""
+    extras = _extras.get(name)
+    if extras is None:
+        protocol = _object(name) if name in OBJECTS else None
+        extras = _extras[name] = protocol if isinstance(protocol, Extras) else _NONE
+    return extras
 
 
 def known_protocols() -> tuple[str, ...]:
     """The ids of all protocols that are known, the built-in ones first."""
-    return tuple(dict.fromkeys((*OBJECTS, *_known)))
+    return tuple(dict.fromkeys((*_UNREGISTERED, *_known)))

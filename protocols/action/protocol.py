@@ -19,15 +19,18 @@ from tamis.protocols.action.match import Match, match_block
 from tamis.protocols.action.names import INPUT_ALIASES, INPUTS_ALIASES
 from tamis.protocols.action.shapes import Shapes
 from tamis.protocols.action.tokens import MARKER_KEY, TagIndex, Token, Tokens
-from tamis.protocols.base import Extras, Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
+from tamis.protocols.base import Extras, Markers, PlainCall, PromptTool, Shape, Source, Style, WriteOptions, Written
 from tamis.protocols.catalogue import severity
-from tamis.protocols.model import MAX_BLOCK_CHARS, MAX_NAME_CHARS, Block, Call, Diag, Edit, Fix, ReadOptions
+from tamis.protocols.model import MAX_BLOCK_CHARS, MAX_NAME_CHARS, Block, Call, Diag, Edit, Fix, ReadOptions, ToolHint
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
 if TYPE_CHECKING:
     from tamis.protocols import lossless
     from tamis.protocols.contract import ExecutionResult
+    from tamis.protocols.grammar.json_schema_rules import SchemaRules
+    from tamis.protocols.streaming.partial import Progress
+    from tamis.protocols.streaming.settled import Verdict
 
 _OPENER = lazy(
     r"<\s{0,8}+[\u200b\u200c\u200d\u2060\ufeff]?(?i:action)[\u200b\u200c\u200d\u2060\ufeff]?(?:\s[^<>]*+)?>"
@@ -52,6 +55,12 @@ _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 
 class ActionProtocol(Extras):
     """Reads ACTION blocks; see ``CallProtocol``."""
+
+    title = "ACTION"
+    begins = lazy(r"\s*+<[^/\s]")
+    ends = lazy(r"(?i:action)[^<]{0,64}?[>＞]")
+    loses_types = True
+    malformed = "Malformed XML in ACTION block"
 
     @property
     def id(self) -> str:
@@ -98,6 +107,36 @@ class ActionProtocol(Extras):
         from tamis.protocols.action.tiles import action_tokens
 
         return action_tokens(text, block)
+
+    def settled(self, source: Source, opener: Span, block: Block, limit: int) -> Verdict:
+        """What is certain of a block; see ``Extras``."""
+        from tamis.protocols.streaming.settled import action_settled
+
+        return action_settled(source, opener, block, limit)
+
+    def progress(self, tools: dict[str, ToolHint]) -> Progress:
+        """A new follower of a block; see ``Extras``."""
+        from tamis.protocols.streaming.partial import ActionProgress
+
+        del tools
+        return ActionProgress("action")
+
+    def instructions(self, shape: Shape) -> tuple[str, ...]:
+        """How a model is told to write a call; see ``Extras``."""
+        from tamis.protocols.prompt.action import INPUTS_INSTRUCTIONS, TAG_INSTRUCTIONS
+
+        return INPUTS_INSTRUCTIONS if shape == "inputs" else TAG_INSTRUCTIONS
+
+    def grammar_call(self, tool: PromptTool, schemas: SchemaRules, shape: Shape) -> str:
+        """The body of a rule for a call; see ``Extras``."""
+        from tamis.protocols.grammar.text_calls import call_of
+
+        return call_of(shape, self, tool, schemas, shape)
+
+    def grammar_answer(self, shape: Shape) -> str:
+        """The calls of an answer; see ``Extras``."""
+        # Several pairs of id and inputs in one block are read with a warning (AX162).
+        return f'"<ACTION>" {"call" if shape == "inputs" else "call+"} "\\n</ACTION>"'
 
     def parse_tool_requests(self, text: str, options: ReadOptions | None = None) -> list[Call]:
         """The calls of a text; see ``CallProtocol``."""

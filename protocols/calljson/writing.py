@@ -17,6 +17,11 @@ from tamis.protocols.writing.expect import Expectations
 from tamis.protocols.writing.proof import typed_faults, write_proved
 from tamis.protocols.writing.values import json_text
 
+INSTRUCTIONS = (
+    '- A call is an answer that is nothing but JSON, without a word before or behind it: `{"toolName": "tool", "arguments": {"parameter": "value"}}`. Several calls are a JSON list of such objects.',
+)
+"""How a model is told to write a call."""
+
 
 def write_calls(calls: Sequence[PlainCall], options: WriteOptions) -> Written:
     """One document: the call, or a list of several; see ``CallProtocol``. ``meta`` can hold an ``id``."""

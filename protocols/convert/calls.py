@@ -16,13 +16,12 @@ from tamis.protocols.convert.notes import by_address, loss, refused, types_lost,
 from tamis.protocols.convert.plain import reading_of
 from tamis.protocols.convert.vendors import TITLES, VENDORS, Names, Part, Vendor, document
 from tamis.protocols.model import ReadOptions, ToolHint
-from tamis.protocols.plugins import find_protocol
+from tamis.protocols.plugins import extras_of, find_protocol
 from tamis.protocols.writing.expect import Expectations
 from tamis.protocols.writing.values import fault_of
 
 CALL_JSON = "json"
 """The protocol of whole documents: JSON inside prose is never a call."""
-_TITLES = {"action": "ACTION", "tam": "TAM", "vcp": "VCP", "hermes": "Hermes", CALL_JSON: "call JSON"}
 
 
 class ConvertOptions(msgspec.Struct, frozen=True):
@@ -59,7 +58,7 @@ class Ready(msgspec.Struct, frozen=True):
 
 def title_of(to: str) -> str:
     """A target's name in sentences."""
-    return TITLES.get(to) or _TITLES.get(to) or to
+    return TITLES.get(to) or extras_of(to).title or to
 
 
 def convert_list(calls: Sequence[PlainCall], to: str, options: ConvertOptions) -> Conversion:

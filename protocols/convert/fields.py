@@ -10,8 +10,9 @@ from typing import Literal
 
 import msgspec
 
-from tamis.protocols.base import PlainCall, Source
+from tamis.protocols.base import PlainCall
 from tamis.protocols.model import Block
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.writing.values import json_text
 
 
@@ -24,23 +25,7 @@ class BlockField(msgspec.Struct, frozen=True):
 
 def block_fields(text: str, block: Block) -> list[BlockField]:
     """The comments and shared parameters of a TAM block, in order; none for other protocols."""
-    if block.protocol != "tam":
-        return []
-    from tamis.protocols.pairs.lexer import lex
-    from tamis.protocols.tam.dialect import DIALECT
-    from tamis.protocols.tam.keys import parse_key
-
-    own = text[block.span[0] : block.span[1]]
-    named = {param.name for call in block.calls for param in call.params if param.origin == "pair"}
-    found: list[BlockField] = []
-    for pair in lex(Source(own), block.open[1] - block.span[0], len(own), DIALECT, complete=True).pairs:
-        normal = parse_key(pair.raw).normal
-        value = own[pair.value[0] : pair.value[1]].strip()
-        if normal == "comment" and normal not in named:
-            found.append(BlockField("comment", value))
-        elif normal.startswith("common_") and normal not in named:
-            found.append(BlockField("common", value))
-    return found
+    return extras_of(block.protocol).block_fields(text, block)
 
 
 class MessageTexts(msgspec.Struct, frozen=True):

@@ -12,16 +12,12 @@ from tamis.protocols.base import PlainCall, Refusal
 from tamis.protocols.catalogue import message
 from tamis.protocols.contract import Loss
 from tamis.protocols.model import Diag, escape_pointer
-from tamis.protocols.vcp.calls import META
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.writing.expect import Expectations
 from tamis.protocols.writing.values import as_text
 
-_ID = frozenset(("id",))
-_META: dict[str, frozenset[str]] = {
-    "vcp": frozenset(META),
-    **dict.fromkeys(("json", "hermes", "openai", "anthropic", "mcp"), _ID),
-}
-"""The fields beside the arguments that a form has a place for."""
+_VENDOR_META: dict[str, frozenset[str]] = dict.fromkeys(("openai", "anthropic", "mcp"), frozenset(("id",)))
+"""The fields beside the arguments that a vendor's form has a place for; a protocol says it of itself."""
 _NO_PLACE = "it has no place for it"
 
 
@@ -52,7 +48,7 @@ def without_extras(
         losses.append(loss("TC052", f"{here}/{field}", what=what, protocol=title, why=_NO_PLACE))
 
     step, on_error, retry, request_id, hints = call.step, call.on_error, call.retry, call.request_id, call.type_hints
-    if protocol != "tam":
+    if not extras_of(protocol).modifiers:
         if step is not None and step != position:
             lose("step", f"Step number {step}")
         if on_error is not None:
@@ -64,7 +60,7 @@ def without_extras(
         for name, hint in hints.items():
             lose(f"typeHints/{escape_pointer(name)}", f"The type hint {hint} of '{name}'")
         step, on_error, retry, request_id, hints = None, None, None, None, {}
-    places = _META.get(protocol, frozenset[str]())
+    places = _VENDOR_META.get(protocol) or extras_of(protocol).meta
     for name in call.meta:
         if name not in places:
             lose(f"meta/{escape_pointer(name)}", f"The field '{name}'")
@@ -77,7 +73,7 @@ def without_extras(
 
 def by_address(call: PlainCall, index: int, protocol: str, title: str) -> list[Loss]:
     """Refusals for arguments that are given by URI, which only TAM can say."""
-    if protocol == "tam":
+    if extras_of(protocol).modifiers:
         return []
     why = "it cannot give an argument by its address, and without it the call would say something else"
     return [
@@ -90,7 +86,7 @@ def by_address(call: PlainCall, index: int, protocol: str, title: str) -> list[L
 
 def types_lost(call: PlainCall, index: int, protocol: str, title: str, expectations: Expectations) -> list[Loss]:
     """A loss for each typed value that comes back as a text, because no schema of the tool is known (ruling 2)."""
-    if protocol not in ("action", "vcp"):
+    if not extras_of(protocol).loses_types:
         return []
     from tamis.protocols.action.write import has_elements
 

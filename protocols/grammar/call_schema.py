@@ -1,6 +1,6 @@
 """A JSON Schema of the document in which a decoder for structured output writes a call.
 
-For ``hermes`` it is ``{"name", "arguments"}``, the inside of a block; for every other protocol ``{"toolName", "arguments"}``, which
+Of a block of JSON it is the inside (``{"name", "arguments"}``); for every other protocol ``{"toolName", "arguments"}``, which
 ``tool/parse`` reads with protocol ``json``: a text protocol's own layout is the GBNF grammar's matter. Must not know the registry.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tamis.protocols.base import PromptTool
 from tamis.protocols.grammar.gbnf import GrammarError
 from tamis.protocols.model import Json
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.schema.words import is_list, is_object
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -33,7 +34,7 @@ def call_schema(protocol: str, tools: Sequence[PromptTool], notes: Sequence[str]
     """
     if not tools:
         raise GrammarError("there is no grammar: no tool fits")
-    key = "name" if protocol == "hermes" else "toolName"
+    key = extras_of(protocol).tool_key
     branches: list[Json] = []
     parameters: dict[str, Json] = {}
     for number, tool in enumerate(tools, 1):

@@ -11,29 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tamis.protocols.base import CallProtocol, PlainCall, PromptTool, Shape, WriteOptions
-from tamis.protocols.grammar.branches import COMPOSED
+from tamis.protocols.base import CallProtocol, PromptTool, Shape
 from tamis.protocols.grammar.json_schema_rules import SchemaRules
-from tamis.protocols.grammar.json_text import HERMES, PLAIN, Surrounding, constant, shared
 from tamis.protocols.grammar.rules import CONTROLS, Rules
-from tamis.protocols.grammar.text_calls import call_of
 from tamis.protocols.grammar.texts import avoiding
 from tamis.protocols.marks import INVISIBLE, OBSERVATION_SIGNS, OBSERVATION_WORD, alike
-from tamis.protocols.model import Json, ToolHint
+from tamis.protocols.plugins import SHIPPED, extras_of
 
-PROTOCOLS = ("action", "tam", "vcp", "hermes", "json")
 _NO_PROSE = "<＜《`~\\{◁[\u2028\u2029" + CONTROLS + INVISIBLE
 _ECHOES = ("Observation", "ObservatiOn")
 _ALIKE = {letter: alike(letter, but=OBSERVATION_SIGNS) for letter in OBSERVATION_WORD} | {"O": OBSERVATION_SIGNS}
 """How the letters of the word may be written that begins an echo: its first one is a capital, the others are of any case."""
-_ANSWERS = {
-    "tag": '"<ACTION>" call+ "\\n</ACTION>"',
-    # Several pairs of id and inputs in one block are read with a warning (AX162).
-    "inputs": '"<ACTION>" call "\\n</ACTION>"',
-    "tam": 'call ("\\n" call)*',
-    "vcp": 'call ("\\n" call)*',
-    "hermes": 'call ("\\n" call)*',
-}
 
 
 class GrammarError(ValueError):
@@ -46,8 +34,11 @@ def gbnf(protocol: CallProtocol, tools: Sequence[PromptTool], shape: Shape = "ta
     A tool that the protocol cannot carry is left out with a remark. Raises ``GrammarError`` when none is left, or for a protocol
     that is not built in.
     """
-    if protocol.id not in PROTOCOLS:
-        raise GrammarError(f"there is no grammar for protocol '{protocol.id}'; there is one for {', '.join(PROTOCOLS)}")
+    extras = extras_of(protocol.id)
+    answer = extras.grammar_answer(shape)
+    if not answer:
+        able = ", ".join(name for name in SHIPPED if extras_of(name).grammar_answer("tag"))
+        raise GrammarError(f"there is no grammar for protocol '{protocol.id}'; there is one for {able}")
     rules = Rules()
     rules.note(f"An answer in protocol {protocol.id}: prose, then calls. A rule named t1-… belongs to the first tool.")
     for note in notes:
@@ -56,10 +47,7 @@ def gbnf(protocol: CallProtocol, tools: Sequence[PromptTool], shape: Shape = "ta
     for number, tool in enumerate(tools, 1):
         rules.note(f"t{number}: {tool.name}")
         schemas = SchemaRules(rules, f"t{number}", tool.parameters)
-        if protocol.id in ("json", "hermes"):
-            body = _json_call(protocol, tool, schemas)
-        else:
-            body = call_of(protocol, tool, schemas, shape)
+        body = extras.grammar_call(tool, schemas, shape)
         if body:
             calls.append(rules.define(rules.name(f"t{number}-call"), body))
         else:
@@ -69,30 +57,7 @@ def gbnf(protocol: CallProtocol, tools: Sequence[PromptTool], shape: Shape = "ta
             f"there is no grammar: {'no tool fits' if not tools else f'{protocol.id} can carry none of the tools'}"
         )
     rules.define("call", " | ".join(calls))
-    if protocol.id == "json":
-        return rules.text('(call | "[" ws call ws ("," ws call ws)* "]") "\\n"?')
+    if extras.whole_text:
+        return rules.text(f'{answer} "\\n"?')
     avoiding(rules, "prose", _ECHOES, "\n\n", without=_NO_PROSE, alike=_ALIKE)
-    return rules.text(f'prose? {_ANSWERS[shape if protocol.id == "action" else protocol.id]} "\\n"?')
-
-
-def _json_call(protocol: CallProtocol, tool: PromptTool, schemas: SchemaRules) -> str:
-    """A call as a JSON object; empty when the name cannot be written."""
-    options = WriteOptions(tools={tool.name: ToolHint(tool.name, {})})
-    if protocol.write_calls((PlainCall(tool.name),), options).refusals:
-        return ""
-    hermes = protocol.id == "hermes"
-    around: Surrounding = HERMES if hermes else PLAIN
-    shared(schemas.rules, "ws")
-    # Names that the tool does not declare are offered only where its schema opens itself (ruling 3).
-    parameters: dict[str, Json] = {**tool.parameters, "type": "object"}
-    if not any(keyword in parameters for keyword in COMPOSED):
-        parameters.setdefault("additionalProperties", False)
-    members = [
-        constant(around, "name" if hermes else "toolName"),
-        constant(around, tool.name),
-        constant(around, "arguments"),
-        schemas.rule(parameters, around, ""),
-    ]
-    name, tool_name, arguments, value = members
-    content = f'"{{" ws {name} ws ":" ws {tool_name} ws "," ws {arguments} ws ":" ws {value} ws "}}"'
-    return f'"<tool_call>\\n" {content} "\\n</tool_call>"' if hermes else content
+    return rules.text(f'prose? {answer} "\\n"?')

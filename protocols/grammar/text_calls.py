@@ -5,6 +5,8 @@ Constants are spelled by the writer itself, so that both agree on every escape. 
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tamis.protocols.action.decode import escape
 from tamis.protocols.base import CallProtocol, PlainCall, PromptTool, Shape, WriteOptions
 from tamis.protocols.grammar.branches import Branch
@@ -14,6 +16,9 @@ from tamis.protocols.grammar.rules import CONTROLS, either, klass, literal
 from tamis.protocols.grammar.texts import avoiding
 from tamis.protocols.model import Json, ToolHint
 from tamis.protocols.schema.words import is_list, is_object
+
+Form = Literal["tag", "inputs", "tam", "vcp"]
+"""How a call is laid out."""
 
 _MAX_FORMS = 8
 """Alternatives of all parameters together (``anyOf`` at the root) up to which each has a form of its own."""
@@ -27,14 +32,13 @@ _REFERENCE = (
 )
 
 
-def call_of(protocol: CallProtocol, tool: PromptTool, schemas: SchemaRules, shape: Shape) -> str:
+def call_of(form: Form, protocol: CallProtocol, tool: PromptTool, schemas: SchemaRules, shape: Shape = "tag") -> str:
     """The body of the rule of a call; empty when the protocol cannot carry the tool."""
     forms = [one for one in schemas.branches(tool.parameters, "") if one.constants is None]
     if len(forms) > _MAX_FORMS:
         schemas.remark("", "anyOf")
         forms = [Branch(tool.parameters)]
-    kind = {"tam": _Tam, "vcp": _Vcp}.get(protocol.id) or (_Inputs if shape == "inputs" else _Tag)
-    bodies = [kind(protocol, tool, schemas, shape, form.schema).call() for form in forms]
+    bodies = [_KINDS[form](protocol, tool, schemas, shape, branch.schema).call() for branch in forms]
     return " | ".join(dict.fromkeys(body for body in bodies if body))
 
 
@@ -286,3 +290,6 @@ class _Vcp(_TextCall):
 
 def _escaped(text: str, *, quote: bool = False) -> str:
     return escape(text).replace('"', "&quot;") if quote else escape(text)
+
+
+_KINDS: dict[Form, type[_TextCall]] = {"tag": _Tag, "inputs": _Inputs, "tam": _Tam, "vcp": _Vcp}

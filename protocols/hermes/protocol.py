@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tamis.protocols.base import Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
+from tamis.protocols.base import Extras, Markers, PlainCall, PromptTool, Shape, Source, Style, WriteOptions, Written
 from tamis.protocols.hermes.blocks import read_block
 from tamis.protocols.hermes.extent import CLOSE, OPEN, OPENS
 from tamis.protocols.model import Block, Call, ReadOptions
@@ -18,12 +18,16 @@ from tamis.protocols.positions import Span
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
+    from tamis.protocols.grammar.json_schema_rules import SchemaRules
 
 
-class HermesProtocol:
+class HermesProtocol(Extras):
     """``<tool_call>`` … ``</tool_call>`` around JSON with ``name`` and ``arguments``."""
 
     id = "hermes"
+    title = "Hermes"
+    tool_key = "name"
+    meta = frozenset(("id",))
     api = 1
     opener = OPENS
     markers = Markers(
@@ -42,6 +46,27 @@ class HermesProtocol:
     def read_block(self, source: Source, opener: Span, limit: int, options: ReadOptions) -> Block:
         """Reads the block opened at ``opener``; see ``CallProtocol``."""
         return read_block(source, opener, limit, options)
+
+    def instructions(self, shape: Shape) -> tuple[str, ...]:
+        """How a model is told to write a call; see ``Extras``."""
+        from tamis.protocols.hermes.writing import INSTRUCTIONS
+
+        del shape
+        return INSTRUCTIONS
+
+    def grammar_call(self, tool: PromptTool, schemas: SchemaRules, shape: Shape) -> str:
+        """The body of a rule for a call; see ``Extras``."""
+        from tamis.protocols.grammar.json_calls import json_call
+        from tamis.protocols.grammar.json_text import HERMES
+
+        del shape
+        content = json_call(self, tool, schemas, HERMES)
+        return f'"<tool_call>\\n" {content} "\\n</tool_call>"' if content else ""
+
+    def grammar_answer(self, shape: Shape) -> str:
+        """The calls of an answer; see ``Extras``."""
+        del shape
+        return 'call ("\\n" call)*'
 
     def parse_tool_requests(self, text: str, options: ReadOptions | None = None) -> list[Call]:
         """The calls of a text; see ``CallProtocol``."""

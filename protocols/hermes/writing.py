@@ -22,6 +22,11 @@ from tamis.protocols.writing.expect import Expectations
 from tamis.protocols.writing.proof import typed_faults, write_proved
 from tamis.protocols.writing.values import is_list, is_object, json_text
 
+INSTRUCTIONS = (
+    '- Put the call between `<tool_call>` and `</tool_call>`, as JSON with the tool\'s name and its arguments: `<tool_call>{"name": "tool", "arguments": {"parameter": "value"}}</tool_call>`. Write one block for each call.',
+)
+"""How a model is told to write a call."""
+
 # Readers that look for the marker without reading the JSON would take one inside a string for the end of the block.
 _MARKER = re.compile(r"<(?=/?tool_(?:call|response))")
 _ANNOTATIONS = frozenset(("description", "title", "examples", "$comment", "$schema", "deprecated"))

@@ -23,9 +23,9 @@ from tamis.protocols.contract import (
 )
 from tamis.protocols.model import Json
 from tamis.protocols.observation import observation, style_of
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.prompt.calls import read_back, reads_back_with, write, written_example
 from tamis.protocols.prompt.guard import code, guard, one_line
-from tamis.protocols.prompt.instructions import WHOLE_TEXT
 from tamis.protocols.prompt.parameters import parameters_of
 from tamis.protocols.writing.values import json_text
 
@@ -128,7 +128,7 @@ def _kinds(args: Mapping[str, Json]) -> set[str]:
 
 
 def _reason(protocol: CallProtocol, tool: PromptTool) -> str:
-    return "" if protocol.id in WHOLE_TEXT else f"I use {code(tool.name)} for this.\n"
+    return "" if extras_of(protocol.id).whole_text else f"I use {code(tool.name)} for this.\n"
 
 
 NO_TOOL = "*No tool is needed.*\nYou are welcome! Tell me when there is anything else."
@@ -155,7 +155,7 @@ def correction(
                     continue
                 told = guard_unless_block(_observation(protocol, tool, check, shape), protocol.id)
                 right = write(protocol, tool, args, shape, elements=elements)
-                excuse = "" if protocol.id in WHOLE_TEXT else f"{_EXCUSES[mistakes is _missing]}\n"
+                excuse = "" if extras_of(protocol.id).whole_text else f"{_EXCUSES[mistakes is _missing]}\n"
                 return f"{CORRECTED}\n{_reason(protocol, tool)}{text}\n\n{told}\n\n{excuse}{right}"
     return ""
 

@@ -19,6 +19,13 @@ from tamis.protocols.schema.secrets import mask
 from tamis.protocols.schema.words import json_equal
 from tamis.protocols.writing.values import json_text
 
+INSTRUCTIONS = (
+    "- Put the call between a line `<<<[TOOL_REQUEST]>>>` and a line `<<<[END_TOOL_REQUEST]>>>`. Between them stands one field after the other, each on a new line: `key:「始」value「末」`, with a comma between fields. The key `tool_name` names the tool; every other key is a parameter.",
+    "- A value may have several lines and any characters and is never escaped. One that holds `「末」` itself stands between `「始ESCAPE」` and `「末ESCAPE」`. Write a list or an object as JSON.",
+    "- Write one block for each call; several blocks run in order. Never put a call in a code fence.",
+)
+"""How a model is told to write a call."""
+
 OPEN = "<<<[TOOL_DEFINITION]>>>"
 CLOSE = "<<<[END_TOOL_DEFINITION]>>>"
 MAX_EXAMPLE = 44

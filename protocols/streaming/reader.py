@@ -11,11 +11,10 @@ from bisect import bisect_right
 import msgspec
 
 from tamis.protocols.model import Call, Document, Json, ReadOptions
-from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols
+from tamis.protocols.plugins import BUILT_IN, extras_of, find_protocol, known_protocols
 from tamis.protocols.reader import read_text, show_only
 from tamis.protocols.streaming.document import Gate
-from tamis.protocols.streaming.partial import ActionProgress, Partial, Progress
-from tamis.protocols.streaming.partial_pairs import TamProgress, VcpProgress
+from tamis.protocols.streaming.partial import Partial, Progress
 from tamis.protocols.streaming.places import moved_call
 from tamis.protocols.streaming.settled import ACTION_MARK
 from tamis.protocols.streaming.walk import BEHIND, Found, TakenBack, Walk, source_of
@@ -322,11 +321,7 @@ class StreamReader:
 
 def progress_of(protocol: str, options: ReadOptions) -> Progress:
     """A new follower for a block of that protocol."""
-    if protocol == "action":
-        return ActionProgress(protocol)
-    if protocol == "tam":
-        return TamProgress(options.tools)
-    return VcpProgress(options.tools) if protocol == "vcp" else Progress(protocol)
+    return extras_of(protocol).progress(options.tools) or Progress(protocol)
 
 
 def outside_blocks(document: Document, start: int = 0) -> str:

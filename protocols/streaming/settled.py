@@ -8,17 +8,17 @@ everything that is not understood.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Literal
 
 from tamis.protocols.action.match import Match, doubtful_end, match_block
 from tamis.protocols.action.tokens import MARKER_KEY, NOWHERE, TagIndex, Tokens
 from tamis.protocols.base import CallProtocol, Source
-from tamis.protocols.model import Block, ReadOptions
+from tamis.protocols.model import Block
 from tamis.protocols.pairs.lexer import lex
 from tamis.protocols.pairs.walk import BLANK, Dialect, Lexed
 from tamis.protocols.patterns import lazy
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.positions import Span
 from tamis.protocols.tam.dialect import DIALECT
 from tamis.protocols.tam.dialect import lex_canonical as tam_canonical
@@ -37,29 +37,16 @@ BARE_PAIR = lazy(r"[^<＜]{0,200}</(?i:action)>")
 _REST_OF_LINE = 200
 _CLOSING_TAG = lazy(r"\s*+</")
 
-ENDS: dict[str, re.Pattern[str]] = {
-    "action": lazy(r"(?i:action)[^<]{0,64}?[>＞]"),
-    "tam": lazy(r"(?i:tools?|end)[^\w<]{0,8}[>＞]"),
-    "vcp": lazy(r"(?i:request|exp|escape|definition|result)[^\w<]{0,8}[>》＞]"),
-}
-"""What stands in the text where a block of the protocol may have ended; elsewhere nothing is worth a second look."""
 
-
-def settled(
-    protocol: CallProtocol, source: Source, opener: Span, block: Block, limit: int, options: ReadOptions
-) -> Verdict:
+def settled(protocol: CallProtocol, source: Source, opener: Span, block: Block, limit: int) -> Verdict:
     """What is certain of ``block``, read from ``opener``; ``limit`` below the text's end is the end of reasoning."""
+    verdict = extras_of(protocol.id).settled(source, opener, block, limit)
+    return _plugged(protocol, source, block) if verdict is None else verdict
+
+
+def action_settled(source: Source, opener: Span, block: Block, limit: int) -> Verdict:
+    """What is certain of an ACTION block."""
     fixed = limit < len(source.text)
-    if protocol.id == "action":
-        return _action(source, opener, block, limit, fixed=fixed)
-    if protocol.id == "tam":
-        return _tam(source, opener, block, limit, fixed=fixed)
-    if protocol.id == "vcp":
-        return _vcp(source, opener, block, limit, fixed=fixed)
-    return _plugged(protocol, source, block)
-
-
-def _action(source: Source, opener: Span, block: Block, limit: int, *, fixed: bool) -> Verdict:
     text = source.text
     if text[opener[1] - 2 : opener[1]] == "/>":
         return "yes"
@@ -188,7 +175,9 @@ def _well_nested(match: Match, text: str, close: Span) -> bool:
     return True
 
 
-def _tam(source: Source, opener: Span, block: Block, limit: int, *, fixed: bool) -> Verdict:
+def tam_settled(source: Source, opener: Span, block: Block, limit: int) -> Verdict:
+    """What is certain of a TAM block."""
+    fixed = limit < len(source.text)
     if fixed:
         return "yes"
     if tam_canonical(source, opener[1], limit) is not None:
@@ -196,7 +185,9 @@ def _tam(source: Source, opener: Span, block: Block, limit: int, *, fixed: bool)
     return _pairs(source, opener, block, limit, DIALECT)
 
 
-def _vcp(source: Source, opener: Span, block: Block, limit: int, *, fixed: bool) -> Verdict:
+def vcp_settled(source: Source, opener: Span, block: Block, limit: int) -> Verdict:
+    """What is certain of a VCP block."""
+    fixed = limit < len(source.text)
     text = source.text
     marker = text[opener[0] : opener[1]]
     if OTHER_BLOCK.fullmatch(marker):

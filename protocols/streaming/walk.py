@@ -18,11 +18,11 @@ from tamis.protocols.extent import Extents
 from tamis.protocols.marks import OBSERVATION, TICKS, TILDES, marks_of, run_at_end
 from tamis.protocols.model import Block, ReadOptions
 from tamis.protocols.patterns import lazy
-from tamis.protocols.plugins import BUILT_IN, find_protocol
+from tamis.protocols.plugins import BUILT_IN, extras_of, find_protocol
 from tamis.protocols.positions import Span
 from tamis.protocols.reader import openers
 from tamis.protocols.streaming.hold import begun_marker, begun_opener, knows_signs, loud, opener
-from tamis.protocols.streaming.settled import BARE_PAIR, ENDS, Verdict, settled
+from tamis.protocols.streaming.settled import BARE_PAIR, Verdict, settled
 from tamis.protocols.vcp.dialect import OTHER_BLOCK, OTHER_CLOSE
 
 BEHIND = 4_352
@@ -323,7 +323,7 @@ class Walk:
 
     def _is_settled(self, protocol: CallProtocol, opener: Span, block: Block) -> bool:
         size = len(self._text)
-        if settled(protocol, self._source, opener, block, size, self.options) == "no":
+        if settled(protocol, self._source, opener, block, size) == "no":
             return False
         return protocol.id != "vcp" or not self._quoted(*opener)
 
@@ -406,7 +406,7 @@ class Walk:
         limit = context.limit(end)
         if limit is None:
             block = protocol.read_block(source, opener, size, options)
-            verdict = settled(protocol, source, opener, block, size, options)
+            verdict = settled(protocol, source, opener, block, size)
             if protocol.id == "vcp" and verdict == "yes" and self._quoted(start, end):
                 verdict = "no"
             if verdict == "no" or block.state in ("complete", "mention"):
@@ -421,7 +421,7 @@ class Walk:
             if longer is None and extents.open_behind(protocol, opener, limit):
                 return block, "no"
             return longer or block, "yes"
-        return block, settled(protocol, source, opener, block, limit, options)
+        return block, settled(protocol, source, opener, block, limit)
 
     def _quoted(self, start: int, end: int) -> bool:
         """Whether a definition or result block is open before a request: then its end may still come (VC326)."""
@@ -445,8 +445,9 @@ class Walk:
         other = protocol.id == "vcp" and OTHER_BLOCK.fullmatch(text, start, end) is not None
         self.waiting = "text" if other else "block"
         self._spent += len(text) - start
-        ends = ENDS.get(protocol.id) or re.compile(re.escape(protocol.markers.close[-1:] or ">"))
-        self._usual_ends = limited or protocol.id in ENDS
+        usual = extras_of(protocol.id).ends
+        ends = usual or re.compile(re.escape(protocol.markers.close[-1:] or ">"))
+        self._usual_ends = limited or usual is not None
         if limited:
             ends = _ANY_END
         if protocol.id == "action" and BARE_PAIR.match(text, end) is not None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tamis.protocols.base import Extras, Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
-from tamis.protocols.model import Block, Call, ReadOptions
+from tamis.protocols.base import Extras, Markers, PlainCall, PromptTool, Shape, Source, Style, WriteOptions, Written
+from tamis.protocols.model import Block, Call, ReadOptions, ToolHint
 from tamis.protocols.pairs.lexer import lex
 from tamis.protocols.pairs.walk import (
     block_of,
@@ -24,17 +24,26 @@ from tamis.protocols.pairs.walk import (
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.tam.dialect import CLOSE, DIALECT, HEAD, OPEN, lex_canonical
+from tamis.protocols.tam.keys import parse_key
 from tamis.protocols.tam.steps import make_calls
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
+    from tamis.protocols.convert.fields import BlockField
+    from tamis.protocols.grammar.json_schema_rules import SchemaRules
     from tamis.protocols.lossless import Token
+    from tamis.protocols.streaming.partial import Progress
+    from tamis.protocols.streaming.settled import Verdict
 
 
 class TamProtocol(Extras):
     """``<|[REQUEST_TOOL]|>`` … ``<|[END_TOOL]|>`` with ``key:»»»value«««``."""
 
     id = "tam"
+    title = "TAM"
+    begins = lazy(r"\s*+[#\w*\"'\-]")
+    ends = lazy(r"(?i:tools?|end)[^\w<]{0,8}[>＞]")
+    modifiers = True
     opener = DIALECT.opens
     markers = Markers(
         open=OPEN,
@@ -75,6 +84,52 @@ class TamProtocol(Extras):
         from tamis.protocols.pairs.tiles import pair_tokens
 
         return pair_tokens(text, block, DIALECT)
+
+    def settled(self, source: Source, opener: Span, block: Block, limit: int) -> Verdict:
+        """What is certain of a block; see ``Extras``."""
+        from tamis.protocols.streaming.settled import tam_settled
+
+        return tam_settled(source, opener, block, limit)
+
+    def progress(self, tools: dict[str, ToolHint]) -> Progress:
+        """A new follower of a block; see ``Extras``."""
+        from tamis.protocols.streaming.partial_pairs import TamProgress
+
+        return TamProgress(tools)
+
+    def instructions(self, shape: Shape) -> tuple[str, ...]:
+        """How a model is told to write a call; see ``Extras``."""
+        from tamis.protocols.prompt.tam import INSTRUCTIONS
+
+        del shape
+        return INSTRUCTIONS
+
+    def grammar_call(self, tool: PromptTool, schemas: SchemaRules, shape: Shape) -> str:
+        """The body of a rule for a call; see ``Extras``."""
+        from tamis.protocols.grammar.text_calls import call_of
+
+        return call_of("tam", self, tool, schemas, shape)
+
+    def grammar_answer(self, shape: Shape) -> str:
+        """The calls of an answer; see ``Extras``."""
+        del shape
+        return 'call ("\\n" call)*'
+
+    def block_fields(self, text: str, block: Block) -> list[BlockField]:
+        """The comments and shared parameters of a block, in order; see ``Extras``."""
+        from tamis.protocols.convert.fields import BlockField
+
+        own = text[block.span[0] : block.span[1]]
+        named = {param.name for call in block.calls for param in call.params if param.origin == "pair"}
+        fields: list[BlockField] = []
+        for pair in lex(Source(own), block.open[1] - block.span[0], len(own), DIALECT, complete=True).pairs:
+            key = parse_key(pair.raw).normal
+            value = own[pair.value[0] : pair.value[1]].strip()
+            if key == "comment" and key not in named:
+                fields.append(BlockField("comment", value))
+            elif key.startswith("common_") and key not in named:
+                fields.append(BlockField("common", value))
+        return fields
 
     def parse_tool_requests(self, text: str, options: ReadOptions | None = None) -> list[Call]:
         """The calls of a text; see ``CallProtocol``."""

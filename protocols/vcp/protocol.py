@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from tamis.protocols.base import Extras, Markers, PlainCall, PromptTool, Source, Style, WriteOptions, Written
-from tamis.protocols.model import Block, Call, Diag, ReadOptions
+from tamis.protocols.base import Extras, Markers, PlainCall, PromptTool, Shape, Source, Style, WriteOptions, Written
+from tamis.protocols.model import Block, Call, Diag, ReadOptions, ToolHint
 from tamis.protocols.pairs.lexer import lex
 from tamis.protocols.pairs.walk import (
     block_of,
@@ -27,7 +27,7 @@ from tamis.protocols.pairs.walk import (
 )
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
-from tamis.protocols.vcp.calls import make_calls
+from tamis.protocols.vcp.calls import META, make_calls
 from tamis.protocols.vcp.dialect import (
     CLOSE,
     DIALECTS,
@@ -43,13 +43,21 @@ from tamis.protocols.vcp.dialect import (
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
+    from tamis.protocols.grammar.json_schema_rules import SchemaRules
     from tamis.protocols.lossless import Token
+    from tamis.protocols.streaming.partial import Progress
+    from tamis.protocols.streaming.settled import Verdict
 
 
 class VcpProtocol(Extras):
     """``<<<[TOOL_REQUEST]>>>`` … ``<<<[END_TOOL_REQUEST]>>>`` with ``key:「始」value「末」``."""
 
     id = "vcp"
+    title = "VCP"
+    begins = lazy(r"\s*+[\w*\"'\-]")
+    ends = lazy(r"(?i:request|exp|escape|definition|result)[^\w<]{0,8}[>》＞]")
+    meta = frozenset(META)
+    loses_types = True
     opener = lazy(f"{OPENS.pattern}|{OTHER_BLOCK.pattern}")
     markers = Markers(
         open=OPEN,
@@ -106,6 +114,36 @@ class VcpProtocol(Extras):
         from tamis.protocols.pairs.tiles import pair_tokens
 
         return pair_tokens(text, block, dialect_of(text[slice(*block.open)]))
+
+    def settled(self, source: Source, opener: Span, block: Block, limit: int) -> Verdict:
+        """What is certain of a block; see ``Extras``."""
+        from tamis.protocols.streaming.settled import vcp_settled
+
+        return vcp_settled(source, opener, block, limit)
+
+    def progress(self, tools: dict[str, ToolHint]) -> Progress:
+        """A new follower of a block; see ``Extras``."""
+        from tamis.protocols.streaming.partial_pairs import VcpProgress
+
+        return VcpProgress(tools)
+
+    def instructions(self, shape: Shape) -> tuple[str, ...]:
+        """How a model is told to write a call; see ``Extras``."""
+        from tamis.protocols.prompt.vcp import INSTRUCTIONS
+
+        del shape
+        return INSTRUCTIONS
+
+    def grammar_call(self, tool: PromptTool, schemas: SchemaRules, shape: Shape) -> str:
+        """The body of a rule for a call; see ``Extras``."""
+        from tamis.protocols.grammar.text_calls import call_of
+
+        return call_of("vcp", self, tool, schemas, shape)
+
+    def grammar_answer(self, shape: Shape) -> str:
+        """The calls of an answer; see ``Extras``."""
+        del shape
+        return 'call ("\\n" call)*'
 
     def parse_tool_requests(self, text: str, options: ReadOptions | None = None) -> list[Call]:
         """The calls of a text; see ``CallProtocol``."""

@@ -9,6 +9,7 @@ import json
 import re
 
 from tamis.protocols.model import Call, Edit, Json, Param
+from tamis.protocols.plugins import SHIPPED
 from tamis.protocols.positions import Span
 from tamis.server.analysis.actions.manifests import add_to_profiles
 from tamis.server.analysis.actions.refactorings import FileChange, Refactoring
@@ -76,7 +77,7 @@ def _other_shape(snapshot: Snapshot, span: Span) -> list[Refactoring]:
 
 def _missing(snapshot: Snapshot, call: Call) -> list[Refactoring]:
     """One argument, or all of them, with a value that the schema names or the emptiest one that it allows (D59)."""
-    if not call.tool_id or call.protocol not in ("action", "tam", "vcp", "hermes", "json"):
+    if not call.tool_id or call.protocol not in SHIPPED:
         return []
     present = {param.name for param in call.params} | set(call.uris)
     names = [str(name) for name in snapshot.required(call.tool_id) if isinstance(name, str) and name not in present]
@@ -94,7 +95,9 @@ def _missing(snapshot: Snapshot, call: Call) -> list[Refactoring]:
 def _adding(
     snapshot: Snapshot, call: Call, names: list[str], properties: dict[str, Json], title: str
 ) -> list[Refactoring]:
-    if call.protocol in ("hermes", "json"):
+    from tamis.protocols.check import reading_of
+
+    if reading_of(call.protocol) == "typed":
         edit = _member_insertion(snapshot.text, call, {name: sample_value(properties.get(name)) for name in names})
     else:
         edit = _insertion(snapshot.text, call, {name: sample(properties.get(name)) for name in names})
