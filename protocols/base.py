@@ -294,7 +294,7 @@ class Extras:
         return []
 
     def instructions(self, shape: Shape) -> tuple[str, ...] | None:
-        """How a model is told to write a call, as list items (``prompt/instructions.py``); None: what its markers say."""
+        """How a model is told to write a call, as list items (``prompt/assemble.py``); None: what its markers say."""
         del shape
         return None
 

@@ -1,20 +1,23 @@
 """A whole prompt text: instructions, definitions and examples, within a token budget.
 
 Over the budget, worked examples go first (from the last), then the definitions become compact, beside as many examples as fit again;
-when that is still too much, tools are left out from the end of their order, and named. No text is ever cut. Must not know where the tools come from.
+when that is still too much, tools are left out from the end of their order, and named. No text is ever cut. How a call is written
+each protocol says of itself (`Extras.instructions`); one that a plug-in brought is described by its markers. Must not know where the tools come from.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 
 import msgspec
 
-from tamis.protocols.base import CallProtocol, PromptTool, Shape, Style
+from tamis.protocols.base import CallProtocol, PlainCall, PromptTool, Shape, Style, WriteOptions
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.prompt import MAX_FEW_SHOT, listing
 from tamis.protocols.prompt.fewshot import FewShot, few_shot
-from tamis.protocols.prompt.instructions import instructions
+from tamis.protocols.prompt.guard import code
 from tamis.protocols.prompt.unsaid import without_secret_values
 from tamis.protocols.tokens import estimate_tokens
 
@@ -23,6 +26,13 @@ Pieces = dict[bytes, int]
 """Tokens of single definitions, by all that they are made of: spares counting again what did not change. Bounded here."""
 MAX_PIECES = 65_536
 _TRIES = 4
+FIRST = "You can call the tools that are listed below. A call is text that you write; what the tool gives comes back to you as an observation."
+_WHEN = "- Call a tool only when you need one. When you need none, answer in plain text and write no {open}."
+_WHY = "- First say in a sentence or two why you make the call, then write the call, and end your answer behind it."
+_AFTER = (
+    "- Write names exactly as they are listed. Give every required parameter; leave out an optional one that you do not need.",
+    "- Never write an observation yourself. When one says that a call was wrong, correct what it names and call again.",
+)
 MAX_NAMED = 20
 """How many of the tools that were left out are named."""
 
@@ -46,6 +56,35 @@ class Prompt(msgspec.Struct, frozen=True):
     few_shot: int
     per_tool: dict[str, int]
     notes: tuple[str, ...] = ()
+
+
+def instructions(protocol: CallProtocol, shape: Shape = "tag") -> str:
+    """How a model is told to call (seed 000 §4.1), a paragraph and a list; holds no call: markers stand in inline code, which readers
+    take as text (ruling 6)."""
+    extras = extras_of(protocol.id)
+    own = extras.instructions(shape)
+    if own is None:
+        markers = protocol.markers
+        own = (
+            f"- Put the call between {code(markers.open)} and {code(markers.close)}, written as {_example(protocol)}.",
+        )
+    if extras.whole_text:
+        lines = (_WHEN.replace("{open}", "call"),)
+    else:
+        lines = (_WHEN.replace("{open}", code(protocol.markers.open)), _WHY)
+    return "\n".join([FIRST, "", *lines, *own, *_AFTER])
+
+
+def _example(protocol: CallProtocol) -> str:
+    """A made-up call in the words of a protocol that is not known here, in code, where readers take it as text; else where examples stand."""
+    written = protocol.write_calls((PlainCall("tool", {"parameter": "value"}),), WriteOptions())
+    text = "" if written.refusals else written.text.strip("\n")
+    if not text:
+        return "in the examples"
+    if "\n" not in text:
+        return f"here: {code(text)}"
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"here:\n\n{fence}\n{text}\n{fence}\n\n"
 
 
 def counted(number: int, noun: str) -> str:

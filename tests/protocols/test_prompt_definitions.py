@@ -16,8 +16,7 @@ from tamis.protocols.catalogue import severity
 from tamis.protocols.hermes.protocol import HERMES
 from tamis.protocols.model import Json
 from tamis.protocols.plugins import find_protocol, register
-from tamis.protocols.prompt.assemble import PromptWish, build_prompt
-from tamis.protocols.prompt.instructions import instructions
+from tamis.protocols.prompt.assemble import PromptWish, build_prompt, instructions
 from tamis.protocols.reader import read_text
 from tests.protocols.prompt_forms import definitions, example_tools, forms, protocol_of
 from tests.protocols.prompt_tools import EVERYTHING, GREET, READ, TOOLS, schema, text

@@ -13,8 +13,8 @@ from tamis.protocols.check import check_call
 from tamis.protocols.hermes.protocol import HERMES
 from tamis.protocols.model import Document, Json, ReadOptions, ToolHint
 from tamis.protocols.plugins import find_protocol, register
+from tamis.protocols.prompt.assemble import instructions
 from tamis.protocols.prompt.fewshot import CORRECTED, few_shot
-from tamis.protocols.prompt.instructions import instructions
 from tamis.protocols.reader import read_text
 from tamis.protocols.schema.plan import compile_plan
 from tests.protocols.prompt_forms import example_tools, forms, protocol_of
