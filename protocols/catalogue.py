@@ -336,6 +336,7 @@ _ENTRIES: tuple[Entry, ...] = (
         "warning",
         "'{v}' is none of {list}; the tool runs only where sandbox.runtimes.{v} says how",
     ),
+    _e("MF539", "parameter-mapping", "error", "'{v}' cannot be mapped: {reason}"),
     _e("MF537", "variable-name", "error", "'{v}' cannot be a variable of the tool: {reason}"),
     _e("MF540", "script-missing", "error", "The script '{v}' does not exist beside the manifest{hint}"),
     _e(

@@ -36,7 +36,16 @@ FIELD_ORDER = (
     "tags",
 )
 """Of the root: seed 003 §2.1 with the interface's additions beside what they belong to; unknown fields follow in their own order."""
-HANDLER_ORDER = ("type", "scriptPath", "language", "entryPoint", "result", "serviceName", "methodName")
+HANDLER_ORDER = (
+    "type",
+    "scriptPath",
+    "language",
+    "entryPoint",
+    "result",
+    "serviceName",
+    "methodName",
+    "parameterMapping",
+)
 """Of ``handler``, as the manifest page lists them."""
 _MAX_DEPTH = 200
 

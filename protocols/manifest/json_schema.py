@@ -15,6 +15,7 @@ from tamis.protocols.manifest.reading import (
     LANGUAGE_WORDS,
     LANGUAGES,
     LIMITS,
+    MAPPING,
     REQUIRED,
     RESULTS,
 )
@@ -220,6 +221,11 @@ def _handler() -> dict[str, Json]:
         },
         "serviceName": _text("The service that the host registered, or one of Tamis's own."),
         "methodName": _text("The method of that service."),
+        MAPPING: {
+            "type": "object",
+            "additionalProperties": {"type": "string", "minLength": 1},
+            "description": "What the method calls parameters of the tool, by the tool's name for them.",
+        },
         "server": _text("The MCP server, by its name in the settings."),
         "tool": _text("The tool of that server."),
     }

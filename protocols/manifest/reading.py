@@ -61,6 +61,8 @@ class ServiceMethod(msgspec.Struct, frozen=True):
 
     service_name: str
     method_name: str
+    parameter_mapping: dict[str, str] = {}
+    """What the method calls parameters of the tool, by the tool's name for them."""
 
 
 class McpTool(msgspec.Struct, frozen=True):
@@ -229,6 +231,7 @@ def _read(tree: JsonTree, root: JsonNode, found: Findings, memory: Memory) -> Ma
     examples, memory.examples = check_examples(tree, _field(root, "examples"), schema, output, found, memory.examples)
     if outer is None or not isinstance(raw, dict):
         return None
+    _check_mapping(root, outer, found)
     parameters = raw.get("parameters")
     return msgspec.structs.replace(
         outer,
@@ -391,9 +394,10 @@ def _description(node: JsonNode | None, found: Findings) -> str | None:
 
 # The parts
 
+MAPPING = "parameterMapping"
 _SCRIPT_FIELDS = ("scriptPath", "language", "entryPoint", "result")
 RESULTS = ("json", "vcp")
-_SERVICE_FIELDS = ("serviceName", "methodName")
+_SERVICE_FIELDS = ("serviceName", "methodName", MAPPING)
 _MCP_FIELDS = ("server", "tool")
 _HANDLER_FIELDS: dict[str, tuple[str, ...]] = dict(
     zip(HANDLER_TYPES, (_SCRIPT_FIELDS, _SERVICE_FIELDS, _MCP_FIELDS), strict=True)
@@ -418,7 +422,7 @@ def _handler(node: JsonNode | None, found: Findings) -> Handler | None:
     if isinstance(kind, str) and kind not in _HANDLER_FIELDS and re.fullmatch(HANDLER_NAME, kind):
         return _other_handler(node, kind_node, kind, found)
     wanted = _HANDLER_FIELDS.get(kind, ()) if isinstance(kind, str) else ()
-    needed = ("type", *(name for name in wanted if name not in ("entryPoint", "result")))
+    needed = ("type", *(name for name in wanted if name not in ("entryPoint", "result", MAPPING)))
     fields = found.object(node, "handler", ("type", *_ALL_HANDLER_FIELDS), needed)
     if node.kind != "object":
         return None
@@ -436,10 +440,50 @@ def _handler(node: JsonNode | None, found: Findings) -> Handler | None:
             found.missing(node, name, f" of a handler of type {kind}")
     if kind == "external-script":
         return _external_script(fields, found)
-    first, second = (found.text(value_of(fields, name), f"handler.{name}", empty=False) for name in wanted)
+    first, second = (found.text(value_of(fields, name), f"handler.{name}", empty=False) for name in wanted[:2])
+    mapping = _mapping(value_of(fields, MAPPING), found)
     if first is None or second is None:
         return None
-    return ServiceMethod(first, second) if kind == "service-method" else McpTool(first, second)
+    return ServiceMethod(first, second, mapping) if kind == "service-method" else McpTool(first, second)
+
+
+def _mapping(node: JsonNode | None, found: Findings) -> dict[str, str]:
+    """The method's names by the tool's; no two lead to one."""
+    if node is None:
+        return {}
+    if node.kind != "object":
+        found.wrong_type(node, f"handler.{MAPPING}", "an object")
+        return {}
+    mapping: dict[str, str] = {}
+    for member in node.members:
+        name = found.text(member.value, f"handler.{MAPPING}.{member.key}", empty=False)
+        if name is None or member.value is None:
+            continue
+        if name in mapping.values():
+            found.add("MF539", member.value.span, {"v": name, "reason": "another parameter has this name already"})
+        mapping[member.key] = name
+    return mapping
+
+
+def _check_mapping(root: JsonNode, outer: Manifest, found: Findings) -> None:
+    """Whether what is mapped are parameters of the tool, and no other parameter has the name that one is given."""
+    handler = outer.handler
+    node, properties = root.get("handler"), root.get("parameters")
+    properties = None if properties is None else properties.get("properties")
+    if not isinstance(handler, ServiceMethod) or not handler.parameter_mapping or node is None:
+        return
+    mapped = node.get(MAPPING)
+    if mapped is None or properties is None or properties.kind != "object":
+        return
+    names = set(properties.keys)
+    for member in mapped.members:
+        target = handler.parameter_mapping.get(member.key)
+        if member.key not in names:
+            reason = f"the tool has no parameter of this name{hint(best(member.key, names))}"
+            found.add("MF539", member.key_span, {"v": member.key, "reason": reason})
+        elif member.value is not None and target in names and target not in handler.parameter_mapping:
+            reason = "it is a parameter of the tool itself; map that one too"
+            found.add("MF539", member.value.span, {"v": str(target), "reason": reason})
 
 
 def _other_handler(node: JsonNode, kind_node: JsonNode | None, kind: str, found: Findings) -> Handler | None:

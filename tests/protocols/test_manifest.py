@@ -559,3 +559,32 @@ def test_semantic_versions(text: str, good: bool):  # D32
 )
 def test_version_ranges(text: str, good: bool):
     assert is_version_range(text) == good
+
+
+@pytest.mark.parametrize(
+    ("mapping", "place"),
+    [
+        ({"who": "id"}, '"who"'),  # the tool has no such parameter
+        ({"a": "id", "b": "id"}, '"id"'),  # two lead to one
+        ({"a": "b"}, '"b"'),  # the tool's own b is there too
+    ],
+)
+def test_a_mapping_of_parameters_that_cannot_be_is_an_error_at_its_place(
+    mapping: dict[str, str], place: str
+) -> None:  # D96
+    handler = {"type": "service-method", "serviceName": "S", "methodName": "m", "parameterMapping": mapping}
+    properties = {name: {"type": "string", "description": "A text."} for name in ("a", "b")}
+    found = said(manifest(handler=handler, parameters={"type": "object", "properties": properties}))
+    assert [one for one in found if one[0] == "error"] == [("error", "MF539", place)]
+
+
+def test_a_mapping_follows_the_parameters_while_they_are_edited() -> (
+    None
+):  # D96: the handler itself stays as it was read
+    handler = {"type": "service-method", "serviceName": "S", "methodName": "m", "parameterMapping": {"a": "id"}}
+    before = read_manifest(manifest(handler=handler, parameters={"type": "object", "properties": {"a": {}}}))
+    after = read_manifest(
+        manifest(handler=handler, parameters={"type": "object", "properties": {"c": {}}}), memory=before.memory
+    )
+    assert before.manifest is not None
+    assert [diag.code for diag in after.diagnostics if diag.code == "MF539"] == ["MF539"]

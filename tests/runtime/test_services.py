@@ -397,6 +397,41 @@ def test_arguments_reach_a_method_under_its_own_names_and_types(tmp_path: Path) 
     assert result.output == {"player_id": "p1", "maxCount": 3, "text": "x"}
 
 
+def test_a_manifest_maps_its_parameters_to_those_of_the_method(tmp_path: Path) -> None:
+    """D96, seed 003 §3.3: also where another parameter has the method's name; the mapped one is coerced to its type."""
+    properties = {"who": {"type": "string"}, "count": {"type": "string"}, "max": {"type": "string"}}
+    handler = {
+        "type": "service-method",
+        "serviceName": "Game",
+        "methodName": "find",
+        "parameterMapping": {"who": "player_id", "count": "max", "max": "count"},
+    }
+    write_manifest(
+        tmp_path, "t:go", "Game", "find", parameters={"type": "object", "properties": properties}, handler=handler
+    )
+    own = {"player_id": {"type": "string"}, "max": {"type": "integer"}, "count": {"type": "string"}}
+    world = Served(tmp_path, lambda *given: given[2])
+    world.register("Game", method("find", parameters={"type": "object", "properties": own, "required": ["player_id"]}))
+    result = world.run("t:go", {"who": "p1", "count": "3", "max": "many"})
+    assert result.output == {"player_id": "p1", "max": 3, "count": "many"}
+
+
+def test_a_manifest_maps_its_parameters_to_those_of_an_own_method(tmp_path: Path) -> None:
+    """D96."""
+    handler = {
+        "type": "service-method",
+        "serviceName": "system",
+        "methodName": "get_current_time",
+        "parameterMapping": {"place": "timezone"},
+    }
+    properties = {"place": {"type": "string"}}
+    parameters = {"type": "object", "properties": properties}
+    write_manifest(tmp_path, "t:when", "system", "get_current_time", parameters=parameters, handler=handler)
+    output = Served(tmp_path).run("t:when", {"place": "Asia/Tokyo"}).output
+    assert isinstance(output, dict)
+    assert output["timezone"] == "Asia/Tokyo"
+
+
 def test_a_method_that_cannot_take_the_arguments_is_an_error_that_advises_a_facade(tmp_path: Path) -> None:  # V47, V19
     write_manifest(tmp_path, "t:go", "Game", "find")
     own = {"type": "object", "properties": {"filter": {"type": "object"}}, "required": ["filter"]}

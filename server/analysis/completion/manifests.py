@@ -252,7 +252,7 @@ def _hidden(snapshot: Snapshot, tree: JsonTree, path: Path) -> frozenset[str]:
     kind = node.value if node is not None else None
     fields = {
         "external-script": ("scriptPath", "language", "entryPoint", "result"),
-        "service-method": ("serviceName", "methodName"),
+        "service-method": ("serviceName", "methodName", "parameterMapping"),
         "mcp": ("server", "tool"),
     }
     if kind not in fields:

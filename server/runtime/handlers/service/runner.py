@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.check import to_problem, told
@@ -60,6 +61,11 @@ class ServiceRunner:
         assert isinstance(handler, ServiceMethod)
         call.result.output, call.result.error = UNSET, UNSET
         own = own_method(handler.service_name, handler.method_name)
+        if handler.parameter_mapping:
+            names = handler.parameter_mapping
+            call = msgspec.structs.replace(
+                call, args={names.get(name, name): value for name, value in call.args.items()}
+            )
         hosted = (
             call.context.parts.host_services.find(handler.service_name, handler.method_name) if own is None else None
         )
@@ -152,7 +158,7 @@ def adapted(call: Invocation, method: HostMethod) -> dict[str, Any]:
     from tamis.server.runtime.calls.outputs import failed
 
     if call.tool.manifest.parameters == method.manifest.parameters:
-        return call.args
+        return call.args  # as both check them; nothing can be mapped between equal names
     args = _renamed(call.args, method.plan)
     outcome = method.plan.check(args)
     if outcome.valid and isinstance(outcome.coerced, dict):
