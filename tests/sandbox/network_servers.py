@@ -70,6 +70,7 @@ def wheel() -> tuple[str, bytes]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    timeout = 60  # of a client that says nothing and does not leave
 
     def do_GET(self) -> None:
         name, content = wheel()
@@ -93,6 +94,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 512
+    """With the class's 5, a connection of an attack's hundreds is half made: its client has left, and this end waits for ever."""
 
     def handle_error(self, *words: Any) -> None:
         pass  # a client that leaves is no news

@@ -203,10 +203,20 @@ def left_open(before: list[str], seconds: float = 20.0) -> list[str]:
     end = time.monotonic() + seconds
     while len(now := opened()) > len(before):
         if time.monotonic() > end:
-            return sorted((Counter(now) - Counter(before)).elements())
+            return [_described(one) for one in sorted((Counter(now) - Counter(before)).elements())]
         gc.collect()
         time.sleep(0.05)
     return []
+
+
+def _described(descriptor: str) -> str:
+    """What a descriptor leads to; of a socket the kernel's row of it too (addresses and state, in hexadecimal)."""
+    inode = descriptor.removeprefix("socket:[").removesuffix("]")
+    for table in ("tcp", "tcp6", "udp", "unix") if inode != descriptor else ():
+        for row in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
+            if inode in row.split():
+                return f"{descriptor} {table}: {row.strip()}"
+    return descriptor
 
 
 def children() -> list[int]:

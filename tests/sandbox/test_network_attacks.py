@@ -208,7 +208,7 @@ def test_listener_and_channel_cannot_be_taken_over(tmp_path: Path, port: int) ->
 
 @pytest.mark.timeout(300)
 def test_abuse_of_the_listener_leaves_it_working_and_the_daemon_clean(tmp_path: Path, port: int) -> None:
-    # In two of six runs of the whole suite one socket of 1,500 stayed, the far end's or the proxy's: not found yet. One that stays each time is.
+    # Twice in six runs of the whole suite one socket of 1,500 stayed, and never alone: the cause is not known. One that stays each time fails, named with its addresses.
     left: list[list[str]] = []
     while len(left) < 3 and (not left or left[-1]):
         before = support.opened()
