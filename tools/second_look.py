@@ -3,8 +3,8 @@
     tools/second_look.py CACHE COMMAND…    CACHE: pytest's cache folder; COMMAND: pytest, with the options of the run but for its tests
 
 A third of the tests start processes and measure time, memory, descriptors or threads while three workers share two cores.
-What another test does at that moment can fail one of them. A fault of the program fails alone too. So a few failed tests
-(`MOST`) are run again with nothing beside them. One that fails again fails the run. One that passes twice is named as
+What another test does at that moment can fail one of them, or the session with an editor that a file's tests look at. A fault of
+the program fails alone too. So the failed tests of a few files (`MOST_FILES`, `MOST`) are run again with nothing beside them. One that fails again fails the run. One that passes twice is named as
 `unsteady`, in the last lines, where somebody who keeps the suite sees it. Where more tests failed, there is no second look.
 
 Ends with 0 when all passed twice, else with 1.
@@ -18,7 +18,8 @@ import sys
 from pathlib import Path
 from typing import cast
 
-MOST = 4
+MOST_FILES = 3
+MOST = 60
 SECONDS = 400
 
 
@@ -36,7 +37,8 @@ def _say(line: str) -> None:
 def second_look(cache: Path, command: list[str]) -> bool:
     """Whether the failed tests of the last run were few and passed twice alone; says what was done."""
     tests = failed_tests(cache)
-    if not 0 < len(tests) <= MOST:
+    files = {test.partition("::")[0] for test in tests}
+    if not 0 < len(tests) <= MOST or len(files) > MOST_FILES:
         return False
     _say(f"\nA second look, alone: {len(tests)} failed. Each must pass twice.")
     for _ in range(2):
