@@ -222,7 +222,7 @@ async def _run(case: Case, tool: Tool, context: CallContext, timeout_ms: int | N
         timeout_ms=timeout_ms,
     )
     # what agents may call, and how often, is no matter of tests
-    return judged(case, await execute(request, msgspec.structs.replace(context, rate=None, agent=AgentRules())))
+    return judged(case, await execute(request, context.having(rate=None, agent=AgentRules())))
 
 
 def judged(case: Case, result: ExecutionResult) -> Verdict:

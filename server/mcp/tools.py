@@ -15,7 +15,6 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from tamis.protocols.contract import ApprovalRequest, ExecutionResult, Task, TaskProgress
 from tamis.protocols.export.targets import export_tool, has_output_schema
@@ -199,7 +198,7 @@ class Tools:
             caller=Caller("mcp", server.session_id, "", peer.name or UNSET),
             trace=read_trace(parent if isinstance(parent, str) else None, state if isinstance(state, str) else None),
         )
-        return replace(context, polls=peer.modern and peer.elicits)
+        return context.having(polls=peer.modern and peer.elicits)
 
 
 class _Told:

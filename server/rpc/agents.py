@@ -99,7 +99,7 @@ def methods(host: Host) -> Group:
         try:
             with runs.counted():
                 # who runs rounds reads notifications, also without an initialize
-                context = msgspec.structs.replace(runs.call_context(request, running), on_event=runs.tell_state)
+                context = runs.call_context(request, running).having(on_event=runs.tell_state)
                 return await step(asked, context, runtime.parts.sessions, read)
         except ApprovalUnknown as error:
             raise unknown(error) from None

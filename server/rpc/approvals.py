@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from msgspec.structs import replace
-
 from tamis.protocols.contract import ApprovalList, ApprovalResolved, RevokedApprovals
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Empty, Group, Host, Params
@@ -53,8 +51,7 @@ def with_ladder(host: Host, context: CallContext) -> CallContext:
         ask = _by_request(host)
     elif host.shows_messages:
         ask = _by_message(host)
-    return replace(
-        context,
+    return context.having(
         ask=ask,
         asks_together=host.approval == "request",
         polls=ask is None and host.approval == "poll",

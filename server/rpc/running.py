@@ -111,7 +111,7 @@ class Runs:
             caller=Caller("rpc", asked.session_id or "", asked.agent_id or "", host.client or UNSET),
             trace=read_trace(asked.traceparent, asked.tracestate),
         )
-        return with_ladder(host, context if shown is None else replace(context, on_cut=shown.cut))
+        return with_ladder(host, context if shown is None else context.having(on_cut=shown.cut))
 
     async def execute(self, request: Request, params: Execute) -> ExecutionResult:
         """Runs one tool in its sandbox; what happened to it is the result's ``status``, never an error of the request."""

@@ -121,7 +121,7 @@ class Runtime(InForce):
     ) -> CallContext:
         """What a call runs under that comes in now: the same for every face."""
         # Only what runs calls needs an event loop; reading and listing start without one.
-        from tamis.server.runtime.calls.model import CallContext
+        from tamis.server.runtime.calls.model import Asking, CallContext, CallServices, Observer
         from tamis.server.runtime.observe.trail import Caller, Log
 
         if self._log is None:
@@ -132,17 +132,17 @@ class Runtime(InForce):
             root=self.root,
             closed=self.loaded.closed,
             agent=self.agent if caller is None else self.agent_for(caller.agent_id),
-            gate=self.gate,
-            rate=self._rate,
-            refusals=self._refusals,
-            ask=ask,
-            on_output=on_output,
-            on_progress=on_progress,
-            on_event=on_event,
+            observer=Observer(on_output=on_output, on_progress=on_progress, on_event=on_event),
+            asking=Asking(ask=ask),
+            services=CallServices(
+                gate=self.gate,
+                rate=self._rate,
+                refusals=self._refusals,
+                warming=self._warming,
+                audit=self.audit,
+                log=self._log,
+            ),
             cancelled=cancelled,
-            warming=self._warming,
-            audit=self.audit,
-            log=self._log,
             caller=caller or Caller(),
             trace=trace,
             parts=self.parts,

@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from tamis.protocols.contract import SessionView, StepResult
 from tamis.server.runtime.agents.step import StepRequest, step
 from tamis.server.runtime.calls.host import HostError
@@ -120,7 +118,7 @@ class World:
         context = self.runtime.call_context(
             ask=self.ask, cancelled=cancelled, on_event=lambda call_id, state: self.events.append((call_id, state))
         )
-        return msgspec.structs.replace(context, asks_together=self.asks_together)
+        return context.having(asks_together=self.asks_together)
 
     def session(self, session_id: str = "s", cursor: str | None = None, limit: int | None = None) -> SessionView:
         """What is kept of a session."""

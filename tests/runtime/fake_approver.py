@@ -77,7 +77,7 @@ class Host:
         if not self.runtime.settings.profile:
             # whether an agent without a profile may call anything is not what is shown here
             made = msgspec.structs.replace(made, agent=AgentRules())
-        return msgspec.structs.replace(made, on_resolved=self.resolved.append, **self.more)
+        return made.having(on_resolved=self.resolved.append, **self.more)
 
     async def call(self, args: dict[str, Any] | None = None, name: str = "t:echo", **request: Any) -> ExecutionResult:
         return await execute(CallRequest(call_id="call-1", name=name, args=args or {}, **request), self.call_context())

@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -139,7 +138,7 @@ class Approvals(RuleBasedStateMachine):
             return read_reply(await one.reply, question.options)
 
         made = self.runtime.call_context(ask=None if polls else ask, cancelled=one.cancel, caller=Caller("test", "s"))
-        return msgspec.structs.replace(made, polls=polls, on_resolved=self.resolved.append)
+        return made.having(polls=polls, on_resolved=self.resolved.append)
 
     def started(self, one: Asked, request: CallRequest, *, polls: bool = False) -> None:
         self.calls.append(one)

@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec import UNSET
 
@@ -222,7 +221,7 @@ class Poller(Host):
         super().__init__(root, settings, polls=True)
 
     def call_context(self) -> CallContext:
-        return msgspec.structs.replace(super().call_context(), ask=None)
+        return super().call_context().having(ask=None)
 
     async def token(self, args: dict[str, Any], **request: Any) -> str:
         result = await self.call(args, **request)
@@ -320,7 +319,7 @@ def test_a_token_expires_and_that_is_told(root: Path, ran: list[Ran]) -> None:
 def together(root: Path, text: str, asker: Asker, mode: Any = "sequential", **settings: Any) -> list[str]:
     async def run() -> list[str]:
         runtime = Runtime(root, {"policy": {"requireConfirmation": "always", **settings}})
-        around = msgspec.structs.replace(runtime.call_context(ask=asker), asks_together=True)
+        around = runtime.call_context(ask=asker).having(asks_together=True)
         done = await execute_text(runtime.read(text, "auto"), around, TextOptions(mode=mode))
         assert around.parts.approvals.open == []
         return [result.status for result in done.results]

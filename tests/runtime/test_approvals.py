@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec import UNSET
 
@@ -314,7 +313,7 @@ def test_a_cancel_withdraws_the_question(root: Path, ran: list[Ran]) -> None:  #
             return "allow"
 
         context = Runtime(root, ALWAYS).call_context(ask=ask, cancelled=cancel)
-        context = msgspec.structs.replace(context, on_resolved=resolved.append)
+        context = context.having(on_resolved=resolved.append)
         call = asyncio.ensure_future(execute(CallRequest(call_id="c", name="t:echo"), context))
         await asked.wait()
         assert [one.call_id for one in context.parts.approvals.open] == ["c"]

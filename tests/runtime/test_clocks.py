@@ -254,7 +254,7 @@ def test_questions_and_their_tokens_go_by_no_wall_clock(root: Path, wall: Wall, 
         try:
             request = CallRequest(call_id="c", name="count")
             asked = await execute(request, runtime.call_context(ask=ask))
-            polling = msgspec.structs.replace(runtime.call_context(), polls=True)
+            polling = runtime.call_context().having(polls=True)
             handed_out = await execute(request, polling)
             assert handed_out.approval is not UNSET
             wall.ahead -= 2 * by

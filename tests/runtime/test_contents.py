@@ -255,7 +255,7 @@ def test_a_token_fits_the_files_that_it_was_given_for(root: Path) -> None:
     import msgspec
 
     async def run() -> None:
-        context = msgspec.structs.replace(runtime.call_context(caller=Caller("rpc", "s")), polls=True)
+        context = runtime.call_context(caller=Caller("rpc", "s")).having(polls=True)
         request = CallRequest(call_id="c", name="t:two")
         try:
             first = await execute(request, context)

@@ -54,9 +54,7 @@ def call(root: Path, *, progress: list[str] | None = None, **more: Any) -> Execu
     async def run() -> ExecutionResult:
         context = runtime.call_context()
         if progress is not None:
-            import msgspec
-
-            context = msgspec.structs.replace(context, on_progress=lambda _, text: progress.append(text))
+            context = context.having(on_progress=lambda _, text: progress.append(text))
         return await execute(CallRequest(call_id="c1", name="t:needy", **more), context)
 
     return asyncio.run(run())

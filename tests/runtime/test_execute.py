@@ -595,3 +595,18 @@ def test_the_place_of_a_key_is_not_told_to_a_model(tmp_path: Path) -> None:  # T
     assert result.status == "blocked"
     assert str(tmp_path) not in result.observation
     assert "./keys/k" in result.observation
+
+
+def test_a_context_is_changed_by_the_names_of_its_parts(tmp_path: Path) -> None:  # line 2 of the house: a small context
+    settings = Settings()
+    context = CallContext(registry=load_registry(tmp_path, settings), settings=settings, parts=Parts())
+    other = context.having(polls=True, on_progress=print, in_task=True)
+    assert (other.asking.polls, other.observer.on_progress, other.in_task) == (True, print, True)
+    assert (context.asking.polls, context.observer.on_progress, context.in_task) == (False, None, False)
+    assert other.services is context.services
+    with pytest.raises(TypeError, match="unheard"):
+        context.having(unheard=1)
+
+
+def test_a_context_has_few_fields() -> None:  # line 2 of the house: 27 before it had parts
+    assert len(CallContext.__struct_fields__) <= 14

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 from msgspec import UNSET
 
@@ -36,7 +35,7 @@ def _wait_for(runtime: Runtime, folder: Path, *, cancel: bool) -> tuple[Executio
     async def run() -> ExecutionResult:
         cancelled = asyncio.Event()
         context = runtime.call_context(cancelled=cancelled)
-        context = msgspec.structs.replace(context, on_progress=lambda _, text: told.append(text))
+        context = context.having(on_progress=lambda _, text: told.append(text))
         if cancel:
             asyncio.get_running_loop().call_later(0.2, cancelled.set)
         return await execute(CallRequest(call_id="call-1", name="test:out", timeout_ms=500), context)

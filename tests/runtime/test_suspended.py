@@ -75,7 +75,7 @@ class Poller(World):
             caller=Caller("test", self.session),
             on_event=lambda call_id, state: self.events.append((call_id, state)),
         )
-        return msgspec.structs.replace(made, polls=True, on_resolved=self._note, agent=AgentRules())
+        return made.having(polls=True, on_resolved=self._note, agent=AgentRules())
 
     def _note(self, settled: ApprovalResolved) -> None:
         self.resolved.append((settled.call_id, settled.outcome))
@@ -327,7 +327,8 @@ def test_a_suspended_run_is_cancelled_by_its_calls_id(tmp_path: Path) -> None:  
         first = await host.go("one")
         cancelled = host.runtime.parts.running_calls.cancel(call_id="call-1")
         assert cancelled == ["call-1"]
-        await until(lambda: not host.open)
+        # the run has heard of it; one that is taken up before leaves telling it to the call that took it
+        await until(lambda: ("call-1", "cancelled") in host.events)
         # who comes back learns of it; nothing more runs
         done = await host.go("one", answer(first))
         assert (done.status, done.call_id) == ("cancelled", "call-2")

@@ -322,10 +322,8 @@ class Runner:
             settings = msgspec.structs.replace(settings, policy=policy)
         resolved = self.approvals.resolved
         # Pressing Run again is to run again: request ids count within one text only.
-        context = msgspec.structs.replace(
-            context, settings=settings, idempotency=IdempotencyKeys(), on_resolved=resolved
-        )
-        return msgspec.structs.replace(context, on_cut=shown.cut) if shows else context
+        context = context.having(settings=settings, idempotency=IdempotencyKeys(), on_resolved=resolved)
+        return context.having(on_cut=shown.cut) if shows else context
 
     def _show(self, told: dict[str, Any], _droppable: bool) -> bool:
         self._session.notify("tool/output", told)

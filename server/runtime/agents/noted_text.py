@@ -29,7 +29,7 @@ async def execute_noted_text(
     """``execute_text`` with the text before and the observation behind it in the audit log, masked and shortened as an agent's are."""
     planned = plan_text(document)
     asked = asked_for(document, planned, options, context.registry)
-    trail = Trail(context.audit, context.log, str(context.root), options.call_prefix, context.trace)
+    trail = Trail(context.services.audit, context.services.log, str(context.root), options.call_prefix, context.trace)
     trail.keep_secret([secret for one in asked for secret in one.secrets])
     trail.note(
         "text.received",

@@ -139,7 +139,7 @@ class _Round:
         self.asked: list[Asked] = asked_for(document, self.planned, options, context.registry)
         self.unread = unread_observations(document)
         self.beside = beside_results(document)
-        self.trail = Trail(context.audit, context.log, str(context.root), options.call_prefix)
+        self.trail = Trail(context.services.audit, context.services.log, str(context.root), options.call_prefix)
 
     async def run(self) -> StepResult:
         session = self.session
@@ -196,7 +196,7 @@ class _Round:
             limit = f"this agent may call tools in {rounds} of a turn (maxIterations), which it has done"
             error = failure("SecurityError", limit, code="maxIterations")
             return self._refused(error), "maxIterations", f"No call was run: {limit}. {_GO_ON}"
-        context = msgspec.structs.replace(self.context, on_event=self._recorder(self.context.on_event))
+        context = self.context.having(on_event=self._recorder(self.context.observer.on_event))
         done = await execute_text(self.document, context, self.options)
         stop, explanation = self._judged(done.results)
         return done, stop, explanation
@@ -262,7 +262,7 @@ class _Round:
         return None, ""
 
     def _refused(self, error: ExecutionError) -> ExecuteTextResult:
-        context = msgspec.structs.replace(self.context, on_event=self._recorder(self.context.on_event))
+        context = self.context.having(on_event=self._recorder(self.context.observer.on_event))
         return refuse_text(self.document, context, self.options, error)
 
     def _recorder(self, on_event: OnEvent | None) -> OnEvent:

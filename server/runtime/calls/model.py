@@ -131,21 +131,20 @@ OnProgress = Callable[[str, str], None]
 """Called with the call's id and a few words while what a script depends on is installed."""
 
 
-class CallContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call runs under; the registry is the one that was in force when the request came."""
+class Observer(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is told what happens to the calls of a request while it happens."""
 
-    registry: Registry
-    settings: Settings
-    root: Path = Path()
-    closed: str = ""
-    """Why nothing may run here, whatever it is; empty when calls may."""
-    agent: AgentRules = AgentRules()
-    gate: StrangerGate | None = None
-    """What tools get of the operator's grants while nobody trusts the folder; None: all that is granted, unsaid."""
-    rate: CallRate | None = None
-    refusals: Refusals | None = None
-    idempotency: IdempotencyKeys | None = None
-    """Results by idempotency key; None: those that the runtime keeps in its store."""
+    on_resolved: OnResolved | None = None
+    on_output: OnOutput | None = None
+    on_cut: OnCut | None = None
+    on_progress: OnProgress | None = None
+    on_event: OnEvent | None = None
+    """Told the states of each call (``states.py``)."""
+
+
+class Asking(msgspec.Struct, frozen=True, kw_only=True):
+    """How a person is asked about a call."""
+
     ask: Ask | None = None
     asks_together: bool = False
     """Whether the questions of a text are asked at once."""
@@ -155,17 +154,36 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a question that was asked before its call's turn came."""
     suspended: SuspendedRun | None = None
     """The run that this call is, or is a node of, where its host polls: it takes the nodes' questions."""
-    on_resolved: OnResolved | None = None
-    on_output: OnOutput | None = None
-    on_cut: OnCut | None = None
-    on_progress: OnProgress | None = None
-    on_event: OnEvent | None = None
-    """Told the states of each call (``states.py``)."""
-    cancelled: asyncio.Event | None = None
+
+
+class CallServices(msgspec.Struct, frozen=True, kw_only=True):
+    """What the calls of one runtime share that bounds them, is written down of them, or spares them work."""
+
+    gate: StrangerGate | None = None
+    """What tools get of the operator's grants while nobody trusts the folder; None: all that is granted, unsaid."""
+    rate: CallRate | None = None
+    refusals: Refusals | None = None
+    idempotency: IdempotencyKeys | None = None
+    """Results by idempotency key; None: those that the runtime keeps in its store."""
     warming: Warming | None = None
     """Where sandboxes wait for calls; None: each call starts its own."""
     audit: AuditLog | None = None
     log: Log = msgspec.field(default_factory=Log)
+
+
+class CallContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call runs under; the registry is the one that was in force when the request came."""
+
+    registry: Registry
+    settings: Settings
+    root: Path = Path()
+    closed: str = ""
+    """Why nothing may run here, whatever it is; empty when calls may."""
+    agent: AgentRules = AgentRules()
+    observer: Observer = Observer()
+    asking: Asking = Asking()
+    services: CallServices = msgspec.field(default_factory=CallServices)
+    cancelled: asyncio.Event | None = None
     caller: Caller = Caller()
     in_task: bool = False
     """It runs inside the call of an asynchronous tool: the operator's bound on time is the one of tasks."""
@@ -174,6 +192,18 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     trace: Trace | None = None
     """The trace that the host names; scripts, services and call-backs are told it."""
     parts: Parts
+
+    def having(self, **changes: Any) -> CallContext:
+        """The context with other values, by the names of its own fields and those of ``observer``, ``asking`` and ``services``."""
+        for name in _GROUPS:
+            group = getattr(self, name)
+            own = {field: changes.pop(field) for field in group.__struct_fields__ if field in changes}
+            if own:
+                changes[name] = msgspec.structs.replace(group, **own)
+        return msgspec.structs.replace(self, **changes)
+
+
+_GROUPS = ("observer", "asking", "services")
 
 
 class Stopped(Exception):  # noqa: N818 (an outcome, not a fault)

@@ -154,7 +154,7 @@ async def question_ahead(
     rule = _ruled(ready, context, None)
     if anyway:
         return _question(request, ready, rule, context)
-    if context.ask is None or request.approval is not None or not _asks(request, ready, rule, context):
+    if context.asking.ask is None or request.approval is not None or not _asks(request, ready, rule, context):
         return None
     if not request.ask and await _standing(ready, rule, context) is not None:
         return None
@@ -174,7 +174,7 @@ async def approved(
     Raises ``Stopped`` for a call that may not, ``ApprovalUnknown`` for a token that is not this call's. What was answered is in
     ``result.approval``.
     """
-    suspended = context.suspended if context.ask is None and not context.polls else None
+    suspended = context.asking.suspended if context.asking.ask is None and not context.asking.polls else None
     if suspended is None:
         return await _approved(request, ready, context, trail, result, again, None)
     with suspended.turn() as turn:
@@ -263,8 +263,10 @@ async def _reply(
     standing = await _held(request, ready, rule, context, trail)
     if standing is not None:
         return standing, True
-    if context.on_event is not None and (context.ask is not None or context.polls or mine is not None):
-        context.on_event(request.call_id, "awaitingApproval")
+    if context.observer.on_event is not None and (
+        context.asking.ask is not None or context.asking.polls or mine is not None
+    ):
+        context.observer.on_event(request.call_id, "awaitingApproval")
     if mine is not None:
         if await _until_cancelled(mine.come(), context) is None:
             return CANCELLED, False
@@ -276,10 +278,10 @@ async def _reply(
         if unasked is not None:
             trail.note("approval.answered", "info", answer=unasked.answer)
             return unasked, False
-    elif context.ask is None:
-        if context.polls:
+    elif context.asking.ask is None:
+        if context.asking.polls:
             trail.note("approval.asked", args=question.args, timeoutMs=question.timeout_ms, token=True)
-            result.approval = msgspec.to_builtins(approvals.hand_out(question, context.on_resolved))
+            result.approval = msgspec.to_builtins(approvals.hand_out(question, context.observer.on_resolved))
             raise Stopped("inputRequired")
         trail.note("approval.answered", "info", answer="unavailable")
         return Reply(answer="unavailable"), False
@@ -289,7 +291,7 @@ async def _reply(
     if mine is not None:
         ahead = mine.ask(question)
     else:
-        ahead = context.asked_ahead(question) if context.asked_ahead is not None else None
+        ahead = context.asking.asked_ahead(question) if context.asking.asked_ahead is not None else None
     if ahead is None:
         reply = await approvals.ask(question, context)
     else:

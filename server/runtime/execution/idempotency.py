@@ -45,7 +45,7 @@ async def run_once(
     than the call itself might, when its run was lost with its process, unless the tool is idempotent, and when the store was held by others
     for as long. The result says whether the key was ``protected``.
     """
-    keys, key = context.idempotency or context.parts.idempotency, _key(request, context)
+    keys, key = context.services.idempotency or context.parts.idempotency, _key(request, context)
     again = _may_run_twice(request, context)
     patience = patience_s(request, context, attempts)
     asked = keys.stored(key, _content(request), again=again, patience_s=patience)
@@ -152,7 +152,7 @@ async def is_answered(request: CallRequest, context: CallContext) -> bool:
     """Whether a call would be answered by what its key stands for, without being run, as things are now. Reserves nothing."""
     if not request.idempotency_key or request.dry_run:
         return False
-    keys = context.idempotency or context.parts.idempotency
+    keys = context.services.idempotency or context.parts.idempotency
     return await keys.has(_key(request, context), again=_may_run_twice(request, context))
 
 

@@ -96,7 +96,7 @@ def note_abuse(result: ExecutionResult, context: CallContext, trail: Trail) -> N
     """That its tool was refused too often for reasons of security, if it was."""
     secure = result.error is not UNSET and result.error.type == "SecurityError"
     refused = secure + trail.refused
-    if refused and context.refusals is not None and context.refusals.add(result.tool_id, refused):
+    if refused and context.services.refusals is not None and context.services.refusals.add(result.tool_id, refused):
         text = f"the tool was refused {SUSPICIOUS} times within a minute; look at what it is and what it was given"
         trail.note("abuse.suspected", "warning", message=text)
         caller = context.caller

@@ -216,10 +216,10 @@ def _begun(course: _Course, ready: Prepared) -> Invocation:
     )
     if context.cancelled is not None and context.cancelled.is_set():
         raise Stopped("cancelled")
-    if context.suspended is not None and context.polls:
-        context.suspended.call = call
-    if context.on_event is not None:
-        context.on_event(request.call_id, "executing")
+    if context.asking.suspended is not None and context.asking.polls:
+        context.asking.suspended.call = call
+    if context.observer.on_event is not None:
+        context.observer.on_event(request.call_id, "executing")
     return call
 
 
@@ -237,8 +237,8 @@ async def _run_task(runner: Runner, call: Invocation, attempts: int) -> Executio
     note_ended(result, call.trail, "task.ended")
     call.context.parts.metrics.ended(result, known=True)
     call.context.parts.usage.note(result)
-    if call.context.on_event is not None:
-        call.context.on_event(call.request.call_id, end_state(result.status))
+    if call.context.observer.on_event is not None:
+        call.context.observer.on_event(call.request.call_id, end_state(result.status))
     return _observed(result, call.request, call.trail, problems=False)
 
 
@@ -292,9 +292,9 @@ async def _recorded(request: CallRequest, context: CallContext, attempts: int) -
     span = _span(request, context)
     if span is not None:
         context = msgspec.structs.replace(context, trace=span.trace)
-    trail = Trail(context.audit, context.log, str(context.root), request.call_id, context.trace)
-    states, cancelled = states_of(context.on_event), context.cancelled or asyncio.Event()
-    context = msgspec.structs.replace(context, on_event=states, cancelled=cancelled)
+    trail = Trail(context.services.audit, context.services.log, str(context.root), request.call_id, context.trace)
+    states, cancelled = states_of(context.observer.on_event), context.cancelled or asyncio.Event()
+    context = context.having(on_event=states, cancelled=cancelled)
     states.begin(request.call_id)
     trail.keep_secret(context.secrets)
     note_received(request, context, trail)

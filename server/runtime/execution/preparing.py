@@ -135,7 +135,7 @@ def _rights(tool: Tool, target: ScriptTarget | None, resources: tuple[str, ...],
     asks = access.allow_read or access.allow_write
     place = place_of(folder, context.registry, context.settings, context.root) if asks else Place(folder=folder)
     rights = grant(tool.manifest, context.settings.policy, place, context.settings.secrets)
-    if context.gate is not None and not context.gate.lets(tool, rights):
+    if context.services.gate is not None and not context.services.gate.lets(tool, rights):
         rights = refused(grant(tool.manifest, bare(context.settings.policy), place, context.settings.secrets))
     if not resources:
         return rights
@@ -164,7 +164,11 @@ def check_allowed(tool: Tool, rights: Grant, context: CallContext) -> None:
 def check_rate(tool: Tool, context: CallContext) -> None:
     """Counts the call, and refuses it where there were too many within a minute."""
     caller = context.caller
-    full = context.rate.take(tool.tool_id, caller.agent_id, caller.session_id) if context.rate is not None else None
+    full = (
+        context.services.rate.take(tool.tool_id, caller.agent_id, caller.session_id)
+        if context.services.rate is not None
+        else None
+    )
     if full is not None:
         text = f"more than {full.limit} calls a minute ({full.setting}); try again in {full.wait_s:.0f} s"
         raise Stopped("error", failure("RateLimited", text))

@@ -22,7 +22,7 @@ CANCEL_S = 0.05
 
 def may_park(request: CallRequest, context: CallContext) -> bool:
     """Whether a call is the run of a workflow whose host can come back to it."""
-    if not context.polls or not context.parts.stays or context.closed or request.dry_run:
+    if not context.asking.polls or not context.parts.stays or context.closed or request.dry_run:
         return False
     tool = tool_of(request, context.registry)
     if tool is None or not isinstance(tool.manifest.handler, WorkflowHandler):

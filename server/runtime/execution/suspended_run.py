@@ -78,8 +78,8 @@ class SuspendedRun:
         self._on_suspended = on_suspended
         self._on_over = on_over
         self._approvals = context.parts.approvals
-        self._on_resolved = context.on_resolved
-        self._on_event = context.on_event
+        self._on_resolved = context.observer.on_resolved
+        self._on_event = context.observer.on_event
         self._began = time.perf_counter()
         self.request = request
         self.binding = binding
@@ -105,10 +105,9 @@ class SuspendedRun:
     # what the run does
 
     def begin(self, context: CallContext, run: Work) -> None:
-        """Starts it; ``around`` is what the call that begins it runs under."""
+        """Starts it; ``context`` is what the call that begins it runs under."""
         self.attached = context
-        own = msgspec.structs.replace(
-            context,
+        own = context.having(
             suspended=self,
             cancelled=self.cancelled,
             on_event=None if self._on_event is None else self._tell_state,
@@ -212,7 +211,7 @@ class SuspendedRun:
         if context.cancelled is not None and context.cancelled.is_set():
             # before its question could be taken for the outcome
             self.cancelled.set()
-        states = states_of(context.on_event)
+        states = states_of(context.observer.on_event)
         calls, cancel = context.parts.running_calls, told_when_set(context.cancelled, self.cancelled.set)
         try:
             if request is self.request:
@@ -323,5 +322,5 @@ class SuspendedRun:
 
     def _progress(self, call_id: str, text: str) -> None:
         attached = self.attached
-        if attached is not None and attached.on_progress is not None:
-            attached.on_progress(call_id, text)
+        if attached is not None and attached.observer.on_progress is not None:
+            attached.observer.on_progress(call_id, text)

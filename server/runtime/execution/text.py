@@ -94,10 +94,10 @@ async def execute_text(
 
     ``on_unread`` is told what the observation says of blocks and parts without a result, before the results of the blocks behind them.
     """
-    if context.ask is None or not context.asks_together:
+    if context.asking.ask is None or not context.asking.asks_together:
         return await _execute_text(document, context, options, on_result, on_unread)
-    states = states_of(context.on_event)
-    context = msgspec.structs.replace(context, on_event=states, cancelled=context.cancelled or asyncio.Event())
+    states = states_of(context.observer.on_event)
+    context = context.having(on_event=states, cancelled=context.cancelled or asyncio.Event())
     planned = plan_text(document)
     for item in planned:
         states.begin(call_id(item, options))
@@ -121,7 +121,7 @@ async def execute_text(
         states(question.call_id, "awaitingApproval")
     asked = Together(context.parts.approvals, questions, context)
     try:
-        context = msgspec.structs.replace(context, asked_ahead=asked)
+        context = context.having(asked_ahead=asked)
         return await _execute_text(document, context, options, on_result, on_unread)
     finally:
         await asked.end()
@@ -139,8 +139,8 @@ async def _execute_text(
         options = msgspec.structs.replace(options, key_of=digest)
     planned = plan_text(document)
     beside = beside_results(document)
-    states, stop = states_of(context.on_event), context.cancelled or asyncio.Event()
-    context = msgspec.structs.replace(context, on_event=states, cancelled=stop)
+    states, stop = states_of(context.observer.on_event), context.cancelled or asyncio.Event()
+    context = context.having(on_event=states, cancelled=stop)
     for item in planned:
         states.begin(call_id(item, options))
     untold = list(beside.told)
@@ -212,7 +212,7 @@ async def _one(
     step = call.step if steps.get(item.block, 0) > 1 else None
     if item.refused is not None:
         result = _refused(item, document, options, step)
-        trail = Trail(context.audit, context.log, str(context.root), result.call_id, context.trace)
+        trail = Trail(context.services.audit, context.services.log, str(context.root), result.call_id, context.trace)
         trail.note("call.refused", "info", name=call.tool_id, code=item.refused.code, message=message(item.refused))
         return result
     return await execute(_request(item, document, options, steps), context, attempts=1 + (call.retry or 0))
@@ -261,7 +261,7 @@ def refuse_text(
 ) -> ExecuteTextResult:
     """What ``execute_text`` gives where nothing may run, whatever it is: each call that it would have planned is ``blocked`` with that error."""
     planned = plan_text(document)
-    states, steps = states_of(context.on_event), _step_counts(planned)
+    states, steps = states_of(context.observer.on_event), _step_counts(planned)
     results: list[ExecutionResult] = []
     for item in planned:
         result = _empty(item, options, "blocked")
@@ -269,7 +269,7 @@ def refuse_text(
         step = item.call.step if steps.get(item.block, 0) > 1 else None
         result.observation = observation(result, item.style, step=step)
         states(result.call_id, "completed")
-        trail = Trail(context.audit, context.log, str(context.root), result.call_id)
+        trail = Trail(context.services.audit, context.services.log, str(context.root), result.call_id)
         trail.note("call.refused", "info", name=item.call.tool_id, message=error.message)
         results.append(result)
     return ExecuteTextResult(

@@ -84,11 +84,11 @@ class Approvals:
 
     async def ask(self, question: Question, context: CallContext) -> Reply:
         """Puts a question to a person and waits for what settles it; never raises but when it is cancelled itself."""
-        assert context.ask is not None
+        assert context.asking.ask is not None
         loop = asyncio.get_running_loop()
         until = loop.time() + question.timeout_ms / 1000
         one = self._open[question.approval_id] = _Open(question)
-        asked = asyncio.ensure_future(_answered(context.ask(question)))
+        asked = asyncio.ensure_future(_answered(context.asking.ask(question)))
         stop = asyncio.ensure_future(context.cancelled.wait()) if context.cancelled is not None else None
         waits: set[asyncio.Future[Any]] = {one.settled, asked}
         if stop is not None:
@@ -110,7 +110,7 @@ class Approvals:
             # What withdraws the question goes out before the call's result does.
             with suppress(asyncio.CancelledError):
                 await asyncio.wait({asked}, timeout=WITHDRAWN_S)
-            _tell(context.on_resolved, question, reply)
+            _tell(context.observer.on_resolved, question, reply)
         if reply.whole_batch and question.batch is not None:
             for other in list(self._open.values()):
                 if other.question.batch is not None and other.question.batch.id == question.batch.id:

@@ -226,8 +226,7 @@ class Tasks:
         def on_progress(_call_id: str, text: str) -> None:
             self._progress(running, TaskProgress(message=without(text, call.trail.secrets)))
 
-        context = msgspec.structs.replace(
-            call.context,
+        context = call.context.having(
             cancelled=running.cancelled,
             on_output=on_output,
             on_cut=None,

@@ -135,7 +135,7 @@ async def _called(call: Invocation, handler: McpTool, session: McpSession) -> di
     known = await session.tools()
     if handler.tool not in known:
         raise McpError(f"it has no tool '{handler.tool}'{hint(best(handler.tool, known))}")
-    on_progress = call.context.on_progress
+    on_progress = call.context.observer.on_progress
     trace = call.context.trace
 
     def show(text: str) -> None:

@@ -100,8 +100,8 @@ async def prepared(
 
     def show(progress: Progress) -> None:
         trail.step(3, progress.text)
-        if context.on_progress is not None:
-            context.on_progress(request.call_id, progress.text)
+        if context.observer.on_progress is not None:
+            context.observer.on_progress(request.call_id, progress.text)
 
     since = time.monotonic()
     trail.note("dependencies.started", language=handler.language, folder=target.folder)

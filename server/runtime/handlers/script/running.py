@@ -78,7 +78,7 @@ async def run_script(call: Invocation) -> None:
     limits = limits_of(context.settings, tool.manifest, call.timeout_ms)
     given = await given_secrets(rights, context, trail, result)
     secrets = trail.secrets
-    on_output = context.on_output
+    on_output = context.observer.on_output
 
     def show(stream: str, text: str) -> None:
         if on_output is not None:
@@ -86,13 +86,13 @@ async def run_script(call: Invocation) -> None:
 
     def tell_wait(text: str) -> None:
         trail.note("run.waits", text=text)
-        if context.on_progress is not None:
-            context.on_progress(request.call_id, text)
+        if context.observer.on_progress is not None:
+            context.observer.on_progress(request.call_id, text)
 
     streams = MaskedStreams(secrets, show)
 
     with await prepared(request, tool, target, context, trail) as dependencies:
-        warming = context.warming
+        warming = context.services.warming
         runs = run if warming is None else partial(warming.run, tool=tool, hold=dependencies.hold)
         writable = writable_folders(rights, tool, target)
         command = _command(handler, context.settings, dependencies.environment)
@@ -142,10 +142,10 @@ async def run_script(call: Invocation) -> None:
             on_wait=tell_wait,
         )
     streams.end()
-    if context.on_cut is not None:
+    if context.observer.on_cut is not None:
         for stream, cut in (("stdout", outcome.stdout_truncated), ("stderr", outcome.stderr_truncated)):
             if cut:
-                context.on_cut(request.call_id, stream)
+                context.observer.on_cut(request.call_id, stream)
     trail.step(6, f"the run ended: {outcome.kind}")
     note_outcome(outcome, trail)
     installed = dependencies.environment is not None

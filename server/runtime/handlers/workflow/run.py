@@ -196,8 +196,7 @@ class Run:
             style=outer.request.style,
             node=ApprovalNode(workflow_id=self.workflow_id, node_id=node_id, item=UNSET if item is None else item),
         )
-        context = msgspec.structs.replace(
-            outer.context,
+        context = outer.context.having(
             cancelled=self.stopping,
             agent=self._agent,
             polls=False,

@@ -51,7 +51,7 @@ class Conduct:
         self.run_of = Run(call, workflow.workflow_id, payload)
         self.streamed = [slot.name for slot in workflow.outputs.values() if slot.is_stream]
         self.goes_on = bool(self.streamed) and call.context.parts.stays and not nested and self.part.has_room
-        if self.goes_on and call.context.polls and _might_ask(workflow, call.context):
+        if self.goes_on and call.context.asking.polls and _might_ask(workflow, call.context):
             # behind a handle no call is left that could end with a node's question
             self.goes_on = False
         self.names = list(payload["outputInterfaceMappings"]) if not workflow.outputs else list(workflow.outputs)
@@ -61,8 +61,8 @@ class Conduct:
         run, call = self.run_of, self.call
         call.result.output, call.result.error = UNSET, UNSET  # of an attempt before
         timeout = call.timeout_ms / 1000
-        if call.context.suspended is not None and call.context.polls:
-            call.context.suspended.record = self._record
+        if call.context.asking.suspended is not None and call.context.asking.polls:
+            call.context.asking.suspended.record = self._record
         for name in self.streamed:
             if self.goes_on:
                 try:
