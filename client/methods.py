@@ -37,6 +37,7 @@ RESULTS: dict[str, type[_results.Result] | tuple[type[_results.Result], ...]] = 
     "state/get": _results.StateValue,
     "state/set": _results.StateWritten,
     "stream/read": _results.StreamItems,
+    "task/answer": _results.Task,
     "task/cancel": _results.Task,
     "task/get": _results.Task,
     "task/list": _results.TaskList,
@@ -482,6 +483,24 @@ class Methods:
             "waitMs": wait_ms,
         }
         return cast("_results.StreamItems", self.call_with("stream/read", given, timeout))
+
+    def task_answer(
+        self,
+        *,
+        task_id: str,
+        approval: _params.GivenApproval,
+        timeout: float | None = None,
+    ) -> _results.Task:
+        """Answers a question that a task has while it is `inputRequired`, and gives how it is then.
+
+        task_id: The task.
+        approval: The token of one of the task's `approvals`, and what its person chose.
+        """
+        given: dict[str, Any] = {
+            "taskId": task_id,
+            "approval": approval,
+        }
+        return cast("_results.Task", self.call_with("task/answer", given, timeout))
 
     def task_cancel(
         self,
@@ -1357,6 +1376,24 @@ class AsyncMethods:
             "waitMs": wait_ms,
         }
         return cast("_results.StreamItems", await self.call_with("stream/read", given, timeout))
+
+    async def task_answer(
+        self,
+        *,
+        task_id: str,
+        approval: _params.GivenApproval,
+        timeout: float | None = None,
+    ) -> _results.Task:
+        """Answers a question that a task has while it is `inputRequired`, and gives how it is then.
+
+        task_id: The task.
+        approval: The token of one of the task's `approvals`, and what its person chose.
+        """
+        given: dict[str, Any] = {
+            "taskId": task_id,
+            "approval": approval,
+        }
+        return cast("_results.Task", await self.call_with("task/answer", given, timeout))
 
     async def task_cancel(
         self,

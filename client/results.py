@@ -966,6 +966,8 @@ class Task(Result, kw_only=True):
     ended_at: str | None = None
     session_id: str | None = None
     progress: TaskProgress | None = None
+    approvals: list[ApprovalRequest] | None = None
+    """While it is `inputRequired`, in `task/get` of the daemon that runs it: the questions that a host who polls answers with `task/answer`."""
     result: ExecutionResult | None = None
     error: ExecutionError | None = None
 

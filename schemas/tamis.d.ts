@@ -1183,8 +1183,18 @@ export interface Task {
   callId: string;
   sessionId?: string;
   progress?: TaskProgress;
+  /** While it is `inputRequired`, in `task/get` of the daemon that runs it: the questions that a host who polls answers with `task/answer`. */
+  approvals?: ApprovalRequest[];
   result?: ExecutionResult;
   error?: ExecutionError;
+}
+
+/** Params of `task/answer`. */
+export interface TaskAnswerParams {
+  /** The task. */
+  taskId: string;
+  /** The token of one of the task's `approvals`, and what its person chose. */
+  approval: GivenApproval;
 }
 
 /** Params of `task/get` and `task/cancel`. */
@@ -1763,6 +1773,8 @@ export interface Methods {
   "state/set": { params: StateSetParams; result: StateWritten };
   /** Gives what has come in a streamed output since the last reading, waiting for it as long as asked. */
   "stream/read": { params: StreamReadParams; result: StreamItems };
+  /** Answers a question that a task has while it is `inputRequired`, and gives how it is then. */
+  "task/answer": { params: TaskAnswerParams; result: Task };
   /** Cancels a task, also one of another daemon, and gives how it is then; one that has ended stays as it is. */
   "task/cancel": { params: TaskCancelParams; result: Task };
   /** How a task is. */

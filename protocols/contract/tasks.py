@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
+from tamis.protocols.contract.approvals import ApprovalRequest
 from tamis.protocols.contract.base import Wire
 from tamis.protocols.contract.results import ExecutionError, ExecutionResult
 
@@ -31,6 +32,8 @@ class Task(Wire, kw_only=True):
     call_id: str
     session_id: str | UnsetType = UNSET
     progress: TaskProgress | UnsetType = UNSET
+    approvals: list[ApprovalRequest] | UnsetType = UNSET
+    """While it is ``inputRequired``, in ``task/get`` of the daemon that runs it: the questions that a host who polls answers with ``task/answer``."""
     result: ExecutionResult | UnsetType = UNSET
     error: ExecutionError | UnsetType = UNSET
 

@@ -92,4 +92,6 @@ class Workflow(msgspec.Struct, frozen=True):
     output_mappings: dict[str, Place] = {}
     """Which slot gives an interface output, besides the edges into ``output`` nodes."""
     timeout_ms: int | None = None
+    asynchronous: bool = False
+    """Whether a call of it becomes a task."""
     raw: dict[str, Json] = {}

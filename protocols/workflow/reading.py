@@ -19,7 +19,7 @@ from tamis.protocols.manifest.fields import Findings, value_of
 from tamis.protocols.manifest.reading import tool_id_fault
 from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import Diag, Json, escape_pointer
-from tamis.protocols.schema.words import is_object
+from tamis.protocols.schema.words import excerpt, is_object
 from tamis.protocols.suggest import best, hint
 from tamis.protocols.workflow.foreign import KINDS, MARKS, foreign_kind
 from tamis.protocols.workflow.model import (
@@ -71,6 +71,7 @@ _OTHER_TYPES = {
 """What other languages and graph editors call the data types."""
 ON_ERROR = "'stop', 'skip', {\"goto\": a node's id} or {\"value\": …}"
 MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000
+MODES = ("sync", "async")
 Side = Literal["source", "target"]
 
 
@@ -172,8 +173,18 @@ def _read(root: JsonNode, workflow_id: str, found: Findings) -> Workflow:
         input_mappings=_input_mappings(value_of(members, "interfaceInputMappings"), inputs, found),
         output_mappings=_output_mappings(value_of(members, "outputInterfaceMappings"), outputs, found),
         timeout_ms=found.whole(value_of(limits, "timeoutMs"), "execution.timeoutMs", 1, MAX_TIMEOUT_MS),
+        asynchronous=_mode(value_of(limits, "mode"), found) == "async",
         raw=raw if is_object(raw) else {},
     )
+
+
+def _mode(node: JsonNode | None, found: Findings) -> str:
+    mode = found.text(node, "execution.mode") or "sync"
+    if node is not None and mode not in MODES:
+        found.add(
+            "WF903", node.span, {"p": "execution.mode", "expected": "'sync' or 'async'", "received": excerpt(mode)}
+        )
+    return mode
 
 
 def _first(members: dict[str, Member], names: tuple[str, ...]) -> JsonNode | None:

@@ -55,6 +55,7 @@ def with_ladder(host: Host, context: CallContext) -> CallContext:
         ask=ask,
         asks_together=host.approval == "request",
         polls=ask is None and host.approval == "poll",
+        asks_later=True,
         on_resolved=resolved,
     )
 
@@ -72,9 +73,11 @@ def token_answer(given: GivenApproval | None, *, lenient: bool = False) -> Token
     )
 
 
-def unknown(error: ApprovalUnknown | str) -> RpcError:
+def unknown(
+    error: ApprovalUnknown | str, remedy: str = "run the call without 'approval' to be asked again"
+) -> RpcError:
     """Error 1401 for a token that answers nothing."""
-    return named_error("approvalUnknown", str(error), "run the call without 'approval' to be asked again")
+    return named_error("approvalUnknown", str(error), remedy)
 
 
 def check_token(host: Host, given: GivenApproval | None) -> None:

@@ -44,8 +44,8 @@ GIVEN_BY: dict[str, tuple[str, ...]] = {
         *("tool/parse", "tool/repair", "tool/explain", "tool/convert", "tool/executeText"),
         *("parse/feed", "prompt/generate", "agent/step"),
     ),
-    "taskNotFound": ("task/get", "task/result", "task/cancel"),
-    "approvalUnknown": ("tool/execute", "tool/executeText", "agent/step", "workflow/run"),
+    "taskNotFound": ("task/get", "task/result", "task/answer", "task/cancel"),
+    "approvalUnknown": ("tool/execute", "tool/executeText", "agent/step", "workflow/run", "task/answer"),
     "notTrusted": ("tool/execute", "tool/executeText", "agent/step", "workflow/run"),
 }
 """Errors of the project's own → the methods that give them; ``overloaded`` may come from any."""

@@ -1,11 +1,17 @@
-"""Tasks (``task/list``, ``task/get``, ``task/result``, ``task/cancel``) and cancelling what runs (``tool/cancel``). Holds no rules of its own."""
+"""Tasks (``task/list``, ``task/get``, ``task/result``, ``task/answer``, ``task/cancel``) and cancelling what runs (``tool/cancel``). Holds no rules of its own."""
 
 from __future__ import annotations
 
+import asyncio
+
+import msgspec
+
 from tamis.protocols.contract import CancelResult, ExecutionResult, Task, TaskList
+from tamis.server.rpc.approvals import GivenApproval, token_answer, unknown
 from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, check_page
 from tamis.server.rpc.session import Request
+from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 
@@ -32,6 +38,14 @@ class TaskOutcome(Params, kw_only=True):
     """Milliseconds to wait for the end of the task, at most an hour."""
 
 
+class AnswerTask(Params, kw_only=True):
+    """Params of ``task/answer``."""
+
+    task_id: str
+    approval: GivenApproval
+    """The token of one of the task's ``approvals``, and what its person chose."""
+
+
 class Cancel(Params, kw_only=True):
     """Params of ``tool/cancel``: at least one of them; a call must fit both ``callId`` and ``sessionId`` where both are given."""
 
@@ -56,7 +70,26 @@ class _Methods:
         found = await self._host.runtime.parts.tasks.get(params.task_id)
         if found is None:
             raise _unknown(params.task_id)
-        return found
+        return self._with_questions(found)
+
+    async def answer(self, _request: Request, params: AnswerTask) -> Task:
+        """Answers a question that a task has while it is ``inputRequired``, and gives how it is then."""
+        given = token_answer(params.approval)
+        if given is None or await self._host.runtime.parts.tasks.get(params.task_id) is None:
+            raise _unknown(params.task_id)
+        try:
+            self._host.runtime.parts.tasks.answer(params.task_id, given)
+        except ApprovalUnknown as error:
+            raise unknown(error, "task/get gives the questions that the task has now") from None
+        await asyncio.sleep(0)  # the task goes on with it
+        found = await self._host.runtime.parts.tasks.get(params.task_id)
+        if found is None:
+            raise _unknown(params.task_id)
+        return self._with_questions(found)
+
+    def _with_questions(self, task: Task) -> Task:
+        asked = self._host.runtime.parts.tasks.asked(task.task_id)
+        return msgspec.structs.replace(task, approvals=asked) if asked else task
 
     async def result(self, _request: Request, params: TaskOutcome) -> ExecutionResult:
         """The result of a task's call, waiting for it as long as asked; ``accepted`` while there is none."""
@@ -112,6 +145,7 @@ def methods(host: Host) -> Group:
         "task/list": (ListTasks, group.page),
         "task/get": (OneTask, group.get),
         "task/result": (TaskOutcome, group.result),
+        "task/answer": (AnswerTask, group.answer),
         "task/cancel": (OneTask, group.cancel),
         "tool/cancel": (Cancel, group.cancel_running),
     }

@@ -100,6 +100,7 @@ def test_a_file_with_only_an_interface_has_no_graph_to_judge() -> None:  # W05
         ({"nodes": [], "interfaceInputs": []}, [("WF901", "[]")]),
         ({"nodes": [], "interfaceInputs": {"a": 1}}, [("WF901", "1")]),
         ({"nodes": [], "execution": {"timeoutMs": 0}}, [("WF903", "0")]),
+        ({"nodes": [], "execution": {"mode": "later"}}, [("WF903", '"later"')]),  # T21
         ({"nodes": [], "interfaceInput": {}}, [("WF904", '"interfaceInput"')]),
         ({"nodes": [{"id": "a", "type": "merge", "inptus": {}}]}, [("WF904", '"inptus"')]),
         (of_nodes({"id": "a", "type": "t:ecko"}), [("WF905", '"t:ecko"')]),

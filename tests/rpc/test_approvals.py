@@ -308,6 +308,97 @@ def test_a_workflows_nodes_are_polled_for_and_the_run_goes_on(asking_flow: Path)
         assert [name for name in ran if "/" in name] == [question["callId"], still["callId"]]
 
 
+@pytest.fixture
+def asking_task(asking_flow: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same workflow as a task."""
+    monkeypatch.setenv("TAMIS_STATE_DIR", str(asking_flow / "state"))
+    path = asking_flow / "flows" / "one.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"execution": {"mode": "async"}}))
+    return asking_flow
+
+
+def asked_of(one: Host, task_id: str) -> dict[str, Any]:
+    """The task once it waits for a person."""
+    while one.until(method="task/changed")["params"]["status"] != "inputRequired":
+        pass
+    return one.request("task/get", {"taskId": task_id})["result"]
+
+
+def test_a_workflow_that_is_a_task_is_polled_for(asking_task: Path) -> None:  # T21
+    with host(asking_task, POLL) as one:
+        accepted = one.request("tool/execute", {"toolId": "workflow:one", "args": {}})["result"]
+        task_id = accepted["taskId"]
+        task = asked_of(one, task_id)
+        (question,) = task["approvals"]
+        assert (accepted["status"], task["status"]) == ("accepted", "inputRequired")
+        assert (question["tool"], question["args"], question["node"]["nodeId"]) == ("t:echo", {"text": "x"}, "a")
+        (still,) = one.request("approval/list")["result"]["open"]
+        assert still["approvalId"] == question["approvalId"]
+        assert "token" not in still
+        for wrong in (
+            {"taskId": task_id, "approval": {"token": "x", "optionId": "allow"}},
+            {"taskId": task_id, "approval": {"token": question["token"], "optionId": "surely"}},
+        ):
+            assert one.request("task/answer", wrong)["error"]["code"] == 1401
+        # a token answers its own task, and no call
+        assert (
+            one.until(id=one.execute(approval={"token": question["token"], "optionId": "allow"}))["error"]["code"]
+            == 1401
+        )
+        given = {"token": question["token"], "optionId": "allow"}
+        assert one.request("task/answer", {"taskId": task_id, "approval": given})["result"]["taskId"] == task_id
+        (second,) = asked_of(one, task_id)["approvals"]
+        assert second["node"]["nodeId"] == "b"
+        given = {"token": second["token"], "optionId": "allow"}
+        one.request("task/answer", {"taskId": task_id, "approval": given})
+        done = one.request("task/result", {"taskId": task_id, "waitMs": 20_000})["result"]
+        assert (done["status"], done["output"]["text"]) == ("success", "x")
+        assert one.request("task/answer", {"taskId": task_id, "approval": given})["error"]["code"] == 1401
+        assert one.resolved() == ["allowed", "allowed"]
+
+
+def test_a_task_of_a_host_that_is_asked_waits_for_its_answer(asking_task: Path) -> None:  # T21
+    with host(asking_task, REQUEST) as one:
+        task_id = one.request("tool/execute", {"toolId": "workflow:one", "args": {}})["result"]["taskId"]
+        for node in ("a", "b"):
+            question = one.until(method="tool/requestApproval")
+            assert question["params"]["node"]["nodeId"] == node
+            task = one.request("task/get", {"taskId": task_id})["result"]
+            assert task["status"] == "inputRequired"
+            assert "approvals" not in task
+            one.write(id=question["id"], result={"outcome": "selected", "optionId": "allow"})
+        done = one.request("task/result", {"taskId": task_id, "waitMs": 20_000})["result"]
+        assert done["status"] == "success"
+        assert one.request("task/get", {"taskId": task_id})["result"]["status"] == "completed"
+
+
+def test_a_task_that_waits_for_a_person_is_cancelled(asking_task: Path) -> None:  # T21
+    with host(asking_task, POLL) as one:
+        task_id = one.request("tool/execute", {"toolId": "workflow:one", "args": {}})["result"]["taskId"]
+        (question,) = asked_of(one, task_id)["approvals"]
+        assert one.request("task/cancel", {"taskId": task_id})["result"]["status"] == "cancelled"
+        given = {"token": question["token"], "optionId": "allow"}
+        assert one.request("task/answer", {"taskId": task_id, "approval": given})["error"]["code"] == 1401
+        assert one.resolved() == ["cancelled"]
+
+
+def test_a_model_that_asks_for_a_task_is_told_no_token(asking_task: Path) -> None:  # T21
+    with host(asking_task, POLL) as one:
+        task_id = one.request("tool/execute", {"toolId": "workflow:one", "args": {}})["result"]["taskId"]
+        (question,) = asked_of(one, task_id)["approvals"]
+        told = one.request("tool/execute", {"toolId": "system:task_status", "args": {"task_id": task_id}})["result"]
+        assert told["output"]["status"] == "inputRequired"
+        assert question["token"] not in json.dumps([told, *(one for one in one.told if "method" in one)])
+
+
+def test_where_nobody_can_be_asked_a_task_does_not_wait(asking_task: Path) -> None:  # T21
+    with host(asking_task, {}) as one:
+        task_id = one.request("tool/execute", {"toolId": "workflow:one", "args": {}})["result"]["taskId"]
+        done = one.request("task/result", {"taskId": task_id, "waitMs": 20_000})["result"]
+        assert done["status"] == "error"
+        assert "there is no one to ask" in done["error"]["message"]
+
+
 def test_a_run_that_waits_is_cancelled_by_its_id_and_ends_with_the_daemon(asking_flow: Path) -> None:  # V52
     with host(asking_flow, POLL) as one:
         first = one.request("workflow/run", {"workflowId": "one"})["result"]

@@ -55,6 +55,7 @@ RPC: dict[str, list[dict[str, Any]]] = {
     "state/get": [{}],
     "state/set": [{"values": {"a": 1}}],
     "stream/read": [{"handle": "none"}],
+    "task/answer": [{"taskId": "none", "approval": {"token": "x", "optionId": "allow"}}],
     "task/cancel": [{"taskId": "none"}],
     "task/get": [{"taskId": "none"}],
     "task/list": [{}],

@@ -21,7 +21,7 @@ NAMES = (
     *("observation/format", "parse/close", "parse/feed", "parse/open", "prompt/generate", "prompt/grammar"),
     *("registry/reload", "registry/status", "rpc.discover", "server/health", "server/metrics"),
     *("service/list", "service/register", "service/unregister", "state/get", "state/set", "stream/read"),
-    *("task/cancel", "task/get", "task/list", "task/result"),
+    *("task/answer", "task/cancel", "task/get", "task/list", "task/result"),
     *("tool/cancel", "tool/convert", "tool/describe", "tool/execute", "tool/executeText", "tool/explain"),
     *("tool/list", "tool/parse", "tool/repair", "tool/validate"),
     *("workflow/describe", "workflow/graph", "workflow/list", "workflow/run"),

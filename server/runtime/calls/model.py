@@ -150,6 +150,8 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the questions of a text are asked at once."""
     polls: bool = False
     """Whether a question that cannot be asked is handed out with a token, for the host to come back with."""
+    asks_later: bool = False
+    """Whether this face can put a question to its person, or hand it out, also when the request has ended: for tasks."""
     asked_ahead: Callable[[Question], Awaitable[Reply] | None] | None = None
     """The answer to a question that was asked before its call's turn came."""
     suspended: SuspendedRun | None = None

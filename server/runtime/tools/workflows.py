@@ -218,7 +218,7 @@ def tool_of_workflow(workflow: Workflow, path: str, root: Path = Path()) -> Work
         parameters=parameters if is_object(parameters) else None,
         output=output_schema(workflow),
         aliases=aliases,
-        execution=Execution(timeout_ms=workflow.timeout_ms),
+        execution=Execution("async" if workflow.asynchronous else "sync", workflow.timeout_ms),
         raw=made,
     )
     return WorkflowTool(manifest, path, workflow, inside if inside in aliases else "")

@@ -75,6 +75,11 @@ def note_progress(db: sqlite3.Connection, task_id: str, progress: bytes) -> None
     db.execute(f"UPDATE tasks SET progress = ? WHERE task_id = ? AND status IN {_OPEN}", (progress, task_id))
 
 
+def note_status(db: sqlite3.Connection, task_id: str, status: str) -> None:
+    """Whether a task that has not ended works or waits for a person."""
+    db.execute(f"UPDATE tasks SET status = ? WHERE task_id = ? AND status IN {_OPEN}", (status, task_id))
+
+
 def find(db: sqlite3.Connection, root: str, task_id: str) -> TaskRow | None:
     """One task of a root."""
     found = db.execute(f"SELECT {_COLUMNS} FROM tasks WHERE task_id = ? AND root = ?", (task_id, root)).fetchone()

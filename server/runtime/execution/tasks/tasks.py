@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from tamis.protocols.contract import ExecutionResult, Task, TaskList, TaskProgress
-from tamis.server.runtime.calls.model import Stopped
+from tamis.protocols.contract import ApprovalRequest, ExecutionResult, Task, TaskList, TaskProgress
+from tamis.server.runtime.calls.model import Ask, CallContext, Question, Reply, Stopped, TokenAnswer
 from tamis.server.runtime.calls.results import failure
 from tamis.server.runtime.calls.runner import Invocation
 from tamis.server.runtime.calls.timing import unless_cancelled
+from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
 from tamis.server.runtime.execution.tasks import rows
 from tamis.server.runtime.execution.tasks.progress import ProgressReader
 from tamis.server.runtime.execution.tasks.rows import TaskRow
@@ -60,6 +61,10 @@ class _Running:
         self.work: asyncio.Task[None] | None = None
         self.progress: TaskProgress | None = None
         self.telling: asyncio.TimerHandle | None = None
+        self.asking = 0
+        """How many questions are open about what it does."""
+        self.handed_out: dict[str, tuple[Question, ApprovalRequest]] = {}
+        """Those that a host who polls may answer, by their tokens."""
 
 
 class Tasks:
@@ -143,6 +148,21 @@ class Tasks:
     async def status(self, task_id: str) -> Task | None:
         """``get``, for the tool that a model asks."""
         return await self.get(task_id)
+
+    def asked(self, task_id: str) -> list[ApprovalRequest]:
+        """The questions about a task of this process that its host may answer; their tokens are no model's business."""
+        running = self._running.get(task_id)
+        return [] if running is None else [request for _, request in running.handed_out.values()]
+
+    def answer(self, task_id: str, given: TokenAnswer) -> None:
+        """A person's answer to one of these questions. Raises ``ApprovalUnknown``."""
+        running = self._running.get(task_id)
+        question, _ = running.handed_out.get(given.token, (None, None)) if running is not None else (None, None)
+        if question is None:
+            raise ApprovalUnknown(
+                "no question of this task has this token: it is answered, its time is over, or another daemon asked"
+            )
+        self._parts.approvals.answer(given, question.binding)
 
     async def page(self, cursor: str | None = None, limit: int | None = None) -> TaskList:
         """One page of the tasks of this root, the newest first."""
@@ -231,11 +251,59 @@ class Tasks:
             on_output=on_output,
             on_cut=None,
             on_progress=on_progress,
-            ask=None,
+            ask=self._asker(running, call.context),
+            polls=False,
         )
         permissions = msgspec.structs.replace(call.result.permissions, denied=[*call.result.permissions.denied])
         result = msgspec.structs.replace(call.result, task_id=running.row.task_id, permissions=permissions, logs=[])
         return msgspec.structs.replace(call, context=context, result=result)
+
+    def _asker(self, running: _Running, context: CallContext) -> Ask | None:
+        """How a person is asked about what the task does; None where nobody can be when the request has ended."""
+        ask = context.ask
+        if not context.asks_later or (ask is None and not context.polls):
+            return None
+
+        async def asked(question: Question) -> Reply:
+            running.asking += 1
+            self._waits(running)
+            try:
+                if ask is None and running.ended.is_set():
+                    return Reply(answer="unavailable")  # a stream that goes on behind the task's end
+                if ask is None:
+                    return await self._polled(running, question)
+                answer = await ask(question)
+                return answer if isinstance(answer, Reply) else Reply(answer=answer)
+            finally:
+                running.asking -= 1
+                self._waits(running)
+
+        return asked
+
+    async def _polled(self, running: _Running, question: Question) -> Reply:
+        settled: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        approvals = self._parts.approvals
+        # ``Approvals.ask`` lists the question and tells of its end; here it only gets the token that answers it
+        request = approvals.hand_out(
+            question, None, lambda reply: None if settled.done() else settled.set_result(reply)
+        )
+        token = str(request.token)
+        approvals.withdraw(token)
+        running.handed_out[token] = question, request
+        try:
+            return await settled
+        finally:
+            del running.handed_out[token]
+            approvals.close_question(token)
+
+    def _waits(self, running: _Running) -> None:
+        """Notes and tells whether a task waits for a person."""
+        row, status = running.row, "inputRequired" if running.asking else "working"
+        if running.ended.is_set() or row.status == status:
+            return
+        row.status = status
+        self._parts.store.post(lambda db: rows.note_status(db, row.task_id, status))
+        self._parts.tell("task/changed", rows.to_task(row))
 
     async def _work(self, running: _Running, call: Invocation, run: Run) -> None:
         row = running.row
@@ -272,6 +340,8 @@ class Tasks:
         finally:
             del self._running[row.task_id]
             running.ended.set()
+            for token in list(running.handed_out):
+                self._parts.approvals.close_question(token)  # nobody finds it any more
             self._parts.owner.end()
             if not self._running and self._looking is not None:
                 self._looking.cancel()
