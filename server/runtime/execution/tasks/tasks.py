@@ -260,8 +260,8 @@ class Tasks:
 
     def _asker(self, running: _Running, context: CallContext) -> Ask | None:
         """How a person is asked about what the task does; None where nobody can be when the request has ended."""
-        ask = context.ask
-        if not context.asks_later or (ask is None and not context.polls):
+        how, ask = context.asking, context.asking.ask
+        if not how.asks_later or (ask is None and not how.polls):
             return None
 
         async def asked(question: Question) -> Reply:
