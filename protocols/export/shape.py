@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 from tamis.protocols.model import Json
-from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.schema.vocabulary import LISTS, MAPS, OF_LISTS, OF_NUMBERS, OF_OBJECTS, OF_STRINGS, SCHEMAS
+from tamis.protocols.schema.words import JSON_TYPES, JsonType, is_list, is_object
 
 MAX_DEPTH = 64
 """Schemas that nest deeper are left open, and said to be."""
-ONE = frozenset(
-    (
-        *("additionalProperties", "propertyNames", "contains", "not", "if", "then", "else", "items"),
-        *("unevaluatedItems", "unevaluatedProperties", "contentSchema", "additionalItems"),
-    )
-)
-MANY = frozenset(("allOf", "anyOf", "oneOf", "prefixItems", "items"))
-NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"))
+ONE = SCHEMAS | {"items"}
+MANY = LISTS | {"items"}
+NAMED = MAPS | {"dependencies"}
 
 ANNOTATIONS = frozenset(
     ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
@@ -28,28 +23,16 @@ SILENT = frozenset(
 )
 """Keywords that say nothing of values by themselves: what refers to them is resolved before they go."""
 ABOUT: dict[str, frozenset[str]] = {
-    "string": frozenset(
-        ("minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType", "contentSchema")
-    ),
-    "number": frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format")),
-    "array": frozenset(
-        (
-            *("items", "prefixItems", "additionalItems", "contains", "minItems", "maxItems", "uniqueItems"),
-            *("unevaluatedItems", "minContains", "maxContains"),
-        )
-    ),
-    "object": frozenset(
-        (
-            *("properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties"),
-            *("maxProperties", "dependencies", "dependentRequired", "dependentSchemas", "unevaluatedProperties"),
-        )
-    ),
+    "string": frozenset(OF_STRINGS),
+    "number": frozenset((*OF_NUMBERS, "format")),
+    "array": frozenset(OF_LISTS),
+    "object": frozenset(OF_OBJECTS),
 }
 """Which keywords say something of the values of a type."""
 ABOUT["integer"] = ABOUT["number"]
 OF_ONE_TYPE = frozenset[str]().union(*ABOUT.values())
-TypeName = Literal["string", "integer", "number", "boolean", "null", "array", "object"]
-TYPES: tuple[TypeName, ...] = ("string", "integer", "number", "boolean", "null", "array", "object")
+TypeName = JsonType
+TYPES = JSON_TYPES
 
 
 def map_parts(node: dict[str, Json], change: Callable[[Json, tuple[str | int, ...]], Json]) -> dict[str, Json]:

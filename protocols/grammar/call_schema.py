@@ -12,17 +12,9 @@ from tamis.protocols.base import PromptTool
 from tamis.protocols.grammar.gbnf import GrammarError
 from tamis.protocols.model import Json
 from tamis.protocols.plugins import extras_of
+from tamis.protocols.schema.vocabulary import DRAFT_2020_12, LISTS, MAPS, SCHEMAS
 from tamis.protocols.schema.words import is_list, is_object
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_SCHEMAS = frozenset(
-    (
-        *("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else"),
-        *("unevaluatedItems", "unevaluatedProperties", "additionalItems", "contentSchema"),
-    )
-)
-_LISTS = frozenset(("prefixItems", "anyOf", "oneOf", "allOf", "items"))
-_MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 _BASES = frozenset(("$id", "$schema"))
 
 
@@ -46,7 +38,7 @@ def call_schema(protocol: str, tools: Sequence[PromptTool], notes: Sequence[str]
             "additionalProperties": False,
         }
         branches.append(branch | ({"description": tool.description} if tool.description else {}))
-    head: dict[str, Json] = {"$schema": DIALECT, "title": f"A call: {key} and arguments"}
+    head: dict[str, Json] = {"$schema": DRAFT_2020_12, "title": f"A call: {key} and arguments"}
     if notes:
         head["$comment"] = "; ".join(notes)
     return {**head, "anyOf": branches, "$defs": parameters}
@@ -76,11 +68,11 @@ def _moved(schema: Json, home: str, depth: int) -> Json:
             continue
         if keyword in ("$ref", "$dynamicRef") and isinstance(part, str) and (part == "#" or part.startswith("#/")):
             result[keyword] = home + part[1:]
-        elif keyword in _LISTS and is_list(part):
+        elif keyword in (*LISTS, "items") and is_list(part):
             result[keyword] = [_moved(one, home, depth + 1) for one in part]
-        elif keyword in _SCHEMAS:
+        elif keyword in SCHEMAS or keyword == "items":
             result[keyword] = _moved(part, home, depth + 1)
-        elif keyword in _MAPS and is_object(part):
+        elif keyword in MAPS and is_object(part):
             result[keyword] = {name: _moved(one, home, depth + 1) for name, one in part.items()}
         else:
             result[keyword] = part

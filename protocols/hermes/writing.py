@@ -18,6 +18,7 @@ from tamis.protocols.model import Json
 from tamis.protocols.observation import observation, plain
 from tamis.protocols.prompt.guard import guard, guard_json
 from tamis.protocols.prompt.listing import brief_of, description_of
+from tamis.protocols.schema.vocabulary import MAPS
 from tamis.protocols.writing.expect import Expectations
 from tamis.protocols.writing.proof import typed_faults, write_proved
 from tamis.protocols.writing.values import is_list, is_object, json_text
@@ -30,7 +31,6 @@ INSTRUCTIONS = (
 # Readers that look for the marker without reading the JSON would take one inside a string for the end of the block.
 _MARKER = re.compile(r"<(?=/?tool_(?:call|response))")
 _ANNOTATIONS = frozenset(("description", "title", "examples", "$comment", "$schema", "deprecated"))
-_MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 
 
 def write_calls(calls: Sequence[PlainCall], options: WriteOptions) -> Written:
@@ -118,7 +118,7 @@ def _without_words(schema: Json) -> Json:
     for key, part in schema.items():
         if key in ("enum", "const", "default", "required"):
             kept[key] = part
-        elif key in _MAPS and is_object(part):
+        elif key in MAPS and is_object(part):
             kept[key] = {name: _without_words(inner) for name, inner in part.items()}
         elif key not in _ANNOTATIONS:
             kept[key] = _without_words(part)

@@ -21,12 +21,12 @@ from tamis.protocols.manifest.reading import (
 )
 from tamis.protocols.manifest.security import CAPABILITIES
 from tamis.protocols.model import Json
+from tamis.protocols.schema.vocabulary import DRAFT_2020_12
 
 SCHEMAS = "https://tamis.dev/schemas/"
 """Where the published schemas are, by their ``$id``."""
 SCHEMA_ID = f"{SCHEMAS}tool/v1.json"
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
-DRAFT_2020_12 = "https://json-schema.org/draft/2020-12/schema"
 Dialect = Literal["draft-07", "2020-12"]
 FILES: dict[Dialect, str] = {"draft-07": "tool.schema.json", "2020-12": "tool.2020-12.schema.json"}
 """The published files, in ``schemas/``."""

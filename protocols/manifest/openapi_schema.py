@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from tamis.protocols.manifest.foreign_fields import Say
 from tamis.protocols.model import Json
+from tamis.protocols.schema.vocabulary import LISTS, MAPS
 from tamis.protocols.schema.words import is_list, is_object
 
 Use = Literal["request", "response"]
@@ -20,8 +21,6 @@ _DROPPED = frozenset(("xml", "externalDocs", "discriminator", "nullable", "examp
 _ONE = frozenset(
     ("additionalProperties", "items", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedProperties")
 )
-_MANY = frozenset(("allOf", "anyOf", "oneOf", "prefixItems"))
-_NAMED = frozenset(("properties", "patternProperties", "dependentSchemas", "$defs", "definitions"))
 
 
 def look_up(document: dict[str, Json], ref: str) -> Json:
@@ -107,9 +106,9 @@ class SchemaReader:
         made: dict[str, Json] = {}
         for key, value in node.items():
             where = f"{path}/{key}"
-            if key in _NAMED and is_object(value):
+            if key in MAPS and is_object(value):
                 made[key] = {name: self.schema(part, f"{where}/{name}", depth + 1) for name, part in value.items()}
-            elif key in _MANY and is_list(value):
+            elif key in LISTS and is_list(value):
                 made[key] = [self.schema(part, f"{where}/{i}", depth + 1) for i, part in enumerate(value)]
             elif key in _ONE and (is_object(value) or isinstance(value, bool)):
                 made[key] = self.schema(value, where, depth + 1)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tamis.protocols.model import MAX_DEPTH, Json
+from tamis.protocols.schema.vocabulary import MAPS
 from tamis.protocols.schema.words import is_list, is_object
 
-_MAPS = frozenset(("properties", "$defs", "definitions", "patternProperties", "dependentSchemas"))
 _VALUES = frozenset(("default", "examples", "enum", "const"))
 
 
@@ -26,7 +26,7 @@ def _cleaned(schema: dict[str, Json], depth: int) -> tuple[dict[str, Json], bool
         if key in _VALUES:
             kept[key] = part
             continue
-        kept[key], below = _part(part, depth + 1, is_map=key in _MAPS)
+        kept[key], below = _part(part, depth + 1, is_map=key in MAPS)
         secret = secret or below
     return ({key: part for key, part in kept.items() if key not in _VALUES} if secret else kept), secret
 

@@ -13,6 +13,7 @@ import msgspec
 
 from tamis.protocols.model import Json, Severity
 from tamis.protocols.schema.regex import PatternError, compile_pattern
+from tamis.protocols.schema.vocabulary import LISTS, MAPS, SCHEMAS
 from tamis.protocols.schema.words import JSON_TYPES, Where, excerpt, has_type, is_list, is_object, pointer
 from tamis.protocols.suggest import best, hint
 
@@ -30,10 +31,9 @@ _DRAFTS: dict[str, Draft] = {
 # What each keyword's value must be.
 _Shape = Literal["schema", "schemas", "named", "items", "count", "number", "positive", "text", "flag", "names"]
 _SHAPES: dict[str, _Shape] = {
-    **dict.fromkeys(("additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"), "schema"),
-    **dict.fromkeys(("unevaluatedItems", "unevaluatedProperties", "contentSchema", "additionalItems"), "schema"),
-    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), "schemas"),
-    **dict.fromkeys(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"), "named"),
+    **dict.fromkeys(SCHEMAS, "schema"),
+    **dict.fromkeys(LISTS, "schemas"),
+    **dict.fromkeys(MAPS, "named"),
     **dict.fromkeys(("maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties"), "count"),
     **dict.fromkeys(("maxContains", "minContains"), "count"),
     **dict.fromkeys(("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum"), "number"),

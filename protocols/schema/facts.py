@@ -29,6 +29,7 @@ from tamis.protocols.schema.check import (
     is_known_metaschema,
     resolves,
 )
+from tamis.protocols.schema.vocabulary import MAPS
 from tamis.protocols.schema.words import Finding, Where, is_list, is_object
 
 _ANNOTATIONS = frozenset(
@@ -40,7 +41,7 @@ _ANNOTATIONS = frozenset(
 )
 """Keywords that neither a verdict nor its wording depends on; so does ``title``, but where it names an alternative."""
 _ODD_KEYS = ("$id", "$anchor", "$dynamicAnchor", "$ref", "$dynamicRef", "$recursiveRef")
-_MAPS = frozenset(("properties", "$defs", "definitions", "dependentSchemas"))
+_MAPS = MAPS - {"patternProperties"}
 _NARROW = 32
 _MISSING = object()
 _Step = tuple[str | int, ...]

@@ -9,6 +9,7 @@ from typing import Any
 
 from tamis.protocols.manifest.json_schema import DRAFT_07, SCHEMAS
 from tamis.protocols.manifest.profile import MAX_TIMEOUT_MS
+from tamis.protocols.schema.vocabulary import DRAFT_2020_12, OF_NUMBERS, OF_STRINGS
 
 _SCHEMA = {"$ref": "#/$defs/schema"}
 _TYPES = ["string", "number", "integer", "boolean", "array", "object", "null"]
@@ -182,13 +183,11 @@ META_07: dict[str, Any] = _meta(
 )
 """The keywords of draft-07."""
 DIALECTS = (
-    ("https://json-schema.org/draft/2020-12/schema", "draft 2020-12, the dialect of manifests"),
+    (DRAFT_2020_12, "draft 2020-12, the dialect of manifests"),
     ("http://json-schema.org/draft-07/schema#", "draft-07"),
 )
 """What ``$schema`` of an embedded schema may say."""
 
-_STRING = ("minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType", "contentSchema")
-_NUMBER = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _ARRAY = (
     "items",
     "minItems",
@@ -215,9 +214,9 @@ _OBJECT = (
     "unevaluatedProperties",
 )
 KEYWORDS_OF: dict[str, tuple[str, ...]] = {
-    "string": _STRING,
-    "number": _NUMBER,
-    "integer": _NUMBER,
+    "string": OF_STRINGS,
+    "number": OF_NUMBERS,
+    "integer": OF_NUMBERS,
     "array": _ARRAY,
     "object": _OBJECT,
     "boolean": (),

@@ -10,31 +10,19 @@ from typing import Literal
 
 from tamis.protocols.jsontext.tree import JsonNode, Member
 from tamis.protocols.schema.check import Draft
+from tamis.protocols.schema.vocabulary import LISTS, MAPS, OF_LISTS, OF_NUMBERS, OF_OBJECTS, OF_STRINGS, SCHEMAS
 
 Shape = Literal["schema", "schemas", "named"]
 SHAPES: dict[str, Shape] = {
-    **dict.fromkeys(("additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"), "schema"),
-    **dict.fromkeys(("unevaluatedItems", "unevaluatedProperties", "contentSchema", "additionalItems"), "schema"),
-    **dict.fromkeys(("items",), "schema"),
-    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), "schemas"),
-    **dict.fromkeys(("properties", "patternProperties", "$defs", "definitions"), "named"),
-    **dict.fromkeys(("dependentSchemas", "dependencies"), "named"),
+    **dict.fromkeys((*SCHEMAS, "items"), "schema"),
+    **dict.fromkeys(LISTS, "schemas"),
+    **dict.fromkeys((*MAPS, "dependencies"), "named"),
 }
-_NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-_TEXTS = ("minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType", "contentSchema")
-_LISTS = (
-    *("items", "prefixItems", "additionalItems", "contains", "minItems", "maxItems", "uniqueItems", "unevaluatedItems"),
-    *("minContains", "maxContains"),
-)
-_OBJECTS = (
-    *("properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties"),
-    *("maxProperties", "dependencies", "dependentRequired", "dependentSchemas", "unevaluatedProperties"),
-)
 ABOUT: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(_NUMBERS, ("number", "integer")),
-    **dict.fromkeys(_TEXTS, ("string",)),
-    **dict.fromkeys(_LISTS, ("array",)),
-    **dict.fromkeys(_OBJECTS, ("object",)),
+    **dict.fromkeys(OF_NUMBERS, ("number", "integer")),
+    **dict.fromkeys(OF_STRINGS, ("string",)),
+    **dict.fromkeys(OF_LISTS, ("array",)),
+    **dict.fromkeys(OF_OBJECTS, ("object",)),
 }
 """What types of values a keyword says something about; keywords that are not in it are about any."""
 

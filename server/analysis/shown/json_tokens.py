@@ -14,6 +14,7 @@ from tamis.protocols.jsontext.green import Branch, Green, Scalar, parts_of
 from tamis.protocols.jsontext.tree import JsonNode, Member, memo_of
 from tamis.protocols.manifest.reading import FIELDS
 from tamis.protocols.positions import Span
+from tamis.protocols.schema.vocabulary import LISTS, MAPS, SCHEMAS
 from tamis.server.analysis.completion.json_words import META
 from tamis.server.analysis.shown.block_tokens import tool_modifiers
 from tamis.server.analysis.shown.token_kinds import (
@@ -42,24 +43,9 @@ _KEYWORDS = frozenset(META["$defs"]["schema"]["properties"]) | {
     "readOnly",
     "writeOnly",
 }
-_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-_SCHEMAS = frozenset(
-    {
-        "items",
-        "additionalProperties",
-        "not",
-        "if",
-        "then",
-        "else",
-        "contains",
-        "propertyNames",
-        "unevaluatedProperties",
-        "unevaluatedItems",
-    }
-)
+_SCHEMAS = (SCHEMAS | {"items"}) - {"additionalItems", "contentSchema"}
 _TEXTS = {"type": TYPE, "format": TYPE, "$ref": TYPE, "required": PARAMETER}
-_KNOWN = _KEYWORDS | _SCHEMAS | _MAPS
+_KNOWN = _KEYWORDS | _SCHEMAS | MAPS
 _MAX_DEPTH = 100
 _EVERYWHERE = (-1, 1 << 60)
 _TOKENS = "semantic tokens"
@@ -241,9 +227,9 @@ class _Schema:
             if key in _TEXTS:
                 self._texts(value, where, _TEXTS[key], into)
             elif isinstance(value, Branch):
-                if key in _MAPS:
+                if key in MAPS:
                     self._map(value, where, PARAMETER if key == "properties" else TYPE, depth, into)
-                elif key in _LISTS:
+                elif key in LISTS:
                     for i, item in enumerate(value.values):
                         if isinstance(item, Branch):
                             self.put(item, where + value.value_start(i), depth + 1, into)

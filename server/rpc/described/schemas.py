@@ -17,6 +17,7 @@ from typing import Any, cast
 import msgspec
 
 from tamis.protocols.messages import NOTIFICATIONS, REQUESTS, Sent
+from tamis.protocols.schema.vocabulary import DRAFT_2020_12
 from tamis.server.rpc.described.methods import Described
 from tamis.server.rpc.described.plain import plain
 
@@ -104,7 +105,6 @@ READ = {
 
 
 Schema = dict[str, Any]
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PREFIX = "#/$defs/"
 
 
@@ -180,7 +180,7 @@ def document(methods: Iterable[Described]) -> Schema:
     made = schemas(methods)
     names = [*dict.fromkeys([*made.params, *made.results])]
     return {
-        "$schema": DIALECT,
+        "$schema": DRAFT_2020_12,
         "$id": "tamis:contract/v1.json",
         "title": "What goes over the wire between Tamis and a host",
         "$defs": made.parts,

@@ -7,11 +7,11 @@ step. Must not know who listens.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import get_args
 
-from tamis.protocols.contract import Status
+from tamis.protocols.contract import CallState, Status
 
-State = Literal["pending", "awaitingApproval", "executing", "completed", "denied", "cancelled"]
+State = CallState
 STATES: tuple[State, ...] = get_args(State)
 NEXT: dict[State, frozenset[State]] = {
     # completed from here: unknown tool, unfit arguments, refused by policy, no one to ask, replayed
