@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Final
 
 from tamis.protocols.base import Source
-from tamis.protocols.marks import INVISIBLE, OBSERVATION, TICKS, Mark, Marks, begins_line, unfinished, visible
+from tamis.protocols.invisible import IGNORABLE, ZERO_WIDTH
+from tamis.protocols.marks import OBSERVATION, TICKS, Mark, Marks, begins_line, unfinished, visible
 from tamis.protocols.model import Block
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
@@ -37,13 +38,13 @@ CONTEXTS: Final = {
 }
 """The contexts in which nothing runs, with the words for them. ``spelling`` is the block's own, wherever it stands (ruling 28)."""
 
-_I = rf"[{INVISIBLE}]*+"
+_I = rf"[{IGNORABLE}]*+"
 _PARAGRAPH_END = lazy(rf"(?>\r\n|\n|\r)[ \t]*+(?=[\r\n]|{_I}`{_I}`{_I}`|{_I}~{_I}~{_I}~)")
 _BLANK_LINE = lazy(r"(?>\r\n|\n|\r)[ \t]*+(?=[\r\n])")
-_FENCE_LINES = lazy(rf"(?m)^[ \t\u3000{INVISIBLE}]*+(?P<mark>`{_I}(?:`{_I}){{2,}}+|~{_I}(?:~{_I}){{2,}}+)[ \t]*+\r?$")
-_LIST_MARKS = lazy(rf"[ \t\u3000{INVISIBLE}]*+(?:(?:[-*+]|\d{{1,9}}[.)])[ \t]++){{0,8}}+[ \t\u3000{INVISIBLE}]*+")
+_FENCE_LINES = lazy(rf"(?m)^[ \t\u3000{IGNORABLE}]*+(?P<mark>`{_I}(?:`{_I}){{2,}}+|~{_I}(?:~{_I}){{2,}}+)[ \t]*+\r?$")
+_LIST_MARKS = lazy(rf"[ \t\u3000{IGNORABLE}]*+(?:(?:[-*+]|\d{{1,9}}[.)])[ \t]++){{0,8}}+[ \t\u3000{IGNORABLE}]*+")
 _QUOTED_VALUE = re.compile(r'[^\n"{\[]{0,400}?(?:Result|Output|Data)[ \t]*+:[ \t]*+(?=["{\[])')
-_BLANK = " \t\r\n\f\v\u3000\u00a0\u200b\u200c\u200d\u2060\ufeff"
+_BLANK = f" \t\r\n\f\v\u3000\u00a0{ZERO_WIDTH}"
 _MAX_LEAD = 200
 _MAX_LINE = 2_000
 """Characters that a fence's line may have: in a text that is still coming, it is known that soon."""

@@ -11,13 +11,12 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from tamis.protocols.marks import INVISIBLE, OBSERVATION, OBSERVATION_SIGNS, Marks, marks_of
+from tamis.protocols.invisible import IGNORABLE, IN_MARKERS
+from tamis.protocols.marks import OBSERVATION, OBSERVATION_SIGNS, Marks, marks_of
 from tamis.protocols.patterns import lazy
 from tamis.protocols.plugins import SHIPPED, find_protocol, known_protocols
 
-_UNSEEN = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
-"""Characters that are not seen: readers pass over them inside a marker."""
-_JOINT = rf"[ \t_\-{_UNSEEN}]*+"
+_JOINT = rf"[ \t_\-{IN_MARKERS}]*+"
 
 _WORDS = (
     "ACTION",
@@ -59,19 +58,19 @@ _SQUARE_WORDS = "TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS|INST|THINK|ARGS|CALL_ID
 
 def _spaced(phrase: str) -> str:
     """The letters of a phrase with unseen characters between them, and any joint between its words."""
-    return _JOINT.join(rf"[{_UNSEEN}]*+".join(word) for word in phrase.split())
+    return _JOINT.join(rf"[{IN_MARKERS}]*+".join(word) for word in phrase.split())
 
 
 _ANGLE = r"[<＜《]"
 # No bracket stands in what is passed over, so that every character is looked at a bounded number of times.
 _HEAD = lazy(
-    rf"{_ANGLE}{{1,4}}+[\s|｜\[［【/\\{_UNSEEN}]*+(?:\w{{1,16}}+[:：])?"
-    rf"(?i:{'|'.join(map(_spaced, _PHRASES))}|(?:{'|'.join(map(_spaced, _WORDS))})[{_UNSEEN}]*+S?(?![\w.]))"
+    rf"{_ANGLE}{{1,4}}+[\s|｜\[［【/\\{IN_MARKERS}]*+(?:\w{{1,16}}+[:：])?"
+    rf"(?i:{'|'.join(map(_spaced, _PHRASES))}|(?:{'|'.join(map(_spaced, _WORDS))})[{IN_MARKERS}]*+S?(?![\w.]))"
 )
 _TOKEN = lazy(r"[<＜][|｜][^<>＜＞\s|｜]{1,64}+[|｜][>＞]")
 _SQUARE = lazy(rf"\[(?=/?(?:{_SQUARE_WORDS})\])")
 _TRIANGLE = lazy(r"◁(?=/?\w{1,16}+▷)")
-_ECHO = lazy(rf"(?P<lead>(?:(?<=[\r\n])|\A)[ \t{INVISIBLE}]*+){OBSERVATION.pattern}")
+_ECHO = lazy(rf"(?P<lead>(?:(?<=[\r\n])|\A)[ \t{IGNORABLE}]*+){OBSERVATION.pattern}")
 _BRACKET = lazy(r"[<＜《]")
 
 

@@ -16,7 +16,8 @@ import msgspec
 
 from tamis.protocols.changes import line_edits
 from tamis.protocols.context import CONTEXTS
-from tamis.protocols.marks import INVISIBLE, marks_of
+from tamis.protocols.invisible import IGNORABLE
+from tamis.protocols.marks import marks_of
 from tamis.protocols.model import Block, Document, Fix, Json
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
@@ -27,7 +28,7 @@ MAX_CHARS = 200_000
 """The largest text that is read again for an edit."""
 
 _BLANK = " \t\r\n\u3000\ufeff"
-_Z = f"[{INVISIBLE}]*+"
+_Z = f"[{IGNORABLE}]*+"
 _COMMENT = lazy(rf"[<＜]{_Z}[!！]{_Z}[-－]{_Z}[-－]")
 _TICKS = lazy(r"`++")
 _BLANK_LINE = lazy(r"(?>\r\n|\n|\r)[ \t]*+(?=[\r\n])")
@@ -41,7 +42,7 @@ _PARTS = lazy(
     r"(?P<number>[ \t]*+\d++)|(?P<level>\b(?i:trace|debug|info(?:rmation)?|notice|warn(?:ing)?|error|fatal|critical)\b[ \t]*+)"
 )
 _ROW = lazy(r"[ \t]*+[|｜]")
-_EXAMPLE = lazy(rf"(?i)(request)[ \t_\-{INVISIBLE}]*+exp")
+_EXAMPLE = lazy(rf"(?i)(request)[ \t_\-{IGNORABLE}]*+exp")
 """What makes a marker of VCP that of an example."""
 _MAX_MARKER = 80
 _NEXT_CHANNEL = lazy(r"(?:<\|\w{1,40}\|>\w{0,40}){0,4}?<\|message\|>")

@@ -12,16 +12,12 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Literal, NamedTuple
 
+from tamis.protocols.invisible import IGNORABLE
 from tamis.protocols.model import REASONING_TAGS
 from tamis.protocols.patterns import lazy
 
 Family = Literal["reasoning", "comment", "element", "echo", "turn", "channel"]
 
-INVISIBLE = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
-    "\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
-"""Characters that nobody sees (Unicode's default ignorable ones), for a set in a pattern."""
 QUOTING = frozenset(
     (
         "pre",
@@ -98,7 +94,7 @@ class Mark(NamedTuple):
     end: int
 
 
-_Z = f"[{INVISIBLE}]*+"
+_Z = f"[{IGNORABLE}]*+"
 _ATTRIBUTES = r"""(?:[^<>＜＞"']++|"[^"<＜]{0,400}+"|'[^'<＜]{0,400}+'|["'])*+"""
 _REST = rf"(?:[\s/／]{_ATTRIBUTES})?+"
 _REST_OPEN = lazy(
@@ -132,24 +128,24 @@ def _begun(word: str, behind: str = "") -> str:
 
 _ANGLE = (
     rf"[<＜]{_Z}(?:(?P<comment>[!！]{_Z}[-－]{_Z}[-－])"
-    rf"|[|｜]{_Z}(?P<token>(?:[^\s<>＜＞|｜{INVISIBLE}]{_Z}){{1,40}}+)[|｜]{_Z}[>＞]"
-    rf"|(?P<slash>[/／]?+){_Z}(?P<name>(?:[^\s<>＜＞/／|｜!！\[\]{INVISIBLE}]{_Z}){{1,64}}+){_REST}[>＞]"
+    rf"|[|｜]{_Z}(?P<token>(?:[^\s<>＜＞|｜{IGNORABLE}]{_Z}){{1,40}}+)[|｜]{_Z}[>＞]"
+    rf"|(?P<slash>[/／]?+){_Z}(?P<name>(?:[^\s<>＜＞/／|｜!！\[\]{IGNORABLE}]{_Z}){{1,64}}+){_REST}[>＞]"
     rf"|<{_Z}(?:<{_Z})?+\[{_Z}(?P<ends>(?:{_spaced('END_')})?+){_Z}"
     rf"(?P<result>{_spaced('TOOL_')}{_Z}(?:{_spaced('RESULT')}|{_spaced('DEFINITION')})){_Z}\]{_Z}>(?:{_Z}>){{1,3}}+)"
 )
 # Words of a role, and what looks like them.
-_WORD = rf"[A-Za-z_{INVISIBLE}\u0131\u0251\u0261\u0370-\u058f\uff21-\uff5a\U0001d400-\U0001d7ff]"
-_ROLE = lazy(rf"[ \t{INVISIBLE}]*+(?:<\|[A-Z_]{{0,30}}\|>)?+({_WORD}*+)")
+_WORD = rf"[A-Za-z_{IGNORABLE}\u0131\u0251\u0261\u0370-\u058f\uff21-\uff5a\U0001d400-\U0001d7ff]"
+_ROLE = lazy(rf"[ \t{IGNORABLE}]*+(?:<\|[A-Z_]{{0,30}}\|>)?+({_WORD}*+)")
 _NAMED = lazy(r"\(\?P<\w+>")
 OBSERVATION_SIGNS = "OＯ" + "".join(chr(code) for code, latin in _CAPITALS.items() if chr(latin) == "O")
 """What the word begins with that begins an echo: a capital letter, or one that looks like it."""
 OBSERVATION_WORD = "bservation"
 OBSERVATION = re.compile(
-    rf"(?P<observation>[{OBSERVATION_SIGNS}]{_Z}{_spaced(OBSERVATION_WORD)}[ \t{INVISIBLE}]*+[:：])"
+    rf"(?P<observation>[{OBSERVATION_SIGNS}]{_Z}{_spaced(OBSERVATION_WORD)}[ \t{IGNORABLE}]*+[:：])"
 )
 """What begins an echo in the words of our own observations, where it begins a line."""
-_UNSEEN = lazy(f"[{INVISIBLE}]")
-_LEAD = lazy(rf"(?:^|[\r\n])[ \t{INVISIBLE}]*+\Z")
+_UNSEEN = lazy(f"[{IGNORABLE}]")
+_LEAD = lazy(rf"(?:^|[\r\n])[ \t{IGNORABLE}]*+\Z")
 
 
 def fold(name: str) -> str:
@@ -193,7 +189,7 @@ class Marks:
             # A name of one letter ends there.
             follow[word[0]] = follow.get(word[0], "") + (re.escape(word[1:]) or r"\s/>／＞")
         starts = "|".join(
-            rf"{re.escape(sign)}(?:[{seconds}]|(?![\x00-\x7f])[{_DOUBLES}{INVISIBLE}])"
+            rf"{re.escape(sign)}(?:[{seconds}]|(?![\x00-\x7f])[{_DOUBLES}{IGNORABLE}])"
             for sign, seconds in follow.items()
             if sign not in "tre"
         )
@@ -370,11 +366,11 @@ def marks_of(tags: tuple[str, ...] = REASONING_TAGS) -> Marks:
 
 
 _BEGUN = lazy(
-    rf"[<＜]{_Z}(?:\Z|[!！]{_Z}(?:[-－]{_Z})?\Z|[|｜]{_Z}(?:[^\s<>＜＞|｜{INVISIBLE}]{_Z}){{0,40}}+(?:[|｜]{_Z})?\Z"
-    rf"|[/／]?+{_Z}(?P<name>(?:[^\s<>＜＞/／|｜!！\[\]{INVISIBLE}]{_Z}){{0,64}}+)(?P<rest>[\s/／]{_ATTRIBUTES})?\Z"
+    rf"[<＜]{_Z}(?:\Z|[!！]{_Z}(?:[-－]{_Z})?\Z|[|｜]{_Z}(?:[^\s<>＜＞|｜{IGNORABLE}]{_Z}){{0,40}}+(?:[|｜]{_Z})?\Z"
+    rf"|[/／]?+{_Z}(?P<name>(?:[^\s<>＜＞/／|｜!！\[\]{IGNORABLE}]{_Z}){{0,64}}+)(?P<rest>[\s/／]{_ATTRIBUTES})?\Z"
     r"|(?:<|\[)[^\s<]{0,100}+\Z)"
 )
 """What may be the beginning of a mark of angle brackets at the end of a text that goes on."""
 _ECHO_SIGN = lazy(f"[{OBSERVATION_SIGNS}]")
-_BEGUN_ECHO = lazy(rf"[{OBSERVATION_SIGNS}]{_Z}(?:{_begun(OBSERVATION_WORD, f'[ {INVISIBLE}' + chr(9) + ']*+')}|\Z)")
+_BEGUN_ECHO = lazy(rf"[{OBSERVATION_SIGNS}]{_Z}(?:{_begun(OBSERVATION_WORD, f'[ {IGNORABLE}' + chr(9) + ']*+')}|\Z)")
 _MAX_BRACKETS = 4

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal
 
-from tamis.protocols.marks import INVISIBLE
+from tamis.protocols.invisible import IGNORABLE
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
@@ -22,7 +22,7 @@ _NUMBER = lazy(r"[ \t]*+[\d.,:/%+-]*+[ \t]*+")
 _MAX_GAPS = 64
 """Blocks of one paragraph whose quotation marks are counted together."""
 _BLANK_LINE = lazy(r"(?>\r\n|\n|\r)[ \t]*+(?=[\r\n])")
-_HIDDEN = lazy(f"[{INVISIBLE}]")
+_HIDDEN = lazy(f"[{IGNORABLE}]")
 _QUOTE_LINE = lazy(r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]++){0,4}+[>＞]")
 _TABLE_LINE = lazy(r"[|｜]")
 _COMMENT_LINE = lazy(r"//|/\*")

@@ -19,7 +19,8 @@ from tamis.protocols.context import CONTEXTS, MAY_BE_JSON, WAIT, Context
 from tamis.protocols.dialects import unread_dialect
 from tamis.protocols.envelope import unescaped, unwrapped
 from tamis.protocols.extent import Extents
-from tamis.protocols.marks import INVISIBLE, OBSERVATION, TICKS, TILDES, Marks, marks_of
+from tamis.protocols.invisible import IGNORABLE
+from tamis.protocols.marks import OBSERVATION, TICKS, TILDES, Marks, marks_of
 from tamis.protocols.model import REASONING_TAGS, Block, Call, Comment, Diag, Document, Edit, Fix, ReadOptions
 from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols
 from tamis.protocols.quoting import REACH, has_marks
@@ -39,7 +40,7 @@ _OPEN_ENDS = frozenset({"TC001", "TC002", "TC003", "TC006", "TC009", "TC010", "V
 """Findings about a marker whose partner is missing."""
 # A literal beginning, which the search jumps to.
 _FENCE_TICKS = re.compile(r"````*+")
-_WIDE_FENCE_TICKS = re.compile(rf"`(?:[{INVISIBLE}]*+`){{2,}}+")
+_WIDE_FENCE_TICKS = re.compile(rf"`(?:[{IGNORABLE}]*+`){{2,}}+")
 _LINE_BREAK = re.compile(r"[\r\n]")
 
 

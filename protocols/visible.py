@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tamis.protocols.invisible import UNSHOWN
 from tamis.protocols.patterns import lazy
 
-# What shows nothing, or changes how its neighbours are shown: controls, marks of direction, blanks without width, fillers, tags,
-# selectors of variants (but the two that emoji have), lone surrogates.
-_UNSEEN = lazy(
-    "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202f\u205f-\u206f\u3164\ufe00-\ufe0d"
-    "\ufeff\uffa0\ufff0-\uffff\ud800-\udfff\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
+_UNSEEN = lazy(f"[{UNSHOWN}]")
 _SHORT = {9: "\\t", 10: "\\n", 13: "\\r"}
 
 

@@ -15,6 +15,7 @@ from tamis.protocols.action.names import INPUT_ALIASES as INPUT_LIKE
 from tamis.protocols.action.names import INPUTS, STRONG_TOOL_ID, TOOL_ID, TOOL_ID_ALIASES, WRAPPERS
 from tamis.protocols.action.names import INPUTS_ALIASES as INPUTS_LIKE
 from tamis.protocols.base import Source
+from tamis.protocols.invisible import IN_TAGS
 from tamis.protocols.model import (
     MAX_BLOCK_CHARS,
     MAX_DEPTH,
@@ -54,9 +55,7 @@ _INPUTS_HEAD = lazy(
 _INPUTS_NEXT = lazy(r'\s*+</(input)>\s*+<(?:input name="([^"<>&]++)"|/(inputs))>')
 _END = lazy(r"\s*+</ACTION>")
 _CLOSE = lazy(r"</([A-Za-z_][A-Za-z0-9_.:\-]*+)>")
-_ATTRIBUTE_NAME = lazy(
-    r"[^\s\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad\"'“”‘’`](?:[^\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad\"'“”‘’`]*[^\s\u200b-\u200f\u202a-\u202e\u2060\ufeff\u00ad\"'“”‘’`])?"
-)
+_ATTRIBUTE_NAME = lazy(rf"[^\s{IN_TAGS}\"'“”‘’`](?:[^{IN_TAGS}\"'“”‘’`]*[^\s{IN_TAGS}\"'“”‘’`])?")
 _ACTION_MARK = lazy(r"<[\s/]{0,8}+(?i:action)\b")
 _TOOL_ID = lazy(r"[A-Za-z0-9_][\w:.\-/@]*+")
 _NO_PARAMS = ("action", INPUTS)

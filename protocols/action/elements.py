@@ -13,8 +13,9 @@ from tamis.protocols.action.names import (
     STRONG_TOOL_ID,
     TOOL_ID_ALIASES,
 )
-from tamis.protocols.action.tokens import DECORATION, INVISIBLE, MARKER_KEY, Token
+from tamis.protocols.action.tokens import DECORATION, MARKER_KEY, Token
 from tamis.protocols.action.values import HTML, ValueReader
+from tamis.protocols.invisible import IN_TAGS
 from tamis.protocols.model import (
     Comment,
     Edit,
@@ -33,7 +34,7 @@ _SPOILT_RIGHT = lazy(r"\s{0,4}+/?(?:(?P<bracket>\\?[>＞]{1,2})|(?P<entity>\\?&(
 _MAX_SPOILT = 24
 _MAX_NOISE = 400
 _LOOSE = " \t\r\n>"
-_SEEN = lazy(rf"[^\s{''.join(sorted(INVISIBLE))}]")
+_SEEN = lazy(rf"[^\s{''.join(sorted(IN_TAGS))}]")
 _LOST_TAG = lazy(r"(?:^|[\s<＜\\]|&lt;)/{0,1}[^\W\d][\w.:\-]{0,80}(?:\\?[>＞]|&gt;)|(?i:\bname)\s{0,4}=\s{0,4}[\"'“「]")
 """A tag that lost a bracket, in text between elements: what it opened must not be dropped."""
 
@@ -127,8 +128,8 @@ class ElementReader:
         if first == last:
             return
         if _SEEN.search(text, first, last) is None:
-            code = f"{ord(next(char for char in text[first:last] if char in INVISIBLE)):04X}"
-            edit = Edit(start, end, "".join(char for char in text[start:end] if char not in INVISIBLE))
+            code = f"{ord(next(char for char in text[first:last] if char in IN_TAGS)):04X}"
+            edit = Edit(start, end, "".join(char for char in text[start:end] if char not in IN_TAGS))
             self.findings.add(
                 "TC013", (start, end), {"hex": code, "where": "the layout"}, edits=(edit,), title="Remove the character"
             )

@@ -22,8 +22,9 @@ from tamis.protocols.action.names import (
     VALUE_ATTRIBUTES,
     WRAPPERS,
 )
-from tamis.protocols.action.tokens import DECORATION, INVISIBLE, MARKER_KEY
+from tamis.protocols.action.tokens import DECORATION, MARKER_KEY
 from tamis.protocols.action.values import join
+from tamis.protocols.invisible import IN_TAGS
 from tamis.protocols.model import (
     MAX_PARAMS,
     Call,
@@ -368,12 +369,12 @@ class ParamReader(ElementReader):
 
     def _clean_name(self, name: str, span: Span) -> str:
         """A name from an attribute without quotes around and invisible characters in it (ruling 13)."""
-        clean = "".join(char for char in name if char not in INVISIBLE)
+        clean = "".join(char for char in name if char not in IN_TAGS)
         edits = (Edit(*span, _quoted(clean)),)
         # The name of a tag stands in its closing tag too.
         in_tag = self.text[span[0] - 1] == "<"
         if clean != name and clean:
-            code = f"{ord(next(char for char in name if char in INVISIBLE)):04X}"
+            code = f"{ord(next(char for char in name if char in IN_TAGS)):04X}"
             self.findings.add(
                 "TC013", span, {"hex": code, "where": "a name"}, edits=edits, title="Remove the character"
             )
@@ -417,7 +418,7 @@ class ParamReader(ElementReader):
 
 def bare_name(name: str) -> str:
     """A name without quotes around it and invisible characters in it."""
-    clean = "".join(char for char in name if char not in INVISIBLE)
+    clean = "".join(char for char in name if char not in IN_TAGS)
     return clean.strip(_AROUND_NAME).strip() or clean
 
 

@@ -21,6 +21,7 @@ from tamis.protocols.action.shapes import Shapes
 from tamis.protocols.action.tokens import MARKER_KEY, TagIndex, Token, Tokens
 from tamis.protocols.base import Extras, Markers, PlainCall, PromptTool, Shape, Source, Style, WriteOptions, Written
 from tamis.protocols.catalogue import severity
+from tamis.protocols.invisible import ZERO_WIDTH
 from tamis.protocols.model import MAX_BLOCK_CHARS, MAX_NAME_CHARS, Block, Call, Diag, Edit, Fix, ReadOptions, ToolHint
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from tamis.protocols.streaming.settled import Verdict
 
 _OPENER = lazy(
-    r"<\s{0,8}+[\u200b\u200c\u200d\u2060\ufeff]?(?i:action)[\u200b\u200c\u200d\u2060\ufeff]?(?:\s[^<>]*+)?>"
+    rf"<\s{{0,8}}+[{ZERO_WIDTH}]?(?i:action)[{ZERO_WIDTH}]?(?:\s[^<>]*+)?>"
     r"|<(?i:action)(?=\s{0,40}+<[A-Za-z_`])|＜(?i:action)[＞>]|<(?i:action)＞"
 )
 _WHOLE_TAG = lazy(r"[^>]*>|<(?!\s*(?:[/!\w]|\Z))")
@@ -50,7 +51,6 @@ _MARKERS = Markers(
     bare=lazy(r"<tool_id>[^<]{1,256}</tool_id>\s*+<inputs>"),
     one_block=True,
 )
-_INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 
 
 class ActionProtocol(Extras):
@@ -344,7 +344,7 @@ class _Reader:
         match = re.search(r"(?i:action)", raw)
         start = self.opener[0] + (match.end() if match is not None else 0)
         end = self.opener[1] - 1 if raw.endswith((">", "＞")) else self.opener[1]
-        while start < end and self.text[start] in _INVISIBLE:
+        while start < end and self.text[start] in ZERO_WIDTH:
             start += 1
         token.attributes = (start, end) if self.text[start:end].strip() else None
         return token

@@ -27,7 +27,8 @@ from tamis.protocols.action.names import (
     WRAPPERS,
 )
 from tamis.protocols.action.params import ParamReader, bare_name, schema_names
-from tamis.protocols.action.tokens import DECORATION, INVISIBLE, Token, plain_name
+from tamis.protocols.action.tokens import DECORATION, Token, plain_name
+from tamis.protocols.invisible import IN_TAGS
 from tamis.protocols.model import (
     MAX_NAME_CHARS,
     MAX_PARAMS,
@@ -391,14 +392,14 @@ class Shapes(ParamReader):
         before = (start, end)
         while end - start > 4 and text.startswith("**", start) and text.endswith("**", start, end):
             start, end = start + 2, end - 2
-        while end > start and (text[end - 1] in DECORATION or text[end - 1] in INVISIBLE or text[end - 1].isspace()):
+        while end > start and (text[end - 1] in DECORATION or text[end - 1] in IN_TAGS or text[end - 1].isspace()):
             end -= 1
-        while start < end and (text[start] in DECORATION or text[start] in INVISIBLE or text[start].isspace()):
+        while start < end and (text[start] in DECORATION or text[start] in IN_TAGS or text[start].isspace()):
             start += 1
         tool_id = plain_name(text[start:end])
         if tool_id != text[slice(*before)]:
             edits = (Edit(*before, tool_id),)
-            invisible = next((char for char in text[slice(*before)] if char in INVISIBLE), None)
+            invisible = next((char for char in text[slice(*before)] if char in IN_TAGS), None)
             if invisible is None:
                 # Quotes around and an entity in it: which of them is decoded first?
                 self.findings.add("AX153", before, edits=edits, title="Remove the quotes", error="&" in tool_id)

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import Literal
 
 from tamis.protocols.base import Source
+from tamis.protocols.invisible import IN_TAGS
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
 Kind = Literal["open", "close", "self", "cdata", "comment", "pi", "doctype"]
 
-INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
 DECORATION = "`\"'“”‘’"
 MARKER_KEY = "action"
 
@@ -85,7 +85,7 @@ class Token:
         """True for markup that turned out to be text of a value."""
 
 
-_DROPPED = {ord(char): None for char in INVISIBLE + DECORATION}
+_DROPPED = {ord(char): None for char in IN_TAGS + DECORATION}
 
 
 def plain_name(raw: str) -> str:

@@ -22,7 +22,8 @@ from tamis.protocols.action.decode import (
     trim_tail,
 )
 from tamis.protocols.action.findings import Element, Findings
-from tamis.protocols.action.tokens import DECORATION, INVISIBLE, MARKER_KEY, Token, whole_name
+from tamis.protocols.action.tokens import DECORATION, MARKER_KEY, Token, whole_name
+from tamis.protocols.invisible import IN_TAGS
 from tamis.protocols.model import MAX_DEPTH, MAX_NAME_CHARS, Comment, Edit, Json, Piece, Value
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
@@ -339,7 +340,7 @@ class ValueReader:
             return
         if raw == name and _XML_NAME.fullmatch(name) is not None and name.isascii():
             return
-        invisible = next((at for at in range(start, end) if self.text[at] in INVISIBLE), None)
+        invisible = next((at for at in range(start, end) if self.text[at] in IN_TAGS), None)
         edits = (Edit(start, end, name),)
         # What is left may be no name of a tag, but a closing tag, say: then there is no one reading (ruling 1).
         lost = raw != name and not whole_name(name)

@@ -15,10 +15,11 @@ from tamis.protocols.base import CallProtocol, PromptTool, Shape
 from tamis.protocols.grammar.json_schema_rules import SchemaRules
 from tamis.protocols.grammar.rules import CONTROLS, Rules
 from tamis.protocols.grammar.texts import avoiding
-from tamis.protocols.marks import INVISIBLE, OBSERVATION_SIGNS, OBSERVATION_WORD, alike
+from tamis.protocols.invisible import IGNORABLE
+from tamis.protocols.marks import OBSERVATION_SIGNS, OBSERVATION_WORD, alike
 from tamis.protocols.plugins import SHIPPED, extras_of
 
-_NO_PROSE = "<＜《`~\\{◁[\u2028\u2029" + CONTROLS + INVISIBLE
+_NO_PROSE = "<＜《`~\\{◁[\u2028\u2029" + CONTROLS + IGNORABLE
 _ECHOES = ("Observation", "ObservatiOn")
 _ALIKE = {letter: alike(letter, but=OBSERVATION_SIGNS) for letter in OBSERVATION_WORD} | {"O": OBSERVATION_SIGNS}
 """How the letters of the word may be written that begins an echo: its first one is a capital, the others are of any case."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from tamis.protocols.base import Source
-from tamis.protocols.jsontext.spoken import COMMENT, INVISIBLE, STRING
+from tamis.protocols.invisible import IN_JSON
+from tamis.protocols.jsontext.spoken import COMMENT, STRING
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
@@ -20,7 +21,7 @@ CLOSES = lazy(rf"<(?:\|[ \t]*)?[ \t]*(?:/[ \t]*{_NAME}|{_NAME}[ \t]*/|(?i:end_to
 _SCAN = lazy(
     rf"(?s:(?P<string>{STRING})|(?P<comment>{COMMENT})|(?P<open>[{{\[｛［])|(?P<close>[}}\]｝］])|(?P<stop><|[\"']))"
 )
-_BLANK = lazy(rf"[ \t\r\n{INVISIBLE}]*+")
+_BLANK = lazy(rf"[ \t\r\n{IN_JSON}]*+")
 _BREAK = lazy(r"[\r\n]")
 
 # A text may make every marker look through the strings of all that follows; after so many times its length it is refused.

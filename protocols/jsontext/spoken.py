@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tamis.protocols.catalogue import message
+from tamis.protocols.invisible import IN_JSON
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.model import Diag, Edit, Fix, Piece, Value
@@ -23,11 +24,10 @@ from tamis.protocols.positions import Span
 
 STRING = r'"""(?:[^"\\]|"{1,2}+[^"\\])*+"""|"(?:[^"\\]++|\\.)*+"|' + r"'(?:[^'\\]++|\\.)*+'"
 COMMENT = r"//[^\n\r]*+|#[^\n\r]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/"
-INVISIBLE = "\u00a0\u3000\u200b-\u200f\u2060\ufeff"
 
 _TOKEN = lazy(
     rf"(?s:(?P<string>{STRING})|(?P<comment>{COMMENT})|(?P<escape>(?:\\[nrt])++)|(?P<word>[A-Za-z_$][\w$\-]*+)"
-    rf"|(?P<mark>[{{}}\[\],:])|(?P<wide>[：，；｛｝［］])|(?P<invisible>[{INVISIBLE}]++)|(?P<number>[-+.\d][\w.+\-]*+)"
+    rf"|(?P<mark>[{{}}\[\],:])|(?P<wide>[：，；｛｝［］])|(?P<invisible>[{IN_JSON}]++)|(?P<number>[-+.\d][\w.+\-]*+)"
     r"|(?P<blank>[ \t\r\n]++)|(?P<other>.))"
 )
 _COLON = lazy(r"[ \t\r\n]*+[:：]")

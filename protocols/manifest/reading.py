@@ -13,6 +13,7 @@ from typing import Literal, TypeVar, cast
 import msgspec
 
 from tamis.protocols.catalogue import severity
+from tamis.protocols.invisible import NOT_IN_NAMES
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member
 from tamis.protocols.manifest.embedded import check_schema_field
@@ -321,7 +322,7 @@ def _field(root: JsonNode, name: str) -> JsonNode | None:
 
 _ID_FAULTS = (
     (re.compile(r"\s"), "blanks are not allowed"),
-    (re.compile(r"[\x00-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"), "it holds an invisible character"),
+    (re.compile(rf"[\x00-\x1f\x7f{NOT_IN_NAMES}]"), "it holds an invisible character"),
     (re.compile(r"[<>\"'`&=「」«»]"), "it holds a character that calls use as markup"),
     (re.compile(r"@"), "@ sets off a version in calls"),
     (re.compile(r"[,;|{}\\]"), "it holds a separator"),

@@ -6,8 +6,8 @@ edge of it looks like the missing delimiter: what runs must not depend on a gues
 
 from __future__ import annotations
 
+from tamis.protocols.invisible import IN_LAYOUT
 from tamis.protocols.patterns import lazy
-from tamis.protocols.tam.keys import INVISIBLE
 
 _PARTNERS = {"“": "”", "「": "」", "『": "』", "【": "】", "《": "》", "〔": "〕", "＜": "＞", "»": "«", "‘": "’"}
 _OPENERS = {close: char for char, close in _PARTNERS.items()}
@@ -20,7 +20,7 @@ _PAIR_LINE = lazy(rf"[\r\n][ \t]*+{_KEY}[ \t]*+(?:[:：=︰﹕∶](?!//)|->|→|
 _ANGLES = lazy(r"[<«>»](?:[ \t]*+[<«>»])++")
 _ANGLES_END = lazy(r"[<«>»](?:[ \t]*+[<«>»])++\Z")
 _HALF_LINE = lazy(r"(?:«|<<|「末|末」)[ \t,，;；、]*+[\r\n]")
-_HALF_TAIL = rf"(?:[<«](?:[ \t{INVISIBLE}]*+[<«])++|«|[《＜]{{2,}}+)[ \t,，;；、]*+"
+_HALF_TAIL = rf"(?:[<«](?:[ \t{IN_LAYOUT}]*+[<«])++|«|[《＜]{{2,}}+)[ \t,，;；、]*+"
 _RUNS_ON_TAM = lazy(
     rf"{_HALF_TAIL}(?:[\r\n]\s*+{_KEY}[ \t]*(?:=>|->|::|[:：=︰﹕∶→])?|{_KEY}[ \t]*(?:=>|->|::|[:：=︰﹕∶→]))[*\s]*+(?:»»|>>)"
 )

@@ -15,6 +15,7 @@ import msgspec
 
 from tamis.protocols.base import Source
 from tamis.protocols.catalogue import CATALOGUE
+from tamis.protocols.invisible import IN_LAYOUT
 from tamis.protocols.model import (
     MAX_BLOCK_CHARS,
     MAX_PARAMS,
@@ -31,9 +32,9 @@ from tamis.protocols.model import (
 from tamis.protocols.pairs.doubt import runs_on
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
-from tamis.protocols.tam.keys import INVISIBLE, visible
+from tamis.protocols.tam.keys import visible
 
-BLANK = lazy(rf"[\s{INVISIBLE}]*+")
+BLANK = lazy(rf"[\s{IN_LAYOUT}]*+")
 LINE_END = lazy(r"[\r\n]")
 LEADING = lazy(
     r"[ \t]*+(?:(?:[-*+•·▪●◦‣–—][ \t]++|\d{1,3}[.)][ \t]++)(?:\[[ xX]\][ \t]++)?)?[*`\"'“”‘’「」『』]*+[ \t]*+"
@@ -228,7 +229,7 @@ def note_invisible(findings: Findings, text: str, start: int, end: int, where: s
     part = text[start:end]
     if part.isascii():
         return
-    places = [at for at, char in enumerate(part, start) if char in INVISIBLE]
+    places = [at for at, char in enumerate(part, start) if char in IN_LAYOUT]
     if not places:
         return
     findings.add(
@@ -283,7 +284,7 @@ def note_marker(findings: Findings, text: str, span: Span, canonical: str, diale
     shown = visible(raw)
     replace = fix(f"Write {canonical}", Edit(span[0], span[1], canonical))
     if shown != raw:
-        char = next(char for char in raw if char in INVISIBLE)
+        char = next(char for char in raw if char in IN_LAYOUT)
         findings.add("TC013", span, args={"hex": f"{ord(char):04X}", "where": "a marker"}, fix=replace, repair=True)
         replace = None
         if shown == canonical:

@@ -11,16 +11,17 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from tamis.protocols.marks import INVISIBLE, OBSERVATION, TICKS, marks_of
+from tamis.protocols.invisible import IGNORABLE
+from tamis.protocols.marks import OBSERVATION, TICKS, marks_of
 from tamis.protocols.observation import plain
 from tamis.protocols.patterns import lazy
 from tamis.protocols.plugins import find_protocol, known_protocols
 
-_UNSEEN = f"[{INVISIBLE}]*+"
-_FENCE = lazy(rf"(?m:^)([ \t\u3000{INVISIBLE}]*+)(?=`{_UNSEEN}`{_UNSEEN}`|~{_UNSEEN}~{_UNSEEN}~)")
+_UNSEEN = f"[{IGNORABLE}]*+"
+_FENCE = lazy(rf"(?m:^)([ \t\u3000{IGNORABLE}]*+)(?=`{_UNSEEN}`{_UNSEEN}`|~{_UNSEEN}~{_UNSEEN}~)")
 # A definition or result block is no request, but a text inside one could end it (VC326).
 _OTHER_BLOCKS = r"(?i:[<＜《]{2,4}\[(?:END_)?TOOL_(?:DEFINITION|RESULT)\][>＞》]{2,4})"
-_ECHO = lazy(rf"(?<=[\r\n])([ \t{INVISIBLE}]*+)(?={OBSERVATION.pattern})")
+_ECHO = lazy(rf"(?<=[\r\n])([ \t{IGNORABLE}]*+)(?={OBSERVATION.pattern})")
 _BLANK_LINE = lazy(r"\n[ \t]*+\n")
 _MARKS = lazy("「(?=[始末])")
 _ESCAPE_MARKS = lazy("「(?=[始末](?i:ESCAPE)」)")

@@ -8,13 +8,14 @@ from __future__ import annotations
 import msgspec
 
 from tamis.protocols.base import Source
+from tamis.protocols.invisible import BEHIND_JSON
 from tamis.protocols.model import ReadOptions
 from tamis.protocols.patterns import lazy
 
 _BEGUN = lazy(r"\ufeff?+[ \t\r\n]*+(?:(?:`++|~++)[\w\-]*+[ \t]*+(?:\r?+(?:\n[ \t\r\n]*+)?+)?+)?+\Z")
 _START = lazy(r"\ufeff?+[ \t\r\n]*+(?:(?P<fence>`{3,}+|~{3,}+)[\w\-]*+[ \t]*+\r?\n[ \t\r\n]*+)?(?=[{\[])")
 _ENDS = lazy(r"[\]}`~]")
-_COMMENT = lazy(r"[\]}][\s\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]*+[/#]")
+_COMMENT = lazy(rf"[\]}}][\s{BEHIND_JSON}]*+[/#]")
 """What may be a comment behind the last bracket, of which no end is certain."""
 _FENCE_END = "`~ \t\r\n"
 _PATIENCE = 8

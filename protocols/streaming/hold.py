@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from tamis.protocols.invisible import IN_LAYOUT
 from tamis.protocols.marks import marks_of
 from tamis.protocols.patterns import lazy
 from tamis.protocols.plugins import BUILT_IN, find_protocol
-from tamis.protocols.tam.keys import INVISIBLE
 from tamis.protocols.vcp.dialect import DIALECTS
 
-_I = rf"[{INVISIBLE}\u00ad\u200e\u200f]*+"
-_BLANKS = rf"[ \t{INVISIBLE}]*+"
-_GAP = rf"[ \t_\-{INVISIBLE}]*+"
+_I = rf"[{IN_LAYOUT}\u00ad\u200e\u200f]*+"
+_BLANKS = rf"[ \t{IN_LAYOUT}]*+"
+_GAP = rf"[ \t_\-{IN_LAYOUT}]*+"
 
 
 def _begun(*parts: str) -> str:
@@ -42,11 +42,11 @@ _ACTION = (
 _TAM = _begun(
     "[<＜]",
     "[<＜]?+",
-    rf"[|｜\[［【 \t{INVISIBLE}]*+",
+    rf"[|｜\[［【 \t{IN_LAYOUT}]*+",
     *_word("request"),
     _GAP,
     *_word("tool"),
-    rf"[\]］】|｜ \t{INVISIBLE}]*+",
+    rf"[\]］】|｜ \t{IN_LAYOUT}]*+",
     "[>＞]",
 )
 _VCP = _begun(
@@ -57,7 +57,7 @@ _VCP = _begun(
     *_word("tool"),
     _GAP,
     *_word("request"),
-    rf"[ \t_\-{INVISIBLE}EXPSCAexpsca]*+",
+    rf"[ \t_\-{IN_LAYOUT}EXPSCAexpsca]*+",
     r"[\]］】]?+",
     _BLANKS,
     "[>》＞]{1,4}+",

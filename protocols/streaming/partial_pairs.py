@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
+from tamis.protocols.invisible import IN_LAYOUT
 from tamis.protocols.model import ToolHint
 from tamis.protocols.pairs.keys import undecorated
 from tamis.protocols.pairs.walk import BLANK, FENCE_LINE, LINE_END, SEPARATORS, Dialect
@@ -19,7 +20,7 @@ from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.streaming.partial import MAX_NAME, NewText, Progress
 from tamis.protocols.tam.dialect import DIALECT as TAM
-from tamis.protocols.tam.keys import INVISIBLE, Key, declared_names, parse_key, squash, visible
+from tamis.protocols.tam.keys import Key, declared_names, parse_key, squash, visible
 from tamis.protocols.vcp.calls import META
 from tamis.protocols.vcp.dialect import DIALECTS as VCP
 from tamis.protocols.vcp.dialect import dialect_of
@@ -37,12 +38,12 @@ _WORDS = r"(?:\w[\w.\-/]{0,63}+(?:[\[(#]\d{0,9}[\])]?)?(?:[ \t]++[\w.\-/]{0,63}+
 _MAY_BE_KEY = rf"[\r\n>,，;；、|][ \t]*+{_BULLET}[{_QUOTE}]*+[ \t]*+{_WORDS}[{_QUOTE} \t]*+(?:(?:=>|::|->|[{SEPARATORS}\-])[{_QUOTE} \t]*+)?+\Z"
 """The end of a value that may be the beginning of the next field, from the character on that stands before it."""
 _KEY_AT_END = lazy(_MAY_BE_KEY)
-_COMMENTS = rf"(?:[\r\n][\s{INVISIBLE}]*+#[^\r\n]*+)++"
-_TAM_ENDING = rf"(?:[<«](?:[ \t{INVISIBLE}]*+[<«])++|[<«]|[《＜]{{1,}}+|»++)"
+_COMMENTS = rf"(?:[\r\n][\s{IN_LAYOUT}]*+#[^\r\n]*+)++"
+_TAM_ENDING = rf"(?:[<«](?:[ \t{IN_LAYOUT}]*+[<«])++|[<«]|[《＜]{{1,}}+|»++)"
 _VCP_ENDING = r"(?:[「｢『{｛【［\[〔《〈(（<＜][^「｢『{｛【［\[〔《〈(（<＜\r\n]{0,12}|末」?)"
 _HELD = {
     "tam": lazy(
-        rf"(?:{_TAM_ENDING}[\s,，;；、|]{{0,200}})?(?:{_COMMENTS})?[\s{INVISIBLE}]{{0,200}}(?:{_MAY_BE_KEY[:-2]})?\Z"
+        rf"(?:{_TAM_ENDING}[\s,，;；、|]{{0,200}})?(?:{_COMMENTS})?[\s{IN_LAYOUT}]{{0,200}}(?:{_MAY_BE_KEY[:-2]})?\Z"
     ),
     "vcp": lazy(rf"{_VCP_ENDING}?[\s,，;；、|]{{0,200}}(?:{_MAY_BE_KEY[:-2]})?\Z"),
 }
@@ -52,14 +53,14 @@ _LOUD = {"tam": lazy(r"[«»<＜《>＞\r\n,，;；、|]"), "vcp": lazy(r"[「�
 """A character behind which a value may end, now or with what follows."""
 _SIGN = {"tam": lazy(r"[«»<＜《>＞]"), "vcp": lazy(r"[「<＜《]")}
 _VCP_END_SIGN = lazy("「")
-_HALF_MARKER = lazy(rf"[<＜《]{{1,4}}+[ \t{INVISIBLE}]*+(?:[\[［【|｜/][^<>＜＞《》\r\n]{{0,70}}+)?+[>＞》]{{0,3}}\Z")
+_HALF_MARKER = lazy(rf"[<＜《]{{1,4}}+[ \t{IN_LAYOUT}]*+(?:[\[［【|｜/][^<>＜＞《》\r\n]{{0,70}}+)?+[>＞》]{{0,3}}\Z")
 _CLOSED = lazy(
-    rf"[<＜《]{{1,4}}+[ \t{INVISIBLE}|｜]*+\[[ \t]*+(?i:end[ _\-]?tool(?:[ _\-]?request)?(?:[ _\-]?(?:exp|escape))?)[ \t]*+\]"
+    rf"[<＜《]{{1,4}}+[ \t{IN_LAYOUT}|｜]*+\[[ \t]*+(?i:end[ _\-]?tool(?:[ _\-]?request)?(?:[ _\-]?(?:exp|escape))?)[ \t]*+\]"
 )
 """A closing marker, whatever stands at its end."""
 _BETWEEN = {
-    "tam": lazy(rf"[\s{INVISIBLE},，；、|]*+"),
-    "vcp": lazy(rf"[\s{INVISIBLE},，;；、|]*+"),
+    "tam": lazy(rf"[\s{IN_LAYOUT},，；、|]*+"),
+    "vcp": lazy(rf"[\s{IN_LAYOUT},，;；、|]*+"),
 }
 _CLOSING_DECORATION = lazy(r"[*`\"'”’]{1,3}(?=\s)")
 _TAM_HEAD = lazy(r"»{3,}+|>{3}(?!>)")

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from typing import Final
 
 from tamis.protocols.base import Source
+from tamis.protocols.invisible import IN_LAYOUT
 from tamis.protocols.model import MAX_NAME_CHARS, MAX_PARAMS, Comment
 from tamis.protocols.pairs.walk import (
     CONTROL,
@@ -21,7 +22,6 @@ from tamis.protocols.pairs.walk import (
     too_many,
 )
 from tamis.protocols.patterns import lazy, signed
-from tamis.protocols.tam.keys import INVISIBLE
 
 OPEN = "<|[REQUEST_TOOL]|>"
 CLOSE = "<|[END_TOOL]|>"
@@ -30,15 +30,15 @@ TAIL = "«««"
 
 
 def _letters(word: str) -> str:
-    return rf"[{INVISIBLE}]*+".join(word)
+    return rf"[{IN_LAYOUT}]*+".join(word)
 
 
-_GAP = rf"[ \t_\-{INVISIBLE}]*+"
+_GAP = rf"[ \t_\-{IN_LAYOUT}]*+"
 # Patterns that are looked for in whole texts begin with one set of characters, which the regex engine skips to.
 _SIGNS = "<＜"
-_FOLLOW = rf"{_SIGNS} \t{INVISIBLE}|｜\[［【"
-_LEFT = rf"[{_SIGNS}]?+[ \t{INVISIBLE}]*+(?=[|｜\[［【])[|｜\[［【 \t{INVISIBLE}]*+"
-_RIGHT = rf"[\]］】|｜ \t{INVISIBLE}]*+(?:>{{1,2}}|＞{{1,2}})"
+_FOLLOW = rf"{_SIGNS} \t{IN_LAYOUT}|｜\[［【"
+_LEFT = rf"[{_SIGNS}]?+[ \t{IN_LAYOUT}]*+(?=[|｜\[［【])[|｜\[［【 \t{IN_LAYOUT}]*+"
+_RIGHT = rf"[\]］】|｜ \t{IN_LAYOUT}]*+(?:>{{1,2}}|＞{{1,2}})"
 _REQUEST_TOOL = f"{_letters('REQUEST')}{_GAP}{_letters('TOOL')}"
 _END_TOOL = (
     f"(?:/{_GAP}(?:{_letters('REQUEST')}{_GAP})?{_letters('TOOL')}"
@@ -50,7 +50,7 @@ PLAIN = Family("plain", HEAD, TAIL, lazy("««««*+"), lazy("»»»»*+"))
 _BACKUP_TAIL = lazy(r"[<«](?:(?<=<)<<<*+(?!\[)|(?<=«)«««*+)")
 _ANY_HEAD = lazy(r"[»>》＞«](?:(?<=»)»*+|(?<=>)(?:[ \t]?>)++|(?<=[》＞])[》＞]++|(?<=«)«««*+)")
 _MIXED_TAIL = lazy(
-    rf"[<«《＜](?:(?<=[<«])(?:[ \t{INVISIBLE}]*+[<«])++(?!\[)|(?<=«)|(?<=[《＜])[《＜]++)",
+    rf"[<«《＜](?:(?<=[<«])(?:[ \t{IN_LAYOUT}]*+[<«])++(?!\[)|(?<=«)|(?<=[《＜])[《＜]++)",
 )
 _LINE_KEY = r"[ \t]*+(?:[-*+•][ \t]++)?[*`\"']*+[^\W\d][\w.\-]{0,63}+(?: \d{1,9}+)?[*`\"']*+[ \t]*+[:：=︰﹕∶](?!//)"
 
@@ -80,14 +80,14 @@ DIALECT: Final = Dialect(
     separator=lazy(r"=>|::|[:：=→︰﹕∶]"),
     # A single » and doubled ASCII brackets are also prose and shell: they count only with their partner on the line.
     head=lazy(
-        rf"»{{3,}}+|>{{3,}}+|[»>]{{3}}|»{{1,2}}+(?:[ \t{INVISIBLE}]++»{{1,2}}+)*+|>(?:[ \t]>){{2}}|>{{1,2}}+(?:[{INVISIBLE}]++>{{1,2}}+)++"
+        rf"»{{3,}}+|>{{3,}}+|[»>]{{3}}|»{{1,2}}+(?:[ \t{IN_LAYOUT}]++»{{1,2}}+)*+|>(?:[ \t]>){{2}}|>{{1,2}}+(?:[{IN_LAYOUT}]++>{{1,2}}+)++"
         r"|>>(?=[^\r\n<>«]*+(?:<<|«))|[》＞]{2,}+"
         r"|«{3,}+|<{3,}+(?=[^\r\n<>]*+>>>)|[《＜]{2,}+(?=[^\r\n]*?[》＞]{2})"
     ),
     strong_head=lazy(r"»»»»*+|>>>>*+"),
     any_head=_ANY_HEAD,
     any_tail=lazy(r"«{2,}+|<{3,}+(?!\[)|[《＜]{2,}+"),
-    ending_tail=lazy(rf"(?:[<«](?:[ \t{INVISIBLE}]*+[<«])++|«|[《＜]{{2,}}+|»{{2,}}+)\Z"),
+    ending_tail=lazy(rf"(?:[<«](?:[ \t{IN_LAYOUT}]*+[<«])++|«|[《＜]{{2,}}+|»{{2,}}+)\Z"),
     bare_key=lazy(r"[^\W\d][\w.\-]{0,63}+(?: \d{1,9})?"),
     bare_line=lazy(_LINE_KEY),
     later_bare_line=lazy(r"[\r\n]" + _LINE_KEY),
@@ -105,7 +105,7 @@ DIALECT: Final = Dialect(
         "swapped ascii": Family("swapped", HEAD, TAIL, lazy(r">{3,}+"), lazy(r"«{3,}+")),
         "swapped wide": Family("swapped", HEAD, TAIL, lazy(r"[》＞]{2,}+"), lazy(r"«{3,}+")),
         "odd": Family("odd", HEAD, TAIL, _MIXED_TAIL, _ANY_HEAD),
-        "odd quotes": Family("odd", HEAD, TAIL, lazy(rf"«(?:[ \t{INVISIBLE}]*+«)*+"), _ANY_HEAD),
+        "odd quotes": Family("odd", HEAD, TAIL, lazy(rf"«(?:[ \t{IN_LAYOUT}]*+«)*+"), _ANY_HEAD),
         "odd ascii": Family("odd", HEAD, TAIL, lazy(r"<{2,}+(?!\[)"), _ANY_HEAD),
     },
     codes=Codes(

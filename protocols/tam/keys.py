@@ -12,8 +12,7 @@ from functools import lru_cache
 
 import msgspec
 
-INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
-"""Characters without a width, which models and editors leave in layout; never a letter, digit or blank."""
+from tamis.protocols.invisible import IN_LAYOUT
 
 _WORD = re.compile(r"[^\W_]*[a-z][^\W_]*")
 """A word with a small letter; one in capitals stays whole (``2ND``)."""
@@ -85,7 +84,7 @@ def visible(name: str) -> str:
     """The name without characters that have no width."""
     if name.isascii():
         return name
-    return "".join(char for char in name if char not in INVISIBLE)
+    return "".join(char for char in name if char not in IN_LAYOUT)
 
 
 def suspicious_script(name: str) -> str | None:

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from typing import Final
 
 from tamis.protocols.base import Source
+from tamis.protocols.invisible import IN_LAYOUT
 from tamis.protocols.model import MAX_NAME_CHARS, MAX_PARAMS
 from tamis.protocols.pairs.doubt import runs_on
 from tamis.protocols.pairs.walk import (
@@ -23,16 +24,16 @@ from tamis.protocols.pairs.walk import (
     too_many,
 )
 from tamis.protocols.patterns import lazy, signed
-from tamis.protocols.tam.keys import INVISIBLE, visible
+from tamis.protocols.tam.keys import visible
 
 OPEN = "<<<[TOOL_REQUEST]>>>"
 CLOSE = "<<<[END_TOOL_REQUEST]>>>"
 HEAD = "「始」"
 TAIL = "「末」"
 
-_Z = rf"[{INVISIBLE}]*+"
-_S = rf"[ \t{INVISIBLE}]*+"
-_GAP = rf"[ \t_\-{INVISIBLE}]*+"
+_Z = rf"[{IN_LAYOUT}]*+"
+_S = rf"[ \t{IN_LAYOUT}]*+"
+_GAP = rf"[ \t_\-{IN_LAYOUT}]*+"
 # Patterns that are looked for in whole texts begin with one set of characters, which the regex engine skips to.
 _SIGNS = "<《＜"
 _LEFT = rf"(?<![{_SIGNS}][{_SIGNS}])[{_SIGNS}]{{1,3}}+(?![{_SIGNS}]){_S}[\[［【]?{_S}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
+from tamis.protocols.invisible import HIDING
 from tamis.protocols.patterns import lazy
 
 TOOL_TOKENS = 600
@@ -34,7 +35,7 @@ _FILLERS = frozenset(
         *("number", "integer", "boolean", "list", "array", "object", "specifies", "specify", "provide", "provided"),
     )
 )
-_HIDDEN = re.compile("[\u00ad\u200b\u2060-\u2064\ufeff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+_HIDDEN = re.compile(f"[{HIDING}]")
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007f]+")
 _SPOKEN = lazy(
     r"(?i:\b(?:parameters?|arguments?|params?|options?)\b[ :]{1,2}|参数\s?)[`'\"]([A-Za-z_][\w-]{0,63})[`'\"]"

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from tamis.protocols.invisible import NOT_IN_NAMES
 from tamis.protocols.manifest.reading import tool_id_fault
 from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import MAX_NAME_CHARS, Edit, escape_pointer
@@ -27,7 +28,7 @@ from tamis.server.analysis.navigation.spelled import RenameEdit, RenameRefusedEr
 from tamis.server.analysis.navigation.subject import Subject, has_slots, subject_at
 from tamis.server.analysis.snapshot import Snapshot
 
-_UNWRITABLE = re.compile(r"[\x00-\x1f\x7f\"\\<>&=「」«»\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_UNWRITABLE = re.compile(rf"[\x00-\x1f\x7f\"\\<>&=「」«»{NOT_IN_NAMES}]")
 
 
 class Renamable(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from tamis.protocols.invisible import LINE_SEPARATORS, NOT_IN_NAMES
 from tamis.server.runtime.observe.redaction import redacted
 from tamis.server.runtime.store.folders import make_private, state_folder
 
@@ -32,7 +33,7 @@ _RECORD = re.compile(rb'\{"time":"[0-9T:.\-]{20,30}Z","event":"')
 _RECORD_BYTES = 64
 
 # What JSON lets through and a terminal or a viewer of logs acts on (D74).
-_UNSEEN = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_UNSEEN = re.compile(f"[\x7f-\x9f{LINE_SEPARATORS}{NOT_IN_NAMES}]")
 
 
 class AuditLog:

@@ -10,6 +10,8 @@ import re
 
 import msgspec
 
+from tamis.protocols.invisible import LINE_SEPARATORS, NOT_IN_NAMES
+
 MAX_PATTERN_CHARS = 4_096
 MAX_PARTS = 64
 MAX_NAME_BYTES = 255
@@ -21,7 +23,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _ESCAPE = re.compile(r"%(?:2e|2f|5c|00|25)", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$[A-Za-z_{(]|%[A-Za-z_]+%")
 # Control and direction characters, and the separators that some systems read as a line's end.
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_UNSEEN = re.compile(rf"[\x00-\x1f\x7f-\x9f{LINE_SEPARATORS}{NOT_IN_NAMES}]")
 
 
 class BadPattern(ValueError):  # noqa: N818 (a refusal, not a fault of the program)
