@@ -13,6 +13,7 @@ from tamis.protocols.manifest.reading import is_version_range, script_path_fault
 from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import Diag, Edit, Fix
 from tamis.protocols.positions import Span
+from tamis.protocols.schema.vocabulary import MAPS
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.answers import Related
 from tamis.server.analysis.broken_strings import mend_broken_strings, mend_lost_quotes
@@ -284,7 +285,7 @@ def plugin_findings(snapshot: Snapshot) -> Findings:
     return [(Diag("MF516", span, {"shape": SHAPES["vcp"]}, severity="information", data={"shape": "vcp"}), ())]
 
 
-_MAPS = frozenset(("properties", "patternProperties", "definitions", "dependencies"))
+_MAPS = (MAPS - {"$defs", "dependentSchemas"}) | {"dependencies"}
 _LISTS = frozenset(("allOf", "anyOf", "oneOf", "items", "enum", "required", "type", "examples"))
 _SCHEMAS = frozenset(
     ("additionalItems", "contains", "additionalProperties", "propertyNames", "if", "then", "else", "not", "items")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Path, Place
+from tamis.protocols.schema.vocabulary import MAPS
 from tamis.server.analysis.answers import HoverText
 from tamis.server.analysis.completion.json_words import FORMATS
 from tamis.server.analysis.completion.manifests import explain_in_json, is_schema_place, meta_of
@@ -77,7 +78,7 @@ def _declared(tree: JsonTree, place: Place) -> HoverText | None:
         return None
     inner, owner, span = path[1:], path[:-1], (0, 0)
     if place.slot == "key" and member is not None and member.value is not None and path[-2:-1] and len(path) > 2:
-        if path[-2] not in ("properties", "patternProperties", "$defs", "definitions") or not _is_map(root, inner[:-1]):
+        if path[-2] not in MAPS - {"dependentSchemas"} or not _is_map(root, inner[:-1]):
             return None
         name, span, owner = str(path[-1]), member.key_span, path[:-2]
         part = member.value
