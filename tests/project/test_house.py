@@ -82,6 +82,7 @@ def test_the_measures_are_printed_with_their_aims() -> None:
 
 
 LONELY = {
+    "tamis.protocols.contract.approvals": "a module of the contract is loaded when one of its names is asked for",
     "tamis.protocols.pairs.keys": "the rules of keys alone, beside the reading of values",
     "tamis.protocols.pairs.runs": "what a run of marks means, beside the lexer",
     "tamis.protocols.pairs.spelling": "how a value may be spelled, beside what it is",
