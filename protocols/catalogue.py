@@ -351,6 +351,13 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("MF545", "dependency-version", "error", "No version of '{v}' is in {range}; there is {list}"),
     _e("MF546", "dependency-cycle", "error", "'{v}' needs this tool in turn: {way}"),
     _e("MF547", "mcp-server-unknown", "error", "No MCP server '{v}' is configured{hint}; [mcpServers] has {list}"),
+    _e(
+        "MF549",
+        "extension-unusable",
+        "error",
+        "The schema extension {name} cannot be held against this manifest: {reason}",
+    ),
+    _e("MF550", "extension-broken", "error", "{what} (schema extension {name})"),
     _e("MF548", "mcp-server-unusable", "error", "The MCP server '{v}' cannot be started: {reason}"),
     # JSON text of manifests and profiles
     _e("MF520", "json-syntax", "error", "{reason}"),

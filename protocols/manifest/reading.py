@@ -7,8 +7,8 @@ script exist), other manifests (is the id taken) and the operator's policy are n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container
-from typing import Literal, TypeVar, cast
+from collections.abc import Callable, Container, Sequence
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 import msgspec
 
@@ -24,6 +24,9 @@ from tamis.protocols.manifest.security import CAPABILITIES, host_pattern_fault, 
 from tamis.protocols.manifest.worked import Example, check_examples
 from tamis.protocols.model import MAX_NAME_CHARS, Diag, Edit, Fix, Json
 from tamis.protocols.suggest import best, hint
+
+if TYPE_CHECKING:
+    from tamis.protocols.manifest.extension import SchemaExtension
 
 T = TypeVar("T")
 LANGUAGES = ("python", "nodejs", "bun")
@@ -183,11 +186,12 @@ def read_manifest(
     strict: bool = False,
     runtimes: Container[str] = (),
     handlers: Container[str] = (),
+    extensions: Sequence[SchemaExtension] = (),
     tree: JsonTree | None = None,
     memory: Memory | None = None,
 ) -> ManifestReading:
     """Reads a manifest. ``strict`` refuses comments and trailing commas (``strictJson``); ``runtimes`` are known beside the built-in
-    languages, ``handlers`` beside the built-in types of handlers. Never raises.
+    languages, ``handlers`` beside the built-in types of handlers; ``extensions`` ask for more. Never raises.
 
     ``tree`` is the text as it was read already, in the same strictness. ``memory`` is that of the reading of a version before: parts
     that are the same Python objects in both trees are not looked at again; the result is that of a reading from scratch.
@@ -208,6 +212,10 @@ def read_manifest(
             found.wrong_type(root, "the manifest", "an object")
         else:
             manifest = _read(tree, root, found, memory)
+            if extensions:
+                from tamis.protocols.manifest.extension import check_extensions
+
+                check_extensions(tree, root, extensions, found)
     diagnostics = sorted([*tree.diagnostics, *found.diags], key=lambda diag: diag.span)
     diagnostics = [diag for diag in diagnostics if not _is_known(diag, runtimes, handlers)]
     if any(severity(diag) == "error" for diag in diagnostics):

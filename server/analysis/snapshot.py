@@ -20,6 +20,7 @@ from tamis.server.runtime.tools.dependencies import DependencyFault
 
 if TYPE_CHECKING:
     from tamis.protocols.jsontext.tree import JsonTree
+    from tamis.protocols.manifest.extension import SchemaExtension
     from tamis.protocols.manifest.profile import ProfileReading
     from tamis.protocols.manifest.reading import Manifest, ManifestReading, Memory
     from tamis.protocols.model import Document
@@ -178,6 +179,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Runtimes of the operator's own, which a manifest's ``handler.language`` may name."""
     handlers: tuple[str, ...] = ()
     """Handler types of installed packages that the operator lets manifests use."""
+    extensions: tuple[SchemaExtension, ...] = ()
+    """What manifests have to fit besides the rules of Tamis."""
     also: tuple[str, ...] = ()
     """Registered protocols that ``auto`` reads besides the built-in ones."""
     config: RootSettings | None = None
@@ -301,6 +304,7 @@ class Snapshot:
             strict=self.settings.strict_json,
             runtimes=self.settings.runtimes,
             handlers=self.settings.handlers,
+            extensions=self.settings.extensions,
             tree=self.tree,
             memory=self._memory,
         )

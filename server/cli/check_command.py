@@ -118,6 +118,7 @@ def _findings(
     from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot
     from tamis.server.runtime.settings.faults import disk_faults
     from tamis.server.runtime.texts.checkables import files_beside, script_beside
+    from tamis.server.runtime.tools.extensions import extensions_of
 
     kind = kind_of(path, "")
     folder = FolderFacts(*files_beside(os.path.dirname(path))) if kind == "manifest" else None
@@ -125,6 +126,7 @@ def _findings(
         strict_json=own.strict_json,
         runtimes=tuple(own.sandbox.runtimes),
         handlers=own.handlers,
+        extensions=extensions_of(runtime.root, own),
         reasoning_calls=own.protocol.reasoning_calls,
         reasoning_tags=own.protocol.reasoning_tags,
         assume_open_reasoning=own.protocol.assume_open_reasoning,

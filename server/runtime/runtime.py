@@ -26,6 +26,7 @@ from tamis.server.runtime.policy.secrets import missing_secret
 from tamis.server.runtime.policy.strangers import StrangerGate
 from tamis.server.runtime.settings.config import LoadedSettings, Settings
 from tamis.server.runtime.tools.discovery import Discovery, in_inventory
+from tamis.server.runtime.tools.extensions import extensions_of
 from tamis.server.runtime.tools.inline import InlineTool
 from tamis.server.runtime.tools.listing import ToolFilter, page, ranked
 from tamis.server.runtime.tools.registry import Tool
@@ -269,7 +270,7 @@ class Runtime(InForce):
 
     def validate_manifest(self, manifest: Mapping[str, Any] | str) -> ValidateResult:
         """``tool/validate`` of a manifest, given as JSON or as its text (then problems carry ranges)."""
-        return validate_manifest(self.settings, manifest)
+        return validate_manifest(self.settings, manifest, extensions_of(self.root, self.settings))
 
     def why_not(self, tool: Tool, ready: Ready | None = None) -> str:
         """Why a tool cannot be called now; empty when it can. ``ready`` is for who asks of many at once: it is looked up once for all

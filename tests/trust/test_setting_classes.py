@@ -167,6 +167,8 @@ NARROWED = [
     ("protocol.stderrFails", True, False, True, True),
     ("onConflict", "keepFirst", "replace", "keepFirst", True),
     ("onConflict", "keepFirst", "error", "error", False),
+    ("schemaExtension", ["/etc/own.json"], ["r.json"], ("/etc/own.json", "r.json"), False),
+    ("schemaExtension", ["/etc/own.json"], ["/evil.json"], ("/etc/own.json",), True),
     ("strictJson", True, False, True, True),
     ("audit.enabled", True, False, True, True),
     ("policy.pin", {"a.test": "10.0.0.1"}, {}, {"a.test": "10.0.0.1"}, False),

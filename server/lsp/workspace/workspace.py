@@ -26,9 +26,11 @@ from tamis.server.lsp.documents import Document
 from tamis.server.lsp.workspace.roots import Root, tool_names
 
 if TYPE_CHECKING:
+    from tamis.protocols.manifest.extension import SchemaExtension
     from tamis.protocols.manifest.reading import ManifestReading, Memory
     from tamis.protocols.workflow.reading import WorkflowReading
     from tamis.server.analysis.index import WorkspaceIndex
+    from tamis.server.runtime.settings.config import Settings as RuntimeSettings
     from tamis.server.runtime.settings.faults import Fault
     from tamis.server.runtime.tools.registry import Registry
 
@@ -222,6 +224,7 @@ class Workspace:
                 strict_json=loaded.settings.strict_json,
                 runtimes=tuple(loaded.settings.sandbox.runtimes),
                 handlers=loaded.settings.handlers,
+                extensions=_extensions(root, loaded.settings),
                 reasoning_calls=protocol.reasoning_calls,
                 reasoning_tags=protocol.reasoning_tags,
                 assume_open_reasoning=protocol.assume_open_reasoning,
@@ -364,6 +367,7 @@ def _reading(document: Document, settings: Settings, known: Snapshot | None, mem
         strict=strict,
         runtimes=settings.runtimes,
         handlers=settings.handlers,
+        extensions=settings.extensions,
         tree=document.tree(strict),
         memory=memory,
     )
@@ -399,6 +403,15 @@ def _settings_faults(path: str, text: str) -> tuple[Fault, ...]:
     from tamis.server.runtime.settings.files import MAX_FILE_BYTES
 
     return disk_faults(Path(path).parent, text) if len(text) <= MAX_FILE_BYTES else ()
+
+
+def _extensions(root: Root | None, settings: RuntimeSettings) -> tuple[SchemaExtension, ...]:
+    """What manifests have to fit besides the rules of Tamis."""
+    if root is None or not settings.schema_extension:
+        return ()
+    from tamis.server.runtime.tools.extensions import extensions_of
+
+    return extensions_of(Path(root.path), settings)
 
 
 def _also(names: tuple[str, ...]) -> tuple[str, ...]:

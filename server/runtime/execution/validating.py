@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec import UNSET
@@ -21,6 +21,9 @@ from tamis.server.runtime.observe.masking import problems_without, secret_texts
 from tamis.server.runtime.settings.config import Settings
 from tamis.server.runtime.tools.inline import InlineTool, find_inline
 from tamis.server.runtime.tools.registry import COMMAND, Registry
+
+if TYPE_CHECKING:
+    from tamis.protocols.manifest.extension import SchemaExtension
 
 
 def validate_args(
@@ -69,12 +72,18 @@ def validate_args(
     )
 
 
-def validate_manifest(settings: Settings, manifest: Mapping[str, Any] | str) -> ValidateResult:
+def validate_manifest(
+    settings: Settings, manifest: Mapping[str, Any] | str, extensions: Sequence[SchemaExtension] = ()
+) -> ValidateResult:
     """``tool/validate`` of a manifest, given as JSON or as its text (then problems carry ranges)."""
     given = manifest if isinstance(manifest, str) else None
     text = given if given is not None else msgspec.json.format(msgspec.json.encode(manifest), indent=2).decode()
     reading = read_manifest(
-        text, strict=settings.strict_json, runtimes=settings.sandbox.runtimes, handlers=settings.handlers
+        text,
+        strict=settings.strict_json,
+        runtimes=settings.sandbox.runtimes,
+        handlers=settings.handlers,
+        extensions=extensions,
     )
     lines = LineIndex(text)
     errors: list[Problem] = []

@@ -79,6 +79,11 @@ def _more(asked: Sequence[str], held: Sequence[str]) -> tuple[Sequence[str], Any
     return (*asked, *left_out), left_out or None
 
 
+def _added(asked: Sequence[str], held: Sequence[str]) -> tuple[Sequence[str], Any]:
+    """A list narrows by what it adds; what holds without it holds."""
+    return tuple(dict.fromkeys((*held, *asked))), None
+
+
 def _unless_set(asked: str, held: str) -> tuple[str, str | None]:
     return (held, asked) if held not in ("", asked) else (asked, None)
 
@@ -143,6 +148,10 @@ CLASSES: Mapping[str, SettingClass] = {
     # bounds what is called, so a folder's own stands only where the operator named none
     "profile": SettingClass("folder", f"{_INSIDE}. The operator's own goes before it", _unless_set, _inner_path),
     "strictJson": _narrowing(True, False),
+    # more rules refuse more: a folder's own come to those that the operator asks for
+    "schemaExtension": SettingClass(
+        "narrowing", "narrowing: more, for what is inside the folder", _added, _inner_paths
+    ),
     "onConflict": _narrowing("error", "keepFirst", "replace"),
     # what the operator reads of the calls
     "logLevel": _OPERATOR,

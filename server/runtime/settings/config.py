@@ -243,6 +243,7 @@ class Settings(msgspec.Struct, rename="camel", frozen=True):
     handlers: tuple[str, ...] = ()
     profile: str = ""
     strict_json: bool = False
+    schema_extension: tuple[str, ...] = ()
     on_conflict: Literal["error", "keepFirst", "replace"] = "keepFirst"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"

@@ -288,8 +288,13 @@ class _Stack:
     def narrow(self, source: Source, *, refused: bool) -> None:
         """What a folder wants to be stricter than everything else; ``refused``: what is not is told."""
         for dotted, value in source.values.items():
-            if CLASSES[dotted].kind != "folder":
-                self._narrow(dotted, value, source, refused=refused)
+            known = CLASSES[dotted]
+            if known.kind == "folder":
+                continue
+            kept, rest = known.keep(value, self._root) if known.keep is not None else (value, None)
+            if refused and rest is not None:
+                self.refused.append(NotInForce(dotted, rest, source.name))
+            self._narrow(dotted, kept, source, refused=refused)
         rules = _rules_of(source)
         others = any(one.where != rules.where for one in self._chain)
         if ((rules.rules or rules.tools) and (others or not self._chain)) or (rules.confirmation != "never" and others):

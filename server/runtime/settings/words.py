@@ -66,6 +66,12 @@ WORDS: dict[str, Word] = {
         "refuse comments and trailing commas in manifests",
         "`true`",
     ),
+    "schemaExtension": Word(
+        "list of paths",
+        "`[]`",
+        "JSON Schemas that every manifest has to fit besides the rules of Tamis; see [manifest.md](manifest.md#rules-of-your-own)",
+        '`["rules/tools.schema.json"]`',
+    ),
     "onConflict": Word(
         '`"keepFirst"`, `"replace"` or `"error"`',
         '`"keepFirst"`',

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tamis.protocols.catalogue import message, severity
 from tamis.protocols.manifest.reading import ExternalScript, Manifest, ManifestReading, read_manifest
@@ -20,6 +21,9 @@ from tamis.server.runtime.tools.patterns import BadPattern, read_pattern
 from tamis.server.runtime.tools.registry import Registry
 from tamis.server.runtime.tools.script_service import is_script_service
 from tamis.server.runtime.tools.tool import RegistryError, Tool
+
+if TYPE_CHECKING:
+    from tamis.protocols.manifest.extension import SchemaExtension
 
 
 def build_registry(found: Scan, settings: Settings, write_roots: Iterable[str] = ()) -> Registry:
@@ -102,9 +106,11 @@ def inner_write_roots(root: Path, settings: Settings) -> list[str]:
     return [name for name in roots if any(name.startswith(top.rstrip("/") + "/") for top in searched)]
 
 
-def read_tool(file: FoundFile, settings: Settings) -> Tool | RegistryError:
+def read_tool(file: FoundFile, settings: Settings, extensions: Sequence[SchemaExtension] = ()) -> Tool | RegistryError:
     """One file's tool, or the first error in it with its place."""
-    return tool_of(file, read_manifest(file.text, strict=settings.strict_json, handlers=settings.handlers))
+    return tool_of(
+        file, read_manifest(file.text, strict=settings.strict_json, handlers=settings.handlers, extensions=extensions)
+    )
 
 
 def tool_of(file: FoundFile, reading: ManifestReading) -> Tool | RegistryError:

@@ -23,6 +23,7 @@ from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.settings.config import Settings
 from tamis.server.runtime.settings.paths import can_be_path, shown_name
 from tamis.server.runtime.store.collector import uncollected
+from tamis.server.runtime.tools.extensions import extensions_of
 from tamis.server.runtime.tools.loader import (
     NODE_SUFFIX,
     SUFFIX,
@@ -99,7 +100,7 @@ class Definitions(msgspec.Struct):
 def find(root: Path, settings: Settings, known: Known | None = None) -> Found:
     """Reads the definitions below the configured folders. Never raises; safe in a thread."""
     began = time.time_ns()
-    how = (settings.strict_json, settings.handlers)
+    how = (settings.strict_json, settings.handlers, extensions_of(root, settings))
     paths, problems = definition_files(root, settings.tools)
     paths.sort(key=lambda path: path.endswith(NODE_SUFFIX))  # node definitions come behind manifests
     cached = known is None and len(paths) >= WORTH
@@ -216,7 +217,11 @@ def read_definition(
     if file.path.endswith(NODE_SUFFIX):
         return _nodes(file, settings)
     if file.path.endswith(SUFFIX):
-        made = tool_of(file, reading) if isinstance(reading, ManifestReading) else read_tool(file, settings)
+        made = (
+            tool_of(file, reading)
+            if isinstance(reading, ManifestReading)
+            else read_tool(file, settings, extensions_of(root, settings))
+        )
     else:
         from tamis.server.runtime.tools.workflows import read_workflow_file
 

@@ -38,8 +38,8 @@ def look(root: Path, settings: Settings) -> Seen:
         _add(root / name, folders, files, definitions=True)
     for name in settings.workflows:
         _add(root / name, folders, files, definitions=False)
-    for name in (FILE_NAME, settings.profile):
-        if name:
+    for name in (FILE_NAME, settings.profile, *settings.schema_extension):
+        if name and can_be_path(name):
             path = str(root / name)
             files[path] = stamp_of(path)
     return Seen(files, folders, taken)
