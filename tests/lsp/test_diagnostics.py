@@ -336,3 +336,20 @@ def test_status_tells_of_the_tools_and_of_broken_manifests(root: Path) -> None:
             if message.get("method") == "experimental/serverStatus" and message["params"]["quiescent"]
         ]
         assert status == {"health": "warning", "quiescent": True, "message": "tools: 1, problems with manifests: 1"}
+
+
+def test_rules_of_ones_own_are_told_while_typing(root: Path) -> None:  # T4
+    (root / "rules.json").write_text(json.dumps({"properties": {"toolId": {"pattern": "^acme:"}}}))
+    (root / "tamis.toml").write_text('schemaExtension = ["rules.json"]\n')
+    uri = (root / "echo.tool.json").as_uri()
+    with Client() as client:
+        client.start(root)
+        client.open(uri, json.dumps(MANIFEST), "json")
+        (found,) = [item for item in client.published(uri, 1) if item["severity"] == 1]
+        text = json.dumps(MANIFEST)
+        assert (found["code"], text[found["range"]["start"]["character"] :].startswith('"core:echo"')) == (
+            "MF550",
+            True,
+        )
+        client.change(uri, {"text": json.dumps({**MANIFEST, "toolId": "acme:echo"})})
+        assert codes(client.published(uri, 2)) == []
