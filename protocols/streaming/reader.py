@@ -10,12 +10,12 @@ from bisect import bisect_right
 
 import msgspec
 
-from tamis.protocols.model import Call, Document, Json, ReadOptions
+from tamis.protocols.model import Call, Diag, Document, Edit, Json, Param, Piece, ReadOptions, Value
 from tamis.protocols.plugins import BUILT_IN, extras_of, find_protocol, known_protocols
+from tamis.protocols.positions import Span
 from tamis.protocols.reader import read_text, show_only
 from tamis.protocols.streaming.document import Gate
 from tamis.protocols.streaming.partial import Partial, Progress
-from tamis.protocols.streaming.places import moved_call
 from tamis.protocols.streaming.settled import ACTION_MARK
 from tamis.protocols.streaming.walk import BEHIND, Found, TakenBack, Walk, source_of
 
@@ -336,3 +336,45 @@ def outside_blocks(document: Document, start: int = 0) -> str:
             at = block.span[1]
     out.append(text[at:])
     return "".join(out)
+
+
+def moved_call(call: Call, by: int) -> Call:
+    """The call ``by`` characters further on; values included."""
+    return msgspec.structs.replace(
+        call,
+        tool_span=_span(call.tool_span, by),
+        span=_span(call.span, by),
+        params=[_param(param, by) for param in call.params],
+        repairs=[_diag(diag, by) for diag in call.repairs],
+    )
+
+
+def _span(span: Span, by: int) -> Span:
+    return span[0] + by, span[1] + by
+
+
+def _param(param: Param, by: int) -> Param:
+    return msgspec.structs.replace(
+        param,
+        value=_value(param.value, by),
+        span=_span(param.span, by),
+        name_span=_span(param.name_span, by),
+    )
+
+
+def _value(value: Value, by: int) -> Value:
+    return msgspec.structs.replace(
+        value,
+        span=_span(value.span, by),
+        pieces=tuple([Piece(piece.start + by, piece.end + by, piece.text) for piece in value.pieces]),
+        items=[_value(item, by) for item in value.items],
+        entries={name: _value(part, by) for name, part in value.entries.items()},
+    )
+
+
+def _diag(diag: Diag, by: int) -> Diag:
+    fix = diag.fix
+    if fix is not None:
+        edits = tuple([Edit(edit.start + by, edit.end + by, edit.new_text) for edit in fix.edits])
+        fix = msgspec.structs.replace(fix, edits=edits)
+    return msgspec.structs.replace(diag, span=_span(diag.span, by), fix=fix)

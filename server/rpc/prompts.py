@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
-from tamis.protocols.contract import ObservationText, PromptResult
+from tamis.protocols.contract import GrammarText, ObservationText, PromptResult
 from tamis.protocols.prompt import MAX_FEW_SHOT
 from tamis.server.rpc.aside import aside
 from tamis.server.rpc.params import Group, Host, Params, check_protocol, check_size
@@ -18,6 +18,41 @@ from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
     from tamis.server.runtime.texts.prompts import Prompts
+
+
+class Grammar(Params, kw_only=True):
+    """Params of ``prompt/grammar``."""
+
+    protocol: str | None = None
+    format: Literal["gbnf", "jsonSchema"]
+    shape: Literal["tag", "inputs"] = "tag"
+    tool_ids: list[str] | None = None
+    filter: ToolFilter | None = None
+
+
+def _grammar(host: Host) -> Group:
+
+    async def make(_request: Request, params: Grammar) -> GrammarText:
+        """Writes a grammar under which a model can only write calls that read back whole."""
+        # What writes grammars is loaded with the first one: most sessions need none.
+        from tamis.protocols.grammar.gbnf import GrammarError
+        from tamis.server.runtime.texts.grammars import grammar
+        from tamis.server.runtime.texts.prompts import PromptError, PromptRequest
+
+        request = PromptRequest(
+            protocol=params.protocol,
+            shape=params.shape,
+            tool_ids=None if params.tool_ids is None else tuple(params.tool_ids),
+            filter=params.filter,
+        )
+        runtime = host.runtime
+        _ = runtime.registry  # read in the loop's thread, which owns the runtime
+        try:
+            return GrammarText(text=await aside(lambda: grammar(runtime, request, params.format)))
+        except (PromptError, GrammarError) as error:
+            raise RpcError(INVALID_PARAMS, f"wrong params: {error}") from None
+
+    return {"prompt/grammar": (Grammar, make)}
 
 
 class Generate(Params, kw_only=True):
@@ -83,7 +118,11 @@ def methods(host: Host) -> Group:
         _check_named(params.protocol)
         return ObservationText(text=format_results(params.results, params.protocol, params.shape, params.max_chars))
 
-    return {"prompt/generate": (Generate, generate), "observation/format": (Format, format_observations)}
+    return {
+        "prompt/generate": (Generate, generate),
+        **_grammar(host),
+        "observation/format": (Format, format_observations),
+    }
 
 
 def _check_named(protocol: str) -> None:

@@ -84,10 +84,7 @@ def test_the_measures_are_printed_with_their_aims() -> None:
 LONELY = {
     "tamis.protocols.contract.approvals": "a module of the contract is loaded when one of its names is asked for",
     "tamis.protocols.pairs.keys": "the rules of keys alone, beside the reading of values",
-    "tamis.protocols.pairs.runs": "what a run of marks means, beside the lexer",
-    "tamis.protocols.pairs.spelling": "how a value may be spelled, beside what it is",
     "tamis.protocols.streaming.document": "one more way of reading a stream",
-    "tamis.protocols.streaming.places": "places of a stream, beside its reading",
     "tamis.sandbox.backends.flaws": "knows versions of bubblewrap, which the choice must not",
     "tamis.sandbox.backends.kafel": "a language of its own: nsjail's policy",
     "tamis.server.mcp.asking": "questions to the client, beside what is asked about",

@@ -1,16 +1,53 @@
-"""Writing calls in another form (``tool/convert``). A thin face; holds no rules of its own."""
+"""Calls in texts written otherwise: the canonical form of what was read (``tool/repair``, ``tool/explain``), another form (``tool/convert``). A thin
+face; holds no rules of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
 
-from tamis.protocols.contract import ConvertResult
+from tamis.protocols.contract import ConvertResult, ExplainResult, RepairResult
+from tamis.protocols.model import Document
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
 from tamis.server.rpc.session import Request
 from tamis.server.runtime.tools.inline import InlineTool
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
+
+
+class _Text(Params, kw_only=True):
+    text: str
+    protocol: str = "auto"
+    complete: bool = True
+    tools: list[InlineTool] = msgspec.field(default_factory=list[InlineTool])
+    options: ReadingOptions | None = None
+
+
+def _repairs(host: Host) -> Group:
+
+    def reader(params: _Text) -> Callable[[str], Document]:
+        check_size(params.text)
+        check_protocol(params.protocol)
+        return lambda text: host.runtime.read(
+            text, params.protocol, complete=params.complete, tools=params.tools, options=given(params.options)
+        )
+
+    def repair(_request: object, params: _Text) -> RepairResult:
+        """Gives the safe edits that make a text canonical, and its calls; they are the same before and after."""
+        from tamis.protocols import explain
+
+        read = reader(params)
+        return explain.repair(read(params.text), read, host.encoding)
+
+    def explained(_request: object, params: _Text) -> ExplainResult:
+        """Says what the reader assumed, and the readings that it did not take."""
+        from tamis.protocols import explain
+
+        read = reader(params)
+        return explain.explain(read(params.text), read, host.encoding)
+
+    return {"tool/repair": (_Text, repair), "tool/explain": (_Text, explained)}
 
 
 class _Convert(Params, kw_only=True):
@@ -23,8 +60,7 @@ class _Convert(Params, kw_only=True):
     options: ReadingOptions | None = None
 
 
-def methods(host: Host) -> Group:
-    """The methods of this group."""
+def _converting(host: Host) -> Group:
 
     def convert(_request: Request, params: _Convert) -> ConvertResult:
         """Writes calls in another protocol or a vendor's form; every loss is named."""
@@ -54,3 +90,8 @@ def methods(host: Host) -> Group:
         return ConvertResult(text=made.text, losses=made.losses)
 
     return {"tool/convert": (_Convert, convert)}
+
+
+def methods(host: Host) -> Group:
+    """The methods of this group."""
+    return {**_repairs(host), **_converting(host)}
