@@ -741,6 +741,8 @@ class RequestedToolCall(Result, kw_only=True):
     """The arguments by name."""
     status: Literal["awaiting_approval", "completed", "denied", "executing", "pending"]
     error: str | None = None
+    result_in: int | None = None
+    """The index of the `tool` message with what came of it, the last one; absent as long as there is none."""
 
 
 class RevokedApprovals(Result, kw_only=True):
@@ -1017,6 +1019,8 @@ class ToolCallRecord(Result, kw_only=True):
     duration_ms: float
     """How long it took, in milliseconds."""
     raw_args: dict[str, str] | None = None
+    requested_in: int | None = None
+    """The index of the `assistant` message that asked for it."""
 
 
 class ToolConflict(Result, kw_only=True):

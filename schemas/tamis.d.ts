@@ -916,6 +916,8 @@ export interface RequestedToolCall {
   args: { [name: string]: string };
   status: "awaiting_approval" | "completed" | "denied" | "executing" | "pending";
   error?: string;
+  /** The index of the `tool` message with what came of it, the last one; absent as long as there is none. */
+  resultIn?: number;
 }
 
 /** Result of `approval/revoke`: the ids that held until now. */
@@ -1280,6 +1282,8 @@ export interface ToolCallRecord {
   /** How long it took, in milliseconds. */
   durationMs: number;
   rawArgs?: { [name: string]: string };
+  /** The index of the `assistant` message that asked for it. */
+  requestedIn?: number;
 }
 
 /** Params of `tool/cancel`: at least one of them; a call must fit both `callId` and `sessionId` where both are given. */

@@ -67,6 +67,8 @@ class ToolCallRecord(Wire, kw_only=True):
     status: NarrowStatus
     duration_ms: float
     raw_args: dict[str, str] | UnsetType = UNSET
+    requested_in: int | UnsetType = UNSET
+    """The index of the ``assistant`` message that asked for it."""
 
 
 class RequestedToolCall(Wire, kw_only=True):
@@ -77,6 +79,8 @@ class RequestedToolCall(Wire, kw_only=True):
     args: dict[str, str]
     status: Literal["pending", "awaiting_approval", "executing", "completed", "denied"]
     error: str | UnsetType = UNSET
+    result_in: int | UnsetType = UNSET
+    """The index of the ``tool`` message with what came of it, the last one; absent as long as there is none."""
 
 
 class MessageMetadata(Wire, kw_only=True):

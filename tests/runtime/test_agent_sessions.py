@@ -49,11 +49,12 @@ def test_messages_have_the_seed_s_roles_and_metadata(world: World) -> None:  # V
     assert [message.role for message in (first, second, third)] == ["assistant", "tool", "assistant"]
     assert first.content == "Wait. " + action("echo", text="x")
     assert requested(first) == [
-        {"requestId": "step-1-1", "toolName": "echo", "args": {"text": "x"}, "status": "completed"}
+        {"requestId": "step-1-1", "toolName": "echo", "args": {"text": "x"}, "status": "completed", "resultIn": 1}
     ]
     record = msgspec.to_builtins(second.metadata)["toolCall"]
     assert record.pop("durationMs") >= 0
-    assert record == {"requestId": "step-1-1", "toolName": "echo", "status": "success", "rawArgs": {"text": "x"}}
+    wanted = {"requestId": "step-1-1", "toolName": "echo", "status": "success", "rawArgs": {"text": "x"}}
+    assert record == wanted | {"requestedIn": 0}
     assert second.content == 'Observation: Tool echo executed successfully. Result: {"text": "x"}'
     assert third.content == "Done."
     assert third.metadata.tool_calls_requested is UNSET
@@ -344,3 +345,29 @@ def test_a_round_is_in_the_audit_log_with_its_text_and_its_outcome(world: World)
     assert "<login>" in answered["text"]
     assert observed["statuses"] == ["success"]
     assert {event["callId"] for event in events[1:-1]} == {"step-1-1"}
+
+
+def test_a_request_leads_to_its_result_and_back(tmp_path: Path) -> None:
+    """V70, seed 001 §11.2.2: by the indices of their messages, in several rounds, and for each call of one answer."""
+    world = World(tmp_path)
+    world.tool("echo", echo)
+    world.tool("fails", fails, {})
+    block = "<ACTION><echo><text>{}</text></echo><fails></fails></ACTION>"
+
+    async def talk() -> None:
+        for text in ("a", "b"):
+            await world.step(block.format(text))
+
+    asyncio.run(talk())
+    messages = {message.index: message for message in world.session().messages}
+    requested = [
+        (message.index, one)
+        for message in messages.values()
+        for one in ([] if message.metadata.tool_calls_requested is UNSET else message.metadata.tool_calls_requested)
+    ]
+    assert len(requested) == 4
+    for index, one in requested:
+        assert isinstance(one.result_in, int)
+        record = messages[one.result_in].metadata.tool_call
+        assert record is not UNSET
+        assert (record.request_id, record.requested_in) == (one.request_id, index)

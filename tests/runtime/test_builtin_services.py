@@ -329,6 +329,26 @@ def test_an_edit_of_what_is_not_there_makes_nothing(tmp_path: Path, folder: Path
     assert list(folder.iterdir()) == []
 
 
+def test_a_later_step_uses_what_an_earlier_one_wrote(tmp_path: Path, folder: Path) -> None:
+    """T37, seed 002 §3.2, §5.2: by its URI; of an asynchronous step that has only begun there is nothing yet."""
+    reads = "import json, sys\nprint(json.dumps(open(json.load(sys.stdin)['log']).read()))\n"
+    make_tool(tmp_path, "report:build", reads, properties={"log": {"type": "string"}}, required=["log"])
+    late = "import time\ntime.sleep(60)\n"
+    make_tool(tmp_path, "image:generate", late, execution={"mode": "async"})
+    world = files(tmp_path, folder)
+    world.runtime.parts.stays = True
+    begun, written, built = texts(
+        world,
+        tam(
+            {"command": "image:generate", "on_error": "continue", "text": "an owl"},
+            {"command": "File.Append", "file_path": "fam://data/run.log", "content": "report started"},
+            {"command": "report:build", "uri_log": "fam://data/run.log"},
+        ),
+    )
+    assert (begun.status, written.status, built.status) == ("accepted", "success", "success")
+    assert built.output == "report started"
+
+
 def test_the_seeds_tam_blocks_run(tmp_path: Path, folder: Path) -> None:  # T10, T13, seed 002 §5.1, §5.3
     (folder / "main.js").write_text('console.log("old");\n')
     world = files(tmp_path, folder)

@@ -100,6 +100,8 @@ class AgentSession:
         self._turn = asyncio.Lock()
         self._sizes: deque[int] = deque()
         self._open: dict[str, RequestedToolCall] = {}
+        self._asked_in: dict[str, int] = {}
+        """The index of the message that asked for each of them."""
         self._results: set[str] = set()
 
     @property
@@ -142,10 +144,10 @@ class AgentSession:
             for one in asked[:MAX_REQUESTED]
         ]
         self._open.update((one.request_id, one) for one in requested)
+        self._asked_in.update((one.request_id, self.count) for one in requested)
         while len(self._open) > MAX_OPEN:
             # what never came back
-            self._results.discard(call_id := next(iter(self._open)))
-            del self._open[call_id]
+            self._closed(next(iter(self._open)))
         more = len(asked) - len(requested)
         metadata = MessageMetadata(tool_calls_requested=requested or UNSET, more_requested=more or UNSET)
         self._add("assistant", text, metadata)
@@ -153,6 +155,9 @@ class AgentSession:
     def add_result(self, asked: Asked, result: ExecutionResult) -> None:
         """What came of a call."""
         request = asked.request
+        requested, asked_in = self._open.get(request.request_id), self._asked_in.get(request.request_id, UNSET)
+        if requested is not None:
+            requested.result_in = self.count
         self._note_result(asked, result)
         record = ToolCallRecord(
             request_id=request.request_id,
@@ -160,6 +165,7 @@ class AgentSession:
             status=narrow(result),
             duration_ms=result.duration_ms,
             raw_args=_cut(asked.shown),
+            requested_in=asked_in,
         )
         self._add("tool", result.observation, MessageMetadata(tool_call=record))
 
@@ -194,6 +200,7 @@ class AgentSession:
 
     def _closed(self, call_id: str) -> None:
         self._open.pop(call_id, None)
+        self._asked_in.pop(call_id, None)
         self._results.discard(call_id)
 
     def broke_off(self, call_ids: Sequence[str], cause: str) -> None:
