@@ -41,11 +41,7 @@ SCRIPTED = ("schema", "script", "fs_prefixes", "network_allow", "timeout_ms")
 def foreign_shape(root: JsonNode) -> tuple[Shape, JsonNode] | None:
     """Which other shape a file has, and the node that shows it; None for one that may be a manifest."""
     if root.kind == "array":
-        first = root.items[0] if root.items else None
-        if first is None or first.kind != "object":
-            return None
-        named = first.member("name") is not None and first.member("description") is not None
-        return ("list", root) if named or foreign_shape(first) is not None else None
+        return ("list", root) if _is_list_of_tools(root) else None
     if root.kind != "object" or root.member("toolId") is not None or root.member("handler") is not None:
         return None
     names = {member.key for member in root.members}
@@ -53,17 +49,9 @@ def foreign_shape(root: JsonNode) -> tuple[Shape, JsonNode] | None:
     def shown(name: str) -> JsonNode:
         return root.get(name) or root
 
-    if "openapi" in names or "swagger" in names:
-        return "openapi", shown("openapi")
-    if "mcpServers" in names:
-        return "mcpServers", shown("mcpServers")
-    if "pluginType" in names or ("communication" in names and "entryPoint" in names):
-        return "vcp", shown("pluginType")
-    capabilities = root.get("capabilities")
-    if capabilities is not None and capabilities.kind == "object" and capabilities.member("invocationCommands"):
-        return "vcp", capabilities
-    if "server" in names and ({"manifest_version", "dxt_version"} & names):
-        return "mcpb", shown("server")
+    project = _project_shape(root, names)
+    if project is not None:
+        return project
     if "function" in names and shown("function").kind == "object":
         return "openai", shown("function")
     if "name" in names and "inputSchema" in names:
@@ -81,4 +69,32 @@ def foreign_shape(root: JsonNode) -> tuple[Shape, JsonNode] | None:
     tools = root.get("tools") or root.get("functions")
     if tools is not None and tools.kind == "array":
         return "list", tools
+    return None
+
+
+def _is_list_of_tools(root: JsonNode) -> bool:
+    first = root.items[0] if root.items else None
+    if first is None or first.kind != "object":
+        return False
+    named = first.member("name") is not None and first.member("description") is not None
+    return named or foreign_shape(first) is not None
+
+
+def _project_shape(root: JsonNode, names: set[str]) -> tuple[Shape, JsonNode] | None:
+    """The shape of a file that describes more than tools: a service, servers, a plug-in, a bundle."""
+
+    def shown(name: str) -> JsonNode:
+        return root.get(name) or root
+
+    if "openapi" in names or "swagger" in names:
+        return "openapi", shown("openapi")
+    if "mcpServers" in names:
+        return "mcpServers", shown("mcpServers")
+    if "pluginType" in names or ("communication" in names and "entryPoint" in names):
+        return "vcp", shown("pluginType")
+    capabilities = root.get("capabilities")
+    if capabilities is not None and capabilities.kind == "object" and capabilities.member("invocationCommands"):
+        return "vcp", capabilities
+    if "server" in names and ({"manifest_version", "dxt_version"} & names):
+        return "mcpb", shown("server")
     return None

@@ -225,38 +225,31 @@ class Walk:
 
     def scalar(self, key: str, shape: _Shape, value: Json, here: Where) -> Iterator[SchemaIssue]:
         """Faults of a value that is no schema."""
-        number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-        if shape == "count":
-            if number is None or number < 0 or not has_type(number, "integer"):
-                yield _bad(here, "not-count", f"{key} is a whole number from 0, not {excerpt(value)}")
-        elif shape == "number":
-            if number is None and not (self.draft == "draft-04" and isinstance(value, bool)):
-                yield _bad(here, "not-number", f"{key} is a number, not {excerpt(value)}")
-        elif shape == "positive":
-            if number is None or number <= 0:
-                yield _bad(here, "not-positive", f"{key} is a number above 0, not {excerpt(value)}")
+        if shape in ("count", "number", "positive"):
+            yield from self.number(key, shape, value, here)
         elif shape == "flag":
             if not isinstance(value, bool):
                 yield _bad(here, "not-boolean", f"{key} is true or false, not {excerpt(value)}")
         elif shape == "names":
-            # Older generators write "required": true on the property itself.
-            if not is_list(value):
-                yield _bad(here, "not-list", f"{key} is a list of names, not {excerpt(value)}")
-                return
-            seen: set[str] = set()
-            for i, name in enumerate(value):
-                if not isinstance(name, str):
-                    yield _bad((here, i), "not-name", f"{key} is a list of names, {excerpt(name)} is none")
-                elif name in seen:
-                    yield _bad((here, i), "named-twice", f"{key} names {excerpt(name)} twice")
-                else:
-                    seen.add(name)
+            yield from _names(key, value, here)
         elif not isinstance(value, str):
             yield _bad(here, "not-text", f"{key} is a text, not {excerpt(value)}")
         elif key == "pattern":
             yield from _pattern(value, here, on_key=False)
         elif key in ("$ref", "$dynamicRef"):
             yield from self.reference(value, here)
+
+    def number(self, key: str, shape: _Shape, value: Json, here: Where) -> Iterator[SchemaIssue]:
+        """Faults of a bound."""
+        number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+        if shape == "count":
+            if number is None or number < 0 or not has_type(number, "integer"):
+                yield _bad(here, "not-count", f"{key} is a whole number from 0, not {excerpt(value)}")
+        elif shape == "positive":
+            if number is None or number <= 0:
+                yield _bad(here, "not-positive", f"{key} is a number above 0, not {excerpt(value)}")
+        elif number is None and not (self.draft == "draft-04" and isinstance(value, bool)):
+            yield _bad(here, "not-number", f"{key} is a number, not {excerpt(value)}")
 
     def reference(self, ref: str, here: Where) -> Iterator[SchemaIssue]:
         """Faults of a reference."""
@@ -270,18 +263,7 @@ class Walk:
     def free(self, key: str, value: Json, here: Where, depth: int) -> Iterator[SchemaIssue]:
         """Faults of a value of many shapes."""
         if key == "type":
-            names = value if is_list(value) else [value]
-            if not names or len({str(name) for name in names}) != len(names):
-                yield _bad(here, "not-types", "type is a type name or a list of different ones")
-                return
-            for i, name in enumerate(names):
-                if name not in JSON_TYPES:
-                    found = best(str(name), JSON_TYPES) if isinstance(name, str) else None
-                    found = found or {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}.get(
-                        str(name), {"list": "array", "dict": "object"}.get(str(name))
-                    )
-                    at = (here, i) if is_list(value) else here
-                    yield _bad(at, "not-type", f"{excerpt(name)} is not a type{hint(found)}", suggestion=found)
+            yield from _types(value, here)
         elif key == "enum":
             if not is_list(value):
                 yield _bad(here, "not-list", f"enum is a list of values, not {excerpt(value)}")
@@ -292,22 +274,67 @@ class Walk:
             if not is_list(value):
                 yield _bad(here, "not-examples", f"examples is a list, not {excerpt(value)}")
         elif key in ("dependencies", "dependentRequired"):
-            if not is_object(value):
-                yield _bad(here, "not-object", f"{key} is an object, not {excerpt(value)}")
-                return
-            for name, part in value.items():
-                if is_list(part):
-                    if not all(isinstance(one, str) for one in part) or len({str(one) for one in part}) != len(part):
-                        yield _bad((here, name), "not-names", "a dependency is a list of different names")
-                elif key == "dependentRequired":
-                    yield _bad((here, name), "not-list", f"a dependency is a list of names, not {excerpt(part)}")
-                else:
-                    yield from self.schema(part, (here, name), depth + 1)
+            yield from self.dependencies(key, value, here, depth)
+
+    def dependencies(self, key: str, value: Json, here: Where, depth: int) -> Iterator[SchemaIssue]:
+        """Faults of what some properties ask of others."""
+        if not is_object(value):
+            yield _bad(here, "not-object", f"{key} is an object, not {excerpt(value)}")
+            return
+        for name, part in value.items():
+            if is_list(part):
+                if not all(isinstance(other, str) for other in part) or len({str(other) for other in part}) != len(
+                    part
+                ):
+                    yield _bad((here, name), "not-names", "a dependency is a list of different names")
+            elif key == "dependentRequired":
+                yield _bad((here, name), "not-list", f"a dependency is a list of names, not {excerpt(part)}")
+            else:
+                yield from self.schema(part, (here, name), depth + 1)
 
 
 def _bad(where: Where, fault: SchemaFault, reason: str, suggestion: str | None = None) -> SchemaIssue:
     args: dict[str, str | int] = {"reason": reason, "fault": fault}
     return SchemaIssue("VA450", pointer(where), args, "error", suggestion=suggestion)
+
+
+_FOREIGN_TYPES: dict[str, str] = {
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "list": "array",
+    "dict": "object",
+}
+"""Python's names of types."""
+
+
+def _types(value: Json, here: Where) -> Iterator[SchemaIssue]:
+    names = value if is_list(value) else [value]
+    if not names or len({str(name) for name in names}) != len(names):
+        yield _bad(here, "not-types", "type is a type name or a list of different ones")
+        return
+    for i, name in enumerate(names):
+        if name not in JSON_TYPES:
+            alike = best(str(name), JSON_TYPES) if isinstance(name, str) else None
+            meant = alike or _FOREIGN_TYPES.get(str(name))
+            at = (here, i) if is_list(value) else here
+            yield _bad(at, "not-type", f"{excerpt(name)} is not a type{hint(meant)}", suggestion=meant)
+
+
+def _names(key: str, value: Json, here: Where) -> Iterator[SchemaIssue]:
+    # Older generators write "required": true on the property itself.
+    if not is_list(value):
+        yield _bad(here, "not-list", f"{key} is a list of names, not {excerpt(value)}")
+        return
+    seen: set[str] = set()
+    for i, name in enumerate(value):
+        if not isinstance(name, str):
+            yield _bad((here, i), "not-name", f"{key} is a list of names, {excerpt(name)} is none")
+        elif name in seen:
+            yield _bad((here, i), "named-twice", f"{key} names {excerpt(name)} twice")
+        else:
+            seen.add(name)
 
 
 def _pattern(pattern: str, here: Where, *, on_key: bool) -> Iterator[SchemaIssue]:
