@@ -6,7 +6,7 @@ GBNF.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -199,6 +199,30 @@ def _target(ref: str, root: Json, remark: Remark) -> Json:
     return True
 
 
+def _joined_properties(old: dict[str, Json], new: dict[str, Json]) -> dict[str, Json]:
+    joined: dict[str, Json] = dict(old)
+    for name, inner in new.items():
+        joined[name] = inner if name not in joined or joined[name] == inner else {"allOf": [joined[name], inner]}
+    return joined
+
+
+def _joined_types(old: Sequence[str], new: Sequence[str]) -> list[Json]:
+    """The types that both allow; an integer is a number."""
+    kept: list[Json] = [name for name in old if name in new or (name == "integer" and "number" in new)]
+    kept += [name for name in new if name == "integer" and "number" in old and name not in kept]
+    return kept
+
+
+def _remark_closed(parts: list[Json], properties: Json, remark: Remark) -> None:
+    """A schema that allows no further properties allows none that only the others declare."""
+    count = len(properties) if is_object(properties) else 0
+    for part in parts if count else []:
+        if is_object(part) and part.get("additionalProperties", True) is not True:
+            own = part.get("properties")
+            if not is_object(own) or len(own) < count:
+                remark("additionalProperties beside other schemas")
+
+
 def _joined(parts: list[Json], remark: Remark) -> Iterator[Json]:
     """Schemas that all hold as one; nothing where one of them allows nothing."""
     result: dict[str, Json] = {}
@@ -215,11 +239,7 @@ def _joined(parts: list[Json], remark: Remark) -> Iterator[Json]:
             if keyword not in result or old == value:
                 result[keyword] = value
             elif keyword == "properties" and is_object(old) and is_object(value):
-                joined: dict[str, Json] = dict(old)
-                for name, inner in value.items():
-                    joined[name] = (
-                        inner if name not in joined or joined[name] == inner else {"allOf": [joined[name], inner]}
-                    )
+                joined = _joined_properties(old, value)
                 if len(joined) > _MAX_JOINED:
                     remark("more properties than a grammar should join")
                     return
@@ -227,17 +247,10 @@ def _joined(parts: list[Json], remark: Remark) -> Iterator[Json]:
             elif keyword == "required" and is_list(old) and is_list(value):
                 result[keyword] = [*old, *(name for name in value if name not in old)]
             elif keyword == "type":
-                kept = [
-                    name
-                    for name in _names(old)
-                    if name in _names(value) or (name == "integer" and "number" in _names(value))
-                ]
-                kept += [
-                    name for name in _names(value) if name == "integer" and "number" in _names(old) and name not in kept
-                ]
+                kept = _joined_types(_names(old), _names(value))
                 if not kept:
                     return
-                result[keyword] = list[Json](kept)
+                result[keyword] = kept
             elif keyword == "enum" and is_list(old) and is_list(value):
                 result[keyword] = [one for one in old if one in value]
             elif keyword in COMPOSED:
@@ -246,14 +259,7 @@ def _joined(parts: list[Json], remark: Remark) -> Iterator[Json]:
                 result[keyword] = {"allOf": [old, value]}
             else:
                 remark(f"allOf with two {keyword}")
-    every = result.get("properties")
-    count = len(every) if is_object(every) else 0
-    for part in parts if count else []:
-        if is_object(part) and part.get("additionalProperties", True) is not True:
-            own = part.get("properties")
-            if not is_object(own) or len(own) < count:
-                # It counts for what the other schemas declare, too.
-                remark("additionalProperties beside other schemas")
+    _remark_closed(parts, result.get("properties"), remark)
     if waiting:
         given = result.get("allOf")
         result["allOf"] = [*(given if is_list(given) else []), *waiting]

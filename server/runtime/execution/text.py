@@ -137,72 +137,104 @@ async def _execute_text(
     if options.idempotency_key:
         digest = hashlib.sha256(document.text.encode("utf-8", "surrogatepass")).hexdigest()
         options = msgspec.structs.replace(options, key_of=digest)
-    planned = plan_text(document)
-    beside = beside_results(document)
-    states, stop = states_of(context.observer.on_event), context.cancelled or asyncio.Event()
-    context = context.having(on_event=states, cancelled=stop)
-    for item in planned:
-        states.begin(call_id(item, options))
-    untold = list(beside.told)
-    results: dict[int, ExecutionResult] = {}
-    steps = _step_counts(planned)
-    stopped_at: int | None = None
+    run = _TextRun(document, context, options, on_result, on_unread)
+    with context.parts.running_calls.entered("", context.caller.session_id, run.stop):
+        if options.mode == "parallel" and not any(item.call.protocol == "tam" for item in run.planned):
+            await run.at_once()
+        else:
+            await run.in_order()
+    run.tell_unread(None)
+    return run.result()
 
-    def tell_unread(before: int | None) -> None:
+
+class _TextRun:
+    """The calls of one text while they run: what was told of them, and what they came to."""
+
+    def __init__(
+        self,
+        document: Document,
+        context: CallContext,
+        options: TextOptions,
+        on_result: Callable[[ExecutionResult], None] | None,
+        on_unread: Callable[[str], None] | None,
+    ) -> None:
+        self.document = document
+        self.options = options
+        self.planned = plan_text(document)
+        self.stop = context.cancelled or asyncio.Event()
+        self._states = states_of(context.observer.on_event)
+        self._context = context.having(on_event=self._states, cancelled=self.stop)
+        self._on_result = on_result
+        self._on_unread = on_unread
+        self._beside = beside_results(document)
+        self._untold = list(self._beside.told)
+        self._results: dict[int, ExecutionResult] = {}
+        self._steps = _step_counts(self.planned)
+        self._stopped_at: int | None = None
+        for item in self.planned:
+            self._states.begin(call_id(item, options))
+
+    def tell_unread(self, before: int | None) -> None:
+        """Tells what was not read as a call before a block, or anywhere."""
+        untold = self._untold
         while untold and (before is None or untold[0][0] < before):
             text = untold.pop(0)[1]
-            if on_unread is not None:
-                on_unread(text)
+            if self._on_unread is not None:
+                self._on_unread(text)
 
-    def tell(item: Planned, result: ExecutionResult) -> None:
-        results[item.index] = result
-        states(result.call_id, end_state(result.status))
-        tell_unread(item.block)
-        if on_result is not None:
-            on_result(result)
+    def _tell(self, item: Planned, result: ExecutionResult) -> None:
+        self._results[item.index] = result
+        self._states(result.call_id, end_state(result.status))
+        self.tell_unread(item.block)
+        if self._on_result is not None:
+            self._on_result(result)
 
-    async def one(item: Planned) -> ExecutionResult:
-        if item.index in options.done:
-            result = options.done[item.index]
-        elif stop.is_set():
-            result = _not_reached(item, options, steps)
+    async def _run(self, item: Planned) -> ExecutionResult:
+        if item.index in self.options.done:
+            result = self.options.done[item.index]
+        elif self.stop.is_set():
+            result = _not_reached(item, self.options, self._steps)
         else:
-            with own_cancel(stop) as cancelled:
-                own = msgspec.structs.replace(context, cancelled=cancelled)
-                result = await _one(item, document, own, options, steps)
-        tell(item, result)
+            with own_cancel(self.stop) as cancelled:
+                own = self._context.having(cancelled=cancelled)
+                result = await _one(item, self.document, own, self.options, self._steps)
+        self._tell(item, result)
         return result
 
-    with context.parts.running_calls.entered("", context.caller.session_id, stop):
-        if options.mode == "parallel" and not any(item.call.protocol == "tam" for item in planned):
-            gate = asyncio.Semaphore(MAX_PARALLEL)
+    async def at_once(self) -> None:
+        """Runs them beside each other, so many as may."""
+        gate = asyncio.Semaphore(MAX_PARALLEL)
 
-            async def in_turn(item: Planned) -> ExecutionResult:
-                async with gate:
-                    return await one(item)
+        async def in_turn(item: Planned) -> ExecutionResult:
+            async with gate:
+                return await self._run(item)
 
-            await asyncio.gather(*(in_turn(item) for item in planned))
-        else:
-            stopped_block: int | None = None
-            for item in planned:
-                if item.index not in options.done and (item.block == stopped_block or stop.is_set()):
-                    tell(item, _not_reached(item, options, steps))
-                    continue
-                result = await one(item)
-                if result.status not in ("success", "accepted") and _stops(item.call, options.on_error):
-                    stopped_block = item.block
-                    stopped_at = item.index if stopped_at is None else stopped_at
-    tell_unread(None)
-    ordered = [results[item.index] for item in planned]
-    told = [*beside.told, *((item.block, results[item.index].observation) for item in planned)]
-    text = "\n".join(words for _block, words in sorted(told, key=lambda one: one[0]))
-    return ExecuteTextResult(
-        parse=parse_result(document, options.encoding, options.call_prefix),
-        results=ordered,
-        observation=text,
-        explanation=beside.explanation or UNSET,
-        stopped_at=UNSET if stopped_at is None else stopped_at,
-    )
+        await asyncio.gather(*(in_turn(item) for item in self.planned))
+
+    async def in_order(self) -> None:
+        """Runs one after the other; a failure ends its block where the call, or the text, says so."""
+        stopped_block: int | None = None
+        for item in self.planned:
+            if item.index not in self.options.done and (item.block == stopped_block or self.stop.is_set()):
+                self._tell(item, _not_reached(item, self.options, self._steps))
+                continue
+            result = await self._run(item)
+            if result.status not in ("success", "accepted") and _stops(item.call, self.options.on_error):
+                stopped_block = item.block
+                self._stopped_at = item.index if self._stopped_at is None else self._stopped_at
+
+    def result(self) -> ExecuteTextResult:
+        """What the text came to."""
+        ordered = [self._results[item.index] for item in self.planned]
+        observations = ((item.block, result.observation) for item, result in zip(self.planned, ordered, strict=True))
+        told = sorted([*self._beside.told, *observations], key=lambda words: words[0])
+        return ExecuteTextResult(
+            parse=parse_result(self.document, self.options.encoding, self.options.call_prefix),
+            results=ordered,
+            observation="\n".join(words for _block, words in told),
+            explanation=self._beside.explanation or UNSET,
+            stopped_at=UNSET if self._stopped_at is None else self._stopped_at,
+        )
 
 
 async def _one(
