@@ -213,6 +213,27 @@ def _joined_types(old: Sequence[str], new: Sequence[str]) -> list[Json]:
     return kept
 
 
+def _joined_keyword(keyword: str, old: Json, value: Json, remark: Remark) -> tuple[Json] | None:
+    """What two different values of a keyword say together; None where nothing is allowed, or it is too much to say."""
+    if keyword == "properties" and is_object(old) and is_object(value):
+        joined = _joined_properties(old, value)
+        if len(joined) > _MAX_JOINED:
+            remark("more properties than a grammar should join")
+            return None
+        return (joined,)
+    if keyword == "required" and is_list(old) and is_list(value):
+        return ([*old, *(name for name in value if name not in old)],)
+    if keyword == "type":
+        kept = _joined_types(_names(old), _names(value))
+        return (kept,) if kept else None
+    if keyword == "enum" and is_list(old) and is_list(value):
+        return ([choice for choice in old if choice in value],)
+    if keyword in ("items", "additionalProperties"):
+        return ({"allOf": [old, value]},)
+    remark(f"allOf with two {keyword}")
+    return (old,)
+
+
 def _remark_closed(parts: list[Json], properties: Json, remark: Remark) -> None:
     """A schema that allows no further properties allows none that only the others declare."""
     count = len(properties) if is_object(properties) else 0
@@ -238,27 +259,13 @@ def _joined(parts: list[Json], remark: Remark) -> Iterator[Json]:
                 continue
             if keyword not in result or old == value:
                 result[keyword] = value
-            elif keyword == "properties" and is_object(old) and is_object(value):
-                joined = _joined_properties(old, value)
-                if len(joined) > _MAX_JOINED:
-                    remark("more properties than a grammar should join")
-                    return
-                result[keyword] = joined
-            elif keyword == "required" and is_list(old) and is_list(value):
-                result[keyword] = [*old, *(name for name in value if name not in old)]
-            elif keyword == "type":
-                kept = _joined_types(_names(old), _names(value))
-                if not kept:
-                    return
-                result[keyword] = kept
-            elif keyword == "enum" and is_list(old) and is_list(value):
-                result[keyword] = [one for one in old if one in value]
             elif keyword in COMPOSED:
                 waiting.append({keyword: value})
-            elif keyword in ("items", "additionalProperties"):
-                result[keyword] = {"allOf": [old, value]}
             else:
-                remark(f"allOf with two {keyword}")
+                both = _joined_keyword(keyword, old, value, remark)
+                if both is None:
+                    return
+                result[keyword] = both[0]
     _remark_closed(parts, result.get("properties"), remark)
     if waiting:
         given = result.get("allOf")
