@@ -19,6 +19,7 @@ from tamis.server.analysis.lints.lint import lint_manifest, lint_text
 from tamis.server.analysis.lints.silence import levels_of, silenced, with_levels
 from tamis.server.analysis.manifests import manifest_findings, plugin_findings, profile_findings
 from tamis.server.analysis.snapshot import RegistryView, Snapshot
+from tamis.server.analysis.templates import is_markup, is_template, later_in_turn
 
 MAX_FINDINGS = 200
 MAX_SETTINGS_CHARS = 1024 * 1024
@@ -151,15 +152,41 @@ def text_findings(snapshot: Snapshot) -> list[Diag]:
     """What reading a text found, and, where tools are known, what they say about its calls."""
     document = snapshot.document
     registry = snapshot.registry
+    templates = [block for block in document.blocks if not block.aside and is_template(snapshot, block)]
+    markup = [block for block in document.blocks if is_markup(snapshot, block)]
+    nobodys = {id(diag) for block in markup for diag in block.diagnostics}
     # A name that a manifest declares is right as it is, whatever XML thinks of it.
     found = [
         diag
         for diag in document.diagnostics
-        if diag.code != "AX133" or snapshot.tool(snapshot.text[diag.span[0] : diag.span[1]]) is None
+        if id(diag) not in nobodys
+        and (diag.code != "AX133" or snapshot.tool(snapshot.text[diag.span[0] : diag.span[1]]) is None)
     ]
+    if not snapshot.settings.allow_multiple_blocks:
+        for block in later_in_turn(snapshot):
+            fix = Fix("Remove this block", (Edit(*block.span, ""),), "unsafe")
+            found.append(Diag("TC007", block.open, fix=fix))
+    found += _of_tools(snapshot, registry, [block for block in document.blocks if block not in markup])
+    return [_lowered(diag) if any(_holds(block, diag) for block in templates) else diag for diag in found]
+
+
+def _holds(block: Block, diag: Diag) -> bool:
+    return block.span[0] <= diag.span[0] and diag.span[1] <= block.span[1]
+
+
+def _lowered(diag: Diag) -> Diag:
+    """A finding of a template: what it shows is not wrong, for nobody calls it."""
+    if severity(diag) not in ("error", "warning"):
+        return diag
+    return msgspec.structs.replace(diag, severity="information")
+
+
+def _of_tools(snapshot: Snapshot, registry: RegistryView | None, blocks: list[Block]) -> list[Diag]:
+    """What the tools say of the calls of blocks."""
+    found: list[Diag] = []
     if registry is None:
         return found
-    for block in document.blocks:
+    for block in blocks:
         if is_set_aside(block):
             continue
         if len(block.calls) == 1:

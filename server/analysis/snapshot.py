@@ -280,7 +280,8 @@ class Snapshot:
             reasoning_tags=settings.reasoning_tags,
             assume_open_reasoning=settings.assume_open_reasoning,
             fenced_calls=settings.fenced_calls,
-            allow_multiple_blocks=settings.allow_multiple_blocks,
+            # In an editor each block is a call of its own; which one a model's turn would be left with is a finding (`templates.py`).
+            allow_multiple_blocks=True,
             strict=settings.strict,
             tools=self.registry.hints() if self.registry is not None else {},
             also=settings.also,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -11,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -103,7 +105,7 @@ def test_the_run_lens_runs_the_call_and_the_result_is_a_document(editor: Editor,
     assert run["exitCode"] == 0
     assert editor.questions("window/showDocument") == [{"uri": run["resultUri"], "takeFocus": False}]
     text = editor.call("workspace/textDocumentContent", {"uri": run["resultUri"]})["text"]
-    assert json.loads(text)["results"][0]["sandbox"]["backend"] in ("bubblewrap", "nsjail")
+    assert json.loads(text)["run"]["results"][0]["sandbox"]["backend"] in ("bubblewrap", "nsjail")
     assert any(title.startswith("✓ ") and '{"text":"你好"}' in title for title in titles(editor, uri))
     assert editor.questions("workspace/codeLens/refresh")
 
@@ -131,6 +133,41 @@ def test_a_dry_run_checks_and_starts_nothing(editor: Editor, root: Path) -> None
     assert run["results"][0]["output"] == {"dryRun": True, "args": {}}
     assert run["results"][0]["attempts"] == 0
     assert not any(title.startswith("✓") for title in titles(editor, uri))
+
+
+def test_a_dry_run_asks_nobody_and_says_that_a_run_would(editor: Editor, root: Path) -> None:  # editors, defect 16
+    uri = opened(editor, root, action("t:ask", text="a"))
+    run = editor.run(editor.lens(uri, "Dry run"))
+    assert run["results"][0]["output"] == {"dryRun": True, "args": {"text": "a"}, "asks": True}
+    assert not editor.questions("window/showMessageRequest")
+
+
+def test_a_result_begins_with_its_output_and_is_named_after_what_ran(
+    editor: Editor, root: Path
+) -> None:  # editors, defect 8
+    uri = opened(editor, root, action("t:echo", text="你好"))
+    run = editor.run(editor.lens(uri, "▶ Run"))
+    title = unquote(run["resultUri"].rpartition("/")[2])
+    assert re.fullmatch(r"t:echo · ✓ \d+ ms\.json", title)
+    text = editor.call("workspace/textDocumentContent", {"uri": run["resultUri"]})["text"]
+    assert list(json.loads(text))[:2] == ["outcome", "output"]
+    assert text.split("\n")[2:4] == ['  "output": {', '    "text": "你好"']
+
+
+def test_a_lens_that_is_complete_comes_back_from_resolve_as_it_was(
+    editor: Editor, root: Path
+) -> None:  # editors, defect 13
+    uri = opened(editor, root, action("t:echo", text="a"))
+    whole = next(
+        one for one in editor.call("textDocument/codeLens", {"textDocument": {"uri": uri}}) if "command" in one
+    )
+    assert editor.call("codeLens/resolve", whole) == whole
+
+
+def test_each_block_of_a_text_runs_by_itself(editor: Editor, root: Path) -> None:  # editors, defect 7
+    uri = opened(editor, root, "\n\n".join(action("t:echo", text=name) for name in ("one", "two")))
+    found = [lens["command"] for lens in editor.lenses(uri) if lens["command"]["title"] == "▶ Run"]
+    assert [editor.run(one)["results"][0]["output"] for one in found] == [{"text": "one"}, {"text": "two"}]
 
 
 def test_an_example_is_held_against_its_expected_output(editor: Editor, root: Path) -> None:  # D42, D93
@@ -355,7 +392,6 @@ def switched_off(editor: Editor, root: Path) -> None:
         ("```\n" + vcp("t:echo", text="a") + "\n```\n", "it stands in an example"),
         ("<think>" + action("t:echo", text="a") + "</think>", "it stands in reasoning"),
         ("<ACTION><t:echo><text>cut", "is cut off"),
-        (action("t:echo", text="a") * 2, "Only the first ACTION block is used"),
     ],
 )
 def test_a_call_that_would_not_run_says_why(editor: Editor, root: Path, text: str, why: str) -> None:
@@ -486,6 +522,20 @@ def test_the_user_is_asked_with_the_exact_arguments(editor: Editor, root: Path, 
         "Always deny",
         "Details",
     ]
+
+
+def test_how_long_a_person_thinks_is_not_how_long_a_run_takes(editor: Editor, root: Path) -> None:  # editors, defect 11
+    def think(_: Any) -> Any:
+        time.sleep(1.5)
+        return choose("Allow once")
+
+    editor.replies["window/showMessageRequest"] = think
+    before = time.monotonic()
+    run = asked(editor, root)
+    taken = (time.monotonic() - before) * 1000
+    assert run["status"] == "success"
+    assert run["durationMs"] <= taken - 1400
+    assert run["results"][0]["durationMs"] <= taken - 1400
 
 
 def test_a_grant_for_the_session_is_not_asked_for_again(editor: Editor, root: Path) -> None:

@@ -126,18 +126,12 @@ class _Wanted(msgspec.Struct, frozen=True):
     counts: bool
     converting: bool
     """Also a client that lets no one edit is offered no conversion."""
-    actions: bool = False
-    """Another ACTION block would run, or run no more, if one of several were converted (ruling 14)."""
 
 
 def _wanted(snapshot: Snapshot, around: Around, *, counts: bool) -> _Wanted:
     if snapshot.kind != "text" or not around.edits:
         return _Wanted(counts, converting=False)
-    actions = [
-        block for block in snapshot.document.blocks if block.protocol == "action" and block.calls and not block.aside
-    ]
-    several = len(actions) > 1 and not snapshot.settings.allow_multiple_blocks
-    return _Wanted(counts, snapshot.protocol == "auto", several)
+    return _Wanted(counts, snapshot.protocol == "auto")
 
 
 def _of(target: Target, around: Around, wanted: _Wanted) -> list[Lens]:
@@ -159,7 +153,7 @@ def _of_block(target: Target, around: Around, wanted: _Wanted) -> list[Lens]:
         if not around.barred:
             found.insert(1, Lens(target.head, "Dry run", DRY_RUN, target))
         found.append(Lens(target.head, "Copy as…", COPY_AS, target))
-        if wanted.converting and not (wanted.actions and target.protocol == "action"):
+        if wanted.converting:
             found.append(Lens(target.head, "⇄ Convert to…", CONVERT, target))
     if wanted.counts and several == 1 and not target.reason:
         found.append(Lens(target.head, "", SHOW_REFERENCES, target, {"toolId": target.tool_ids[0]}, "references"))

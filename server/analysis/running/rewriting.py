@@ -98,7 +98,7 @@ def _alone(snapshot: Snapshot, target: Target, to: str) -> Conversion | str:
         reasoning_tags=settings.reasoning_tags,
         assume_open_reasoning=settings.assume_open_reasoning,
         fenced_calls=settings.fenced_calls,
-        allow_multiple_blocks=settings.allow_multiple_blocks,
+        allow_multiple_blocks=True,
         also=settings.also,
     )
     return convert(document, to, ConvertOptions(hints, None, reading))

@@ -18,10 +18,14 @@ from tamis.protocols.positions import Span
 from tamis.protocols.schema.words import is_object
 from tamis.server.analysis.kinds import answer
 from tamis.server.analysis.snapshot import Snapshot
+from tamis.server.analysis.templates import is_markup, is_template
 
 TargetKind = Literal["block", "call", "example", "manifest"]
 MAX_TARGETS = 2_000
 """More are not offered; a text of this many calls is a log, and each could still be run by its place."""
+
+
+_TEMPLATE = "it is a template, with a placeholder for the tool"
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -102,9 +106,9 @@ def of_text(snapshot: Snapshot) -> list[Target]:
     """The blocks and calls of a text."""
     found: list[Target] = []
     for number, block in enumerate(snapshot.document.blocks):
-        if not block.calls and block.state == "mention":
+        if (not block.calls and block.state == "mention") or is_markup(snapshot, block):
             continue
-        reason = _why_not(block)
+        reason = _TEMPLATE if is_template(snapshot, block) else _why_not(block)
         names = tuple(call.tool_id for call in block.calls)
         found.append(
             Target("block", block.span, block.open, names, block=number, protocol=block.protocol, reason=reason)

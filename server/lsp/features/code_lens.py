@@ -42,7 +42,7 @@ def code_lens(session: Session, params: types.CodeLensParams) -> msgspec.Raw | l
         return []
     snapshot = session.workspace.snapshot(document, wait=0.5)
     found = lenses(snapshot, around(session, document, snapshot))
-    places: dict[tuple[int | str, ...], dict[str, Any]] = {}
+    places: dict[tuple[int | str, ...], Any] = {}
     # Written here: the framework's converter would look at each of thousands of objects.
     return msgspec.Raw(encode([_to_lens(document, lens, places) for lens in found]))
 
@@ -61,7 +61,13 @@ def resolve(session: Session, params: types.CodeLens) -> dict[str, Any]:
     arguments = data.get("arguments")
     given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
     if data.get("command") not in COMMANDS:
-        return lens  # none of ours
+        # Complete as it came, or none of ours: what it had, it keeps.
+        given_back: Any = params.command
+        if given_back is not None:
+            lens["command"] = {"title": given_back.title, "command": given_back.command}
+            if given_back.arguments is not None:
+                lens["command"]["arguments"] = given_back.arguments
+        return lens
     title = _title(session, str(data.get("resolve")), given)
     lens["command"] = {"title": title, "command": str(data.get("command", "")), "arguments": [given]}
     return lens

@@ -10,7 +10,9 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
+import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
@@ -23,6 +25,9 @@ from tamis.server.lsp.running.runs import Run, RunKind, Trace
 
 if TYPE_CHECKING:
     from tamis.server.runtime.tools.registry import Tool
+
+
+MAX_TITLE_CHARS = 80
 
 
 def unsaved_notes(documents: Mapping[str, Document], document: Document, tools: Sequence[Tool]) -> tuple[str, ...]:
@@ -161,5 +166,38 @@ def finished_run(
         passed=passed,
         expected=expected,
         trace=trace(results, tools),
-        result_uri=f"tamis-result:/{number}.json",
+        result_uri=_result_uri(number, document, results, duration_ms, failed is None and passed is not False),
     )
+
+
+def _result_uri(
+    number: int, document: Document, results: Sequence[ExecutionResult], duration_ms: float, good: bool
+) -> str:
+    """The name of a result's document, whose last part is what an editor shows as its title: ``notes:append · ✓ 412 ms``."""
+    what = _names(results) if results else os.path.basename(document.uri)
+    title = plain(f"{what} · {'✓' if good else '✗'} {duration_ms:.0f} ms").replace("/", "∕")
+    return f"tamis-result:/{number}/{quote(title[:MAX_TITLE_CHARS])}.json"
+
+
+def result_text(run: Run) -> str:
+    """A run as a document for people: what came out stands first, the whole record behind it."""
+    shown: dict[str, Any] = {"outcome": run.outcome}
+    if len(run.results) == 1:
+        (only,) = run.results
+        if only.output is not UNSET:
+            shown["output"] = only.output
+        if only.error is not UNSET:
+            shown["error"] = only.error
+    elif run.results:
+        shown["outputs"] = [
+            {"toolId": one.tool_id, "status": one.status, **({} if one.output is UNSET else {"output": one.output})}
+            for one in run.results
+        ]
+    if run.expected is not UNSET:
+        shown["expected"] = run.expected
+    if run.notes:
+        shown["notes"] = run.notes
+    # On a line of its own each, as a person reads it.
+    shown["observation"] = run.observation.split("\n") if "\n" in run.observation else run.observation
+    shown["run"] = run
+    return msgspec.json.format(msgspec.json.encode(shown), indent=2).decode("utf-8", "replace") + "\n"

@@ -31,11 +31,11 @@ from tamis.server.analysis.running.runnables import (
 from tamis.server.lsp.client import Client, Progress
 from tamis.server.lsp.documents import Document
 from tamis.server.lsp.running.approvals import Approvals
-from tamis.server.lsp.running.outcomes import finished_run, unsaved_notes
+from tamis.server.lsp.running.outcomes import finished_run, result_text, unsaved_notes
 from tamis.server.lsp.running.runs import Run, Runs, in_short, ordinal_of
 from tamis.server.lsp.running.virtual import VirtualDocuments
 from tamis.server.rpc.showing import Shown
-from tamis.server.runtime.calls.model import CallContext, CallRequest
+from tamis.server.runtime.calls.model import Ask, CallContext, CallRequest, Question, Reply
 from tamis.server.runtime.execution.idempotency_keys import IdempotencyKeys
 from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.execution.text import TextOptions, execute_text, unread_observations
@@ -63,6 +63,26 @@ class Running:
         self.title = title
         self.cancelled = asyncio.Event()
         self.done = asyncio.Event()
+        self.asked_seconds = 0.0
+        """How long persons were asked meanwhile: their thinking is no time of the run."""
+        self._questions = 0
+        self._asked_since = 0.0
+
+    def timed(self, ask: Ask) -> Ask:
+        """An asking whose time is counted; questions at once count once."""
+
+        async def asking(question: Question) -> Reply:
+            if self._questions == 0:
+                self._asked_since = perf_counter()
+            self._questions += 1
+            try:
+                return await ask(question)
+            finally:
+                self._questions -= 1
+                if self._questions == 0:
+                    self.asked_seconds += perf_counter() - self._asked_since
+
+        return asking
 
 
 class Runner:
@@ -178,7 +198,7 @@ class Runner:
                 "dryRun" if dry_run else "run",
                 executed.results,
                 started,
-                (perf_counter() - since) * 1000,
+                (perf_counter() - since - running.asked_seconds) * 1000,
                 observation=executed.observation,
                 notes=await asyncio.to_thread(
                     unsaved_notes, self._session.documents, document, [tool for tool in tools if tool is not None]
@@ -268,7 +288,7 @@ class Runner:
         progress: Progress,
     ) -> Run:
         await self._probe(runtime)
-        started, since = datetime.now(UTC), perf_counter()
+        started, since, asked = datetime.now(UTC), perf_counter(), running.asked_seconds
         digest = digest_of(document.text[target.span[0] : target.span[1]])
         result = await execute(
             CallRequest(
@@ -291,7 +311,7 @@ class Runner:
             "example",
             [result],
             started,
-            (perf_counter() - since) * 1000,
+            (perf_counter() - since - (running.asked_seconds - asked)) * 1000,
             observation=result.observation,
             notes=await asyncio.to_thread(unsaved_notes, self._session.documents, document, [tool]),
             tools=[tool],
@@ -308,7 +328,7 @@ class Runner:
     ) -> CallContext:
         shows, shown = self._session.capability("experimental.tamis.output") is True, Shown(self._show)
         context = runtime.call_context(
-            ask=self.approvals.asker(document.uri, digest),
+            ask=running.timed(self.approvals.asker(document.uri, digest)),
             on_output=shown.piece if shows else None,
             on_progress=lambda _call_id, text: progress.report(text),
             cancelled=running.cancelled,
@@ -372,7 +392,7 @@ class Runner:
         run = self._runs.get(number)
         if run is None:
             return '"This result is no longer kept; run it again"\n'
-        return msgspec.json.format(msgspec.json.encode(run), indent=2).decode("utf-8", "replace") + "\n"
+        return result_text(run)
 
     def short(self, run: Run) -> str:
         """A run in a few words."""

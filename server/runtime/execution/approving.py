@@ -161,6 +161,17 @@ async def question_ahead(
     return _question(request, ready, rule, context)
 
 
+async def would_ask(request: CallRequest, ready: Prepared, context: CallContext, trail: Trail) -> bool:
+    """Whether a person would be asked before the call, who is not: for a dry run. Raises ``Stopped`` where it may not run at all."""
+    rule = _ruled(ready, context, trail)
+    if not _asks(request, ready, rule, context):
+        return False
+    standing = await _held(request, ready, rule, context, trail)
+    if standing is not None and standing.answer == "deny":
+        raise Stopped("denied")
+    return standing is None
+
+
 async def approved(
     request: CallRequest,
     ready: Prepared,

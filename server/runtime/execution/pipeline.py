@@ -25,7 +25,13 @@ from tamis.server.runtime.calls.prepared import Prepared
 from tamis.server.runtime.calls.results import empty_result, failure
 from tamis.server.runtime.calls.runner import Invocation, Runner
 from tamis.server.runtime.calls.states import end_state, states_of
-from tamis.server.runtime.execution.approving import approved, check_replay, check_ruled, question_ahead
+from tamis.server.runtime.execution.approving import (
+    approved,
+    check_replay,
+    check_ruled,
+    question_ahead,
+    would_ask,
+)
 from tamis.server.runtime.execution.idempotency import run_once
 from tamis.server.runtime.execution.noting import note_abuse, note_ended, note_received, note_rights
 from tamis.server.runtime.execution.preparing import (
@@ -163,12 +169,24 @@ async def _run(course: _Course, ready: Prepared) -> ExecutionResult:
     """Asks where it must be asked, and runs the call."""
     try:
         runner = check_runner(ready.tool, course.context)
-        ready = await _approved(course, ready)
-        check_rate(ready.tool, course.context)
         if course.request.dry_run:
+            # Nothing starts, so nobody is asked: that a person would be is part of the answer.
+            asks = await would_ask(course.request, ready, course.context, course.trail)
+            check_rate(ready.tool, course.context)
             course.result.status = "success"
-            course.result.output = {"dryRun": True, "args": masked(ready.args, ready.tool)}
+            course.result.output = {
+                "dryRun": True,
+                "args": masked(ready.args, ready.tool),
+                **({"asks": True} if asks else {}),
+            }
             return _judged(course)
+        asked = time.perf_counter()
+        try:
+            ready = await _approved(course, ready)
+        finally:
+            # How long a person thinks is not how long the call takes.
+            course.started += time.perf_counter() - asked
+        check_rate(ready.tool, course.context)
         call = _begun(course, ready)
         if ready.tool.manifest.execution.mode == "async" and course.context.parts.stays and not course.request.wait:
             await course.context.parts.tasks.start(call, lambda own: _run_task(runner, own, course.attempts))
