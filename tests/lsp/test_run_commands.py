@@ -972,6 +972,8 @@ def test_examples_are_tests_of_a_test_explorer(editor: Editor, root: Path) -> No
     }
     failed = [one["state"] for one in editor.told("experimental/changeTestState")][-1]
     assert failed["message"] == 'expected: {"text":"b"}\ngiven: {"text":"a"}'
+    # Editors lay both side by side (editors 1.3 row 17).
+    assert (failed["expected"], failed["actual"]) == ('{\n  "text": "b"\n}', '{\n  "text": "a"\n}')
 
 
 def test_chosen_tests_run_and_the_others_do_not(editor: Editor, root: Path) -> None:

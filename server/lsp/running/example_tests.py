@@ -133,7 +133,7 @@ class ExampleTests:
             if number not in told:
                 self._state(path, number, {"tag": "skipped"})
 
-    def _state(self, path: str, number: int, state: dict[str, str]) -> None:
+    def _state(self, path: str, number: int, state: dict[str, Any]) -> None:
         params = {"testId": f"{uri_of(path)}#{number}", "state": state}
         self._session.notify("experimental/changeTestState", params)
 
@@ -200,17 +200,31 @@ class ExampleTests:
         return items
 
 
-def _state(run: Run) -> dict[str, str]:
+def _state(run: Run) -> dict[str, Any]:
+    """The state of a test that ended; ``expected`` and ``actual`` as JSON for clients that show what differs."""
     if run.passed is None:
         return {"tag": "skipped"}
+    took = {"durationMs": run.duration_ms}
     if run.passed:
-        return {"tag": "passed"}
+        return {"tag": "passed", **took}
     text = run.observation
-    if run.status == "success":
-        output = run.results[-1].output
-        given = "nothing" if output is UNSET else msgspec.json.encode(output).decode("utf-8", "replace")
-        text = f"expected: {msgspec.json.encode(run.expected).decode('utf-8', 'replace')}\ngiven: {given}"
-    return {"tag": "failed", "message": text[:MAX_MESSAGE_CHARS]}
+    if run.status != "success":
+        return {"tag": "failed", "message": text[:MAX_MESSAGE_CHARS], **took}
+    output = run.results[-1].output
+    given = "nothing" if output is UNSET else _json(output)
+    text = f"expected: {_json(run.expected)}\ngiven: {given}"
+    differs = {"expected": _pages(run.expected), "actual": "" if output is UNSET else _pages(output)}
+    return {"tag": "failed", "message": text[:MAX_MESSAGE_CHARS], **differs, **took}
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode("utf-8", "replace")
+
+
+def _pages(value: Any) -> str:
+    """A value as lines of JSON, its keys in order, so that two of them can be laid side by side."""
+    encoded = msgspec.json.encode(value, order="sorted")
+    return msgspec.json.format(encoded, indent=2).decode("utf-8", "replace")[:MAX_MESSAGE_CHARS]
 
 
 def _read(params: object, kind: type[T]) -> T:

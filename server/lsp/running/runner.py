@@ -35,7 +35,7 @@ from tamis.server.lsp.running.outcomes import finished_run, result_text, unsaved
 from tamis.server.lsp.running.runs import Run, Runs, in_short, ordinal_of
 from tamis.server.lsp.running.virtual import VirtualDocuments
 from tamis.server.rpc.showing import Shown
-from tamis.server.runtime.calls.model import Ask, CallContext, CallRequest, Question, Reply
+from tamis.server.runtime.calls.model import Answer, Ask, CallContext, CallRequest, Question, Reply
 from tamis.server.runtime.execution.idempotency_keys import IdempotencyKeys
 from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.execution.text import TextOptions, execute_text, unread_observations
@@ -71,7 +71,7 @@ class Running:
     def timed(self, ask: Ask) -> Ask:
         """An asking whose time is counted; questions at once count once."""
 
-        async def asking(question: Question) -> Reply:
+        async def asking(question: Question) -> Answer | Reply:
             if self._questions == 0:
                 self._asked_since = perf_counter()
             self._questions += 1
