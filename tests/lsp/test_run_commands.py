@@ -810,18 +810,16 @@ def test_a_call_is_converted_in_its_place(editor: Editor, root: Path, to: str) -
     assert editor.run(editor.lens(again, "▶ Run"))["results"][0]["output"] == {"text": "a < b"}
 
 
-def test_convert_is_not_offered_where_it_cannot_work(editor: Editor, root: Path) -> None:
-    # Ruling 14: only the first ACTION block runs, so converting the first would make the second one run.
+def test_each_block_of_several_is_converted_by_itself(editor: Editor, root: Path) -> None:  # editors, defect 7
     two = f"{action('t:echo', text='a')}\n\n{action('t:echo', text='b')}\n"
     uri = opened(editor, root, two)
-    assert not any("Convert" in title for title in titles(editor, uri))
-    point = {"start": {"line": 0, "character": 2}, "end": {"line": 0, "character": 2}}
-    params = {"textDocument": {"uri": uri}, "range": point, "context": {"diagnostics": []}}
-    assert not any(one["title"].startswith("Convert") for one in editor.call("textDocument/codeAction", params))
-    error = editor.refused(
-        {"command": "tamis.convert", "arguments": [{"uri": uri, "version": 1, "range": point}]}, to="tam"
-    )
-    assert "Not converted" in error["message"]
+    assert titles(editor, uri).count("⇄ Convert to…") == 2
+    editor.replies["workspace/applyEdit"] = {"applied": True}
+    point = {"start": {"line": 2, "character": 2}, "end": {"line": 2, "character": 2}}
+    editor.run({"command": "tamis.convert", "arguments": [{"uri": uri, "version": 1, "range": point, "to": "tam"}]})
+    (made,) = editor.questions("workspace/applyEdit")[0]["edit"]["documentChanges"][0]["edits"]
+    assert made["range"]["start"]["line"] == 2
+    assert "text:»»»b«««" in made["newText"]
 
 
 def test_without_edits_convert_is_not_offered_and_gives_the_text(root: Path) -> None:
