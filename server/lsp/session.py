@@ -286,9 +286,9 @@ class Session:
         """Sends a request; ``then`` gets the result, None for an error, on this lane."""
         self._send(encode_request(self._asked.begin(then), method, params))
 
-    def log(self, message: str) -> None:
-        """A line for the client's log, as a warning; bounded in length and number."""
-        self._log.say(message)
+    def log(self, message: str, level: int = 2) -> None:
+        """A line for the client's log, as a warning if nothing else is said; bounded in length and number."""
+        self._log.say(message, level)
 
     def post(self, work: Callable[[], None]) -> None:
         """Runs something on this lane; from any thread."""

@@ -6,7 +6,7 @@ One object per root. Must not know framing, LSP or the command line.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,8 @@ class Runtime(InForce):
         self._warming: Warming | None = None
         self._audit: AuditLog | None = None
         self._log: Log | None = None
+        self.log_writer: Callable[[Level, str], bool] | None = None
+        """Takes the lines of the log, where a face shows them itself; else they go to standard error."""
         self.log_level: Level = self.settings.log_level if self.settings.log_level == "debug" else "error"
         """Which lines a call writes on standard error. The command line shows what happens itself; a daemon takes the setting."""
         self.parts.audit = lambda: self.audit
@@ -126,7 +128,7 @@ class Runtime(InForce):
         from tamis.server.runtime.observe.trail import Caller, Log
 
         if self._log is None:
-            self._log = Log(self.log_level, self.settings.log_format)
+            self._log = Log(self.log_level, self.settings.log_format, self.log_writer)
         return CallContext(
             registry=self.registry,
             settings=self.settings,

@@ -68,6 +68,7 @@ lua(
   vim.o.cmdheight = 8
   vim.opt.completeopt = { 'menuone', 'noselect' }
   vim.opt.runtimepath:prepend(plugin)
+  vim.opt.runtimepath:append(plugin .. '/after')
   vim.cmd('filetype on')
   vim.cmd.runtime({ 'ftdetect/*.lua', bang = true })
   vim.cmd.runtime('plugin/tamis.lua')
@@ -344,6 +345,7 @@ feature('result_hints', function()
   return wait(
     'the outcome as a hint',
     [[
+    vim.cmd.redraw() -- hints are placed when a window is drawn
     for _, text in ipairs(virtual('inlayhint')) do
       if text:find('✓', 1, true) then return text end
     end
@@ -395,6 +397,114 @@ feature('denied', function()
   lenses('Run')
   lua('vim.lsp.codelens.run()')
   return wait('the outcome', 'return messages[1]')
+end)
+
+-- The plug-in's own: virtual text, the float, the verbs
+
+feature('shown_while', function()
+  open('sleeps.vcp')
+  lua([[
+    started, ended, registry = nil, nil, nil
+    vim.api.nvim_create_autocmd('User', { pattern = 'TamisRunStart', callback = function(event) started = event.data end })
+    vim.api.nvim_create_autocmd('User', { pattern = 'TamisRunEnd', callback = function(event) ended = event.data end })
+    vim.lsp.inlay_hint.enable(false)
+    place('TOOL_REQUEST')
+    vim.cmd('Tamis run')
+  ]])
+  local text = wait('the clock', "for _, text in ipairs(virtual('tamis_runs')) do if text:find('⏳', 1, true) and text ~= '⏳ 0.0s' then return text end end")
+  local status = wait('the status', "local text = require('tamis').status() return text:find('t:sleep', 1, true) and text")
+  lua("vim.cmd('Tamis cancel')")
+  local after = wait('the outcome', "for _, text in ipairs(virtual('tamis_runs')) do if text:find('✘', 1, true) then return text end end")
+  return { text = text, status = status, after = after, started = lua('return started ~= nil'), ended = lua('return ended.run.status') }
+end)
+
+feature('shown_after', function()
+  open('calls.md')
+  lua("place('<ACTION>') vim.cmd('Tamis run')")
+  local text = wait('the outcome', "for _, text in ipairs(virtual('tamis_runs')) do if text:find('✔', 1, true) then return text end end")
+  lua("place('loud') vim.api.nvim_set_current_line('    <mode>plain</mode>')")
+  local gone = wait('its end', "return not table.concat(virtual('tamis_runs')):find('✔', 1, true)")
+  lua("vim.cmd('undo')")
+  return { text = text, gone = gone, idle = lua("return require('tamis').status()") }
+end)
+
+feature('float', function()
+  lua("vim.cmd('Tamis result')")
+  local found = lua([[
+    local window = vim.api.nvim_get_current_win()
+    local function page(key)
+      vim.api.nvim_feedkeys(key, 'x', false)
+      return table.concat(lines(), '\n')
+    end
+    local pages = { relative = vim.api.nvim_win_get_config(window).relative, winbar = vim.wo[window].winbar, output = page('1'), permissions = page('3'), raw = page('4') }
+    vim.api.nvim_feedkeys('q', 'x', false)
+    pages.closed = not vim.api.nvim_win_is_valid(window)
+    return pages
+  ]])
+  return found
+end)
+
+feature('ranged', function()
+  lua("vim.cmd.edit('two.md')")
+  wait('the client', 'return client() ~= nil')
+  lua("both = {} vim.api.nvim_create_autocmd('User', { pattern = 'TamisRunEnd', callback = function(event) table.insert(both, event.data.run.outcome) end })")
+  lua("vim.cmd('1,$Tamis run')")
+  return wait('both', 'return #both == 2 and both')
+end)
+
+feature('verbs', function()
+  return lua([[
+    local maps = {}
+    for _, map in ipairs(vim.api.nvim_get_keymap('n')) do
+      local name = map.lhs:match('^<Plug>%((Tamis%w+)%)$')
+      if name then table.insert(maps, name) end
+    end
+    table.sort(maps)
+    return {
+      all = vim.fn.getcompletion('Tamis ', 'cmdline'),
+      ranged = vim.fn.getcompletion("'<,'>Tamis ru", 'cmdline'),
+      copy = vim.fn.getcompletion('Tamis copy o', 'cmdline'),
+      maps = maps,
+      alias = vim.fn.exists(':LspTamisRun'),
+      schema = require('tamis').schema().fileMatch,
+      plain = vim.tbl_isempty(vim.tbl_filter(function(map) return (map.rhs or ''):find('Tamis', 1, true) and not map.lhs:find('Plug', 1, true) end, vim.api.nvim_get_keymap('n'))),
+    }
+  ]])
+end)
+
+feature('copied', function()
+  open('calls.md')
+  lua("place('<ACTION>') asked, pick = {}, { 'cli' } vim.cmd('Tamis copy')")
+  return wait('the register', "local text = vim.fn.getreg('\"') return text:find('tamis call', 1, true) and { text = text, asked = asked[1].titles }")
+end)
+
+feature('tested', function()
+  lua("vim.fn.setqflist({}) vim.cmd('Tamis test')")
+  local found = wait('the list', "local items = vim.fn.getqflist() return #items > 0 and { text = items[1].text, file = vim.fs.basename(vim.api.nvim_buf_get_name(items[1].bufnr)), line = items[1].lnum }")
+  lua("vim.cmd('cclose')")
+  return found
+end)
+
+feature('syntax', function()
+  return lua([[
+    vim.cmd('syntax on')
+    local found = {}
+    for name, text in pairs({ ['asks.tam'] = 't:ask', ['sleeps.vcp'] = 't:sleep', ['calls.md'] = 't:echo' }) do
+      vim.cmd.edit(name)
+      vim.cmd('syntax sync fromstart')
+      place(text, 1)
+      local at = vim.api.nvim_win_get_cursor(0)
+      found[name] = vim.fn.synIDattr(vim.fn.synID(at[1], at[2] + 1, 1), 'name')
+    end
+    return found
+  ]])
+end)
+
+feature('health', function()
+  lua("vim.cmd('checkhealth tamis')")
+  local text = wait('the report', [[local text = table.concat(lines(), '\n') return text:find('log:', 1, true) and text]])
+  lua("vim.cmd('bwipeout!')")
+  return text
 end)
 
 feature('watched', function()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from tests.editors.neovim import PLUGIN, find_neovim
 from tests.editors.snippets import snippets
-from tests.sample_tools import make_tool, tam, vcp
+from tests.sample_tools import action, make_tool, tam, vcp
 
 CALLS = """# Calls 你好 😀
 
@@ -46,6 +47,9 @@ def workspace(folder: Path) -> Path:
     (folder / "sleeps.vcp").write_text(vcp("t:sleep", text="a") + "\n")
     (folder / "more.tam").write_text(tam({"command": "t:echo", "text": "a"}) + "\n")
     (folder / "typed.md").write_text("")
+    (folder / "two.md").write_text(f"{action('t:twice', text='a')}\n\n{action('t:twice', text='b')}\n")
+    examples = [{"description": "Says b.", "input": {"text": "a"}, "expectedOutput": {"text": "b"}}]
+    make_tool(folder, "t:twice", examples=examples)
     manifest = json.loads(next((folder / "t_echo").glob("*.tool.json")).read_text("utf-8"))
     messy = {**manifest, "toolId": "t:messy", "displayName": "杂 😀"}
     messy["handler"] = {**manifest["handler"], "scriptPath": f"t_echo/{manifest['handler']['scriptPath']}"}
@@ -196,6 +200,91 @@ def test_approvals_are_asked_through_the_users_menu(seen: dict[str, Any]) -> Non
     assert '{"text":"a"}' in seen["approved"]["asked"]["prompt"]
     assert "t:ask executed successfully" in seen["approved"]["message"]
     assert "denied" in seen["denied"]
+
+
+def test_a_clock_stands_at_the_block_while_it_runs_and_its_end_after(
+    seen: dict[str, Any],
+) -> None:  # rows 9, 12, defect 15
+    shown = seen["shown_while"]
+    assert re.fullmatch(r"⏳ \d+\.\ds", shown["text"])
+    assert re.fullmatch(r"✘ cancelled \d+ms", shown["after"])
+
+
+def test_the_outcome_stands_at_the_block_until_it_is_edited(seen: dict[str, Any]) -> None:  # row 9
+    assert re.fullmatch(r'✔ \d+ms \{.*"你好 😀".*\}', seen["shown_after"]["text"])
+    assert seen["shown_after"]["gone"] is True
+
+
+def test_the_status_tells_what_runs_and_how_many_tools_there_are(seen: dict[str, Any]) -> None:  # row 15
+    assert re.fullmatch(r"⏳ t:sleep \d+\.\ds", seen["shown_while"]["status"])
+    assert re.fullmatch(r"tamis \d+ tools", seen["shown_after"]["idle"])
+
+
+def test_others_are_told_when_a_run_begins_and_ends(seen: dict[str, Any]) -> None:  # row 16
+    assert seen["shown_while"]["started"] is True
+    assert seen["shown_while"]["ended"] == "cancelled"
+
+
+def test_a_result_opens_in_a_float_with_pages(seen: dict[str, Any]) -> None:  # row 10
+    shown = seen["float"]
+    assert shown["relative"] == "editor"
+    assert [name for name in ("Output", "Logs", "Permissions", "Raw") if name not in shown["winbar"]] == []
+    assert json.loads(shown["output"]) == {"text": "你好 😀", "mode": "loud"}
+    assert json.loads(shown["permissions"])["granted"]["hosts"] == []
+    assert json.loads(shown["raw"])["status"] == "success"
+    assert shown["closed"] is True
+
+
+def test_the_calls_of_a_range_run_each_by_itself(seen: dict[str, Any]) -> None:  # row 5
+    assert len(seen["ranged"]) == 2
+    assert all(text.startswith("✓ t:twice") for text in seen["ranged"])
+
+
+def test_the_command_has_every_verb_and_completes_them(seen: dict[str, Any]) -> None:  # row 5
+    assert set(seen["verbs"]["all"]) == {
+        *("run", "dryrun", "cancel", "rerun", "result", "history", "convert", "copy", "prompt", "new", "import"),
+        *("export", "test", "permissions", "approvals", "log", "info", "restart"),
+    }
+    assert seen["verbs"]["ranged"] == ["run"]
+    assert seen["verbs"]["copy"] == ["openai"]
+    assert seen["verbs"]["alias"] == 2
+
+
+def test_there_are_plug_maps_and_no_others(seen: dict[str, Any]) -> None:  # row 6
+    names = ("Cancel", "Convert", "Copy", "DryRun", "History", "Rerun", "Result", "Run")
+    assert seen["verbs"]["maps"] == [f"Tamis{name}" for name in names]
+    assert seen["verbs"]["plain"] is True
+
+
+def test_the_schema_is_there_for_other_servers(seen: dict[str, Any]) -> None:  # row 4
+    assert seen["verbs"]["schema"] == ["*.tool.json", "*.tool.jsonc"]
+
+
+def test_copy_puts_the_call_into_the_registers(seen: dict[str, Any]) -> None:  # defect 6
+    assert seen["copied"]["text"].startswith("tamis call t:echo --args")
+    assert "openai" in seen["copied"]["asked"]
+
+
+def test_failed_examples_stand_in_the_quickfix_list(seen: dict[str, Any]) -> None:  # row 17
+    assert seen["tested"]["text"].startswith("Says b.: expected:")
+    assert seen["tested"]["file"] == "x.tool.json"
+
+
+def test_calls_are_coloured_without_a_server(seen: dict[str, Any]) -> None:  # row 14
+    assert seen["syntax"] == {"asks.tam": "tamisTamTool", "sleeps.vcp": "tamisVcpTool", "calls.md": "tamisActionTool"}
+
+
+def test_health_tells_the_server_the_sandbox_and_the_tools(seen: dict[str, Any]) -> None:  # row 7
+    for part in (
+        "server:",
+        "tool methods: revision 1",
+        "sandbox:",
+        "tools:",
+        "node:",
+        "uv:",
+        "log:",
+    ):
+        assert part in seen["health"], seen["health"]
 
 
 def test_a_manifest_that_comes_and_goes_on_disk_changes_what_other_files_say(seen: dict[str, Any]) -> None:

@@ -135,6 +135,14 @@ def test_a_dry_run_checks_and_starts_nothing(editor: Editor, root: Path) -> None
     assert not any(title.startswith("✓") for title in titles(editor, uri))
 
 
+def test_what_a_run_logs_goes_to_the_editors_log_at_its_level(own_root: Path) -> None:  # editors, defect 12
+    with fresh(own_root) as editor:
+        run = editor.run(editor.lens(opened(editor, own_root, action("t:echo", text="a")), "▶ Run"))
+        assert run["status"] == "success"
+        (line,) = (one for one in editor.told("window/logMessage") if "call.ended" in one["message"])
+        assert line["type"] == 3
+
+
 def test_a_dry_run_asks_nobody_and_says_that_a_run_would(editor: Editor, root: Path) -> None:  # editors, defect 16
     uri = opened(editor, root, action("t:ask", text="a"))
     run = editor.run(editor.lens(uri, "Dry run"))

@@ -63,6 +63,19 @@ local function trusts(root)
   return vim.secure.read(file) ~= nil
 end
 
+--- Whether a `jsonls` was told of the schema that `require('tamis').schema()` gives.
+local function jsonls_checks()
+  for _, client in ipairs(vim.lsp.get_clients({ name = 'jsonls' })) do
+    local schemas = vim.tbl_get(client, 'settings', 'json', 'schemas')
+    for _, schema in ipairs(type(schemas) == 'table' and schemas or {}) do
+      if vim.list_contains(type(schema.fileMatch) == 'table' and schema.fileMatch or {}, '*.tool.json') then
+        return true
+      end
+    end
+  end
+  return false
+end
+
 ---@type vim.lsp.Config
 return {
   cmd = { 'tamis', 'lsp' },
@@ -93,11 +106,47 @@ return {
   before_init = function(params, config)
     local word = trusts(type(config.root_dir) == 'string' and config.root_dir or nil)
     local options = params.initializationOptions
+    -- Where jsonls checks manifests against our schema already, its words are not said twice.
+    if type(options) == 'table' and options.schemaDiagnostics == nil then
+      options.schemaDiagnostics = jsonls_checks() and 'off' or 'on'
+    end
     if word ~= nil and type(options) == 'table' and options.trusted == nil then
       options.trusted = word
     end
   end,
   ---@type tamis.InitOptions
-  init_options = { schemaDiagnostics = 'on' },
+  init_options = { trusted = nil },
+  capabilities = {
+    experimental = { serverStatusNotification = true, tamis = { approval = 'request' } },
+  },
+  -- Lenses and code actions come here; loaded with the first of them.
+  commands = vim.iter({ 'run', 'dryRun', 'runExample', 'testExamples', 'rerunLast', 'copyAs', 'convert', 'showReferences' }):fold({}, function(all, name)
+    all['tamis.' .. name] = function(command, context)
+      require('tamis.commands').of_server()[command.command](command, context)
+    end
+    return all
+  end),
+  handlers = {
+    ['tool/requestApproval'] = function(...)
+      return require('tamis.approval').handler(...)
+    end,
+    ['tool/approvalResolved'] = function() end,
+    ['experimental/serverStatus'] = function(_, told)
+      local tamis = require('tamis')
+      local before = tamis.tools
+      tamis.tools = tonumber((told.message or ''):match('tools: (%d+)'))
+      if tamis.tools ~= before then
+        tamis.event('TamisRegistryChanged', { tools = tamis.tools, message = told.message })
+      end
+      tamis.event('TamisStatus')
+    end,
+    ['experimental/changeTestState'] = function(_, params)
+      require('tamis.commands').test_state(params)
+    end,
+    ['experimental/discoveredTests'] = function() end,
+    ['experimental/endRunTest'] = function()
+      require('tamis.commands').tests_ended()
+    end,
+  },
   settings = { tamis = vim.empty_dict() },
 }

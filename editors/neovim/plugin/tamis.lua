@@ -49,36 +49,62 @@ vim.schedule(function()
   end
 end)
 
-local actions = {
-  restart = function()
-    local clients = vim.lsp.get_clients({ name = 'tamis' })
-    vim.lsp.enable('tamis', false)
-    vim.lsp.stop_client(clients)
-    vim.defer_fn(function()
-      vim.lsp.enable('tamis')
-    end, 100)
-  end,
-  log = function()
-    vim.cmd.tabedit(vim.lsp.log.get_filename and vim.lsp.log.get_filename() or vim.lsp.get_log_path())
-  end,
-  info = function()
-    vim.cmd.checkhealth('tamis')
-  end,
-}
+for group, link in pairs({
+  TamisRunning = 'DiagnosticInfo',
+  TamisSuccess = 'DiagnosticOk',
+  TamisError = 'DiagnosticError',
+  TamisDenied = 'DiagnosticWarn',
+  TamisTimeout = 'DiagnosticWarn',
+}) do
+  vim.api.nvim_set_hl(0, group, { link = link, default = true })
+end
 
-vim.api.nvim_create_user_command('Tamis', function(args)
-  local action = actions[args.fargs[1]]
-  if action == nil then
-    vim.notify("Tamis: no command '" .. tostring(args.fargs[1]) .. "'; see :help :Tamis", vim.log.levels.ERROR)
-    return
-  end
-  action()
-end, {
-  nargs = 1,
-  desc = 'Tamis: restart the server, open its log, show what is in force',
-  complete = function(lead)
-    return vim.tbl_filter(function(name)
-      return vim.startswith(name, lead)
-    end, vim.tbl_keys(actions))
+vim.api.nvim_create_autocmd('LspProgress', {
+  group = vim.api.nvim_create_augroup('tamis_progress', {}),
+  callback = function(event)
+    if package.loaded['tamis.run'] then
+      require('tamis.run').progress(event.data.params)
+    end
   end,
 })
+
+vim.api.nvim_create_user_command('Tamis', function(args)
+  require('tamis.commands').command(args)
+end, {
+  nargs = '+',
+  range = true,
+  desc = 'Tamis: run, copy, convert and test calls, show what came of them; see :help :Tamis',
+  complete = function(lead, line)
+    return require('tamis.commands').complete(lead, line)
+  end,
+})
+
+-- The names that nvim-lspconfig's users look for, in the buffers that have the client.
+vim.api.nvim_create_autocmd('LspAttach', {
+  group = vim.api.nvim_create_augroup('tamis_attach', {}),
+  callback = function(event)
+    local client = vim.lsp.get_client_by_id(event.data.client_id)
+    if not client or client.name ~= 'tamis' then
+      return
+    end
+    for name, verb in pairs({ LspTamisRun = 'run', LspTamisDryRun = 'dryrun', LspTamisResult = 'result' }) do
+      vim.api.nvim_buf_create_user_command(event.buf, name, function(args)
+        vim.cmd({ cmd = 'Tamis', args = { verb }, range = { args.line1, args.line2 } })
+      end, { range = true, desc = ':Tamis ' .. verb })
+    end
+  end,
+})
+
+for name, verb in pairs({
+  TamisRun = 'run',
+  TamisDryRun = 'dryrun',
+  TamisRerun = 'rerun',
+  TamisResult = 'result',
+  TamisCancel = 'cancel',
+  TamisHistory = 'history',
+  TamisCopy = 'copy',
+  TamisConvert = 'convert',
+}) do
+  vim.keymap.set('n', ('<Plug>(%s)'):format(name), ('<Cmd>Tamis %s<CR>'):format(verb), { desc = 'Tamis: ' .. verb })
+end
+vim.keymap.set('x', '<Plug>(TamisRun)', ":Tamis run<CR>", { desc = 'Tamis: run the calls of the selection' })

@@ -1,4 +1,4 @@
-// Finds the program that serves: setting, the workspace's virtual environment, PATH. Every step is logged.
+// Finds the program that serves: setting, interpreter, the workspace's environment, PATH. Every step is logged.
 
 import * as fs from "node:fs";
 import * as path from "node:path";
@@ -7,9 +7,13 @@ import * as vscode from "vscode";
 export interface ServerCommand {
   command: string;
   args: string[];
+  /** What comes before the verb: nothing for the program, `-m tamis` for an interpreter. */
+  before: string[];
 }
 
-const PROGRAM = process.platform === "win32" ? "tamis.exe" : "tamis";
+const WINDOWS = process.platform === "win32";
+const PROGRAM = WINDOWS ? "tamis.exe" : "tamis";
+const BIN = WINDOWS ? "Scripts" : "bin";
 
 function isProgram(file: string): boolean {
   try {
@@ -20,9 +24,10 @@ function isProgram(file: string): boolean {
   }
 }
 
-function expandHome(file: string): string {
+function resolved(written: string, root: string | undefined): string {
   const home = process.env["HOME"] ?? process.env["USERPROFILE"] ?? "";
-  return file.startsWith("~/") ? path.join(home, file.slice(2)) : file;
+  const file = written.startsWith("~/") ? path.join(home, written.slice(2)) : written;
+  return path.isAbsolute(file) || root === undefined ? file : path.join(root, file);
 }
 
 /** The command line of the server, or undefined when no program was found. */
@@ -30,43 +35,54 @@ export function findServer(log: vscode.LogOutputChannel): ServerCommand | undefi
   const settings = vscode.workspace.getConfiguration("tamis");
   const root = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath;
   const trusted = vscode.workspace.isTrusted;
-  const args = ["lsp", ...settings.get<string[]>("args", [])];
+  const more = settings.get<string[]>("args", []);
+  const found = (command: string, before: string[] = []): ServerCommand => ({ command, before, args: [...before, "lsp", ...more] });
 
-  const configured = expandHome(settings.get<string>("path", "").trim());
+  const configured = settings.get<string>("path", "").trim();
   if (configured !== "") {
-    const file = path.isAbsolute(configured) || root === undefined ? configured : path.join(root, configured);
+    const file = resolved(configured, root);
     if (isProgram(file)) {
       log.info(`tamis.path: ${file}`);
-      return { command: file, args };
+      return found(file);
     }
     // A wrong setting is an error, not a reason to start something else.
     log.error(`tamis.path names ${file}, which is not a program`);
     return undefined;
   }
 
-  if (trusted && root !== undefined) {
-    const bin = process.platform === "win32" ? "Scripts" : "bin";
+  const interpreter = settings.get<string>("interpreter", "").trim();
+  if (interpreter !== "") {
+    const file = resolved(interpreter, root);
+    const beside = path.join(path.dirname(file), PROGRAM);
+    if (isProgram(beside)) {
+      log.info(`tamis.interpreter: the program beside it, ${beside}`);
+      return found(beside);
+    }
+    log.error(`tamis.interpreter: there is no ${PROGRAM} beside ${file}; run '${file} -m pip install .' in a clone of Tamis`);
+    return undefined;
+  }
+
+  if (settings.get<string>("importStrategy", "fromEnvironment") !== "fromEnvironment") {
+    log.info("tamis.importStrategy: the workspace's environment is passed over");
+  } else if (trusted && root !== undefined) {
     for (const environment of [".venv", "venv"]) {
-      const file = path.join(root, environment, bin, PROGRAM);
+      const file = path.join(root, environment, BIN, PROGRAM);
       if (isProgram(file)) {
         log.info(`found in the workspace's environment: ${file}`);
-        return { command: file, args };
+        return found(file);
       }
     }
-    log.debug("no tamis in the workspace's .venv or venv");
+    log.info("no tamis in the workspace's .venv or venv");
   } else if (!trusted) {
-    log.info("untrusted workspace: tamis.path, tamis.args and the workspace's environment are not used");
+    log.info("untrusted workspace: tamis.path, tamis.args, tamis.interpreter and the workspace's environment are not used");
   }
 
   for (const folder of (process.env["PATH"] ?? "").split(path.delimiter)) {
     // A relative entry of PATH would mean a folder of the workspace.
-    if (!path.isAbsolute(folder)) {
-      continue;
-    }
     const file = path.join(folder, PROGRAM);
-    if (isProgram(file)) {
+    if (path.isAbsolute(folder) && isProgram(file)) {
       log.info(`found on the PATH: ${file}`);
-      return { command: file, args };
+      return found(file);
     }
   }
   log.error("no tamis on the PATH");

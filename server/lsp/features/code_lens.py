@@ -44,7 +44,29 @@ def code_lens(session: Session, params: types.CodeLensParams) -> msgspec.Raw | l
     found = lenses(snapshot, around(session, document, snapshot))
     places: dict[tuple[int | str, ...], Any] = {}
     # Written here: the framework's converter would look at each of thousands of objects.
-    return msgspec.Raw(encode([_to_lens(document, lens, places) for lens in found]))
+    made = [_to_lens(document, lens, places) for lens in found]
+    return msgspec.Raw(encode(_in_order(made) if _sorts_lenses(session) else made))
+
+
+def _sorts_lenses(session: Session) -> bool:
+    """Whether the client sorts the lenses of a line by their columns, equal ones in any order: Neovim does."""
+    told = session.initialize
+    return told is not None and told.client_info is not None and told.client_info.name == "Neovim"
+
+
+def _in_order(lenses: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lenses of one place with columns that grow, so that a client that sorts by them keeps their order."""
+    seen: dict[tuple[int, int], int] = {}
+    placed: list[dict[str, Any]] = []
+    for lens in lenses:
+        start, end = lens["range"]["start"], lens["range"]["end"]
+        key = (start["line"], start["character"])
+        after = seen[key] = seen.get(key, -1) + 1
+        moved = {"line": start["line"], "character": start["character"] + after}
+        if end["line"] == moved["line"] and end["character"] < moved["character"]:
+            end = moved
+        placed.append({**lens, "range": {"start": moved, "end": end}})
+    return placed
 
 
 def resolve(session: Session, params: types.CodeLens) -> dict[str, Any]:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 REQUEST_FAILED = -32803
 NOT_TRUSTED = 1901
 REGISTRY_WAIT_SECONDS = 0.5
+_LOG_LEVELS = {"error": 1, "warning": 2, "info": 3}
 
 
 class Running:
@@ -118,8 +119,14 @@ class Runner:
         if known is None:
             known = self._runtimes[root.path] = Runtime(Path(root.path), loaded=loaded)
         known.log_level = loaded.settings.log_level
+        known.log_writer = self._write_log
         known.adopt(registry, loaded)
         return known
+
+    def _write_log(self, level: str, line: str) -> bool:
+        """A line of a run's log goes where the editor shows its level; editors take all of standard error for errors."""
+        self._session.log(line, _LOG_LEVELS.get(level, 4))
+        return True
 
     def services_changed(self, root: Root) -> None:
         """The host's services have other methods now: they are tools of the folder."""

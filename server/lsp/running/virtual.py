@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from urllib.parse import unquote
 
 RESULT_SCHEME = "tamis-result"
 PROMPT_SCHEME = "tamis-prompt"
@@ -30,6 +31,10 @@ class VirtualDocuments:
     def get(self, uri: str) -> str | None:
         """A document's present text, or None when it is not kept."""
         found = self._kept.get(uri)
+        if found is None:
+            # Editors write the escapes of a URI in their own way.
+            meant = unquote(uri)
+            found = next((text for known, text in self._kept.items() if unquote(known) == meant), None)
         return found if found is None or isinstance(found, str) else found()
 
     def uris(self, scheme: str) -> list[str]:

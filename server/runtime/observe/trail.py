@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,8 +42,15 @@ class Log:
     A host that does not read them must not stop the daemon: a line that would have to wait is dropped and counted.
     """
 
-    def __init__(self, level: Level = "warning", form: Literal["text", "json"] = "text") -> None:
+    def __init__(
+        self,
+        level: Level = "warning",
+        form: Literal["text", "json"] = "text",
+        writer: Callable[[Level, str], bool] | None = None,
+    ) -> None:
+        """``writer`` takes the lines instead, where the face has a place for them that knows levels."""
         self._level: Level = level
+        self._writer = writer
         self.form: Literal["text", "json"] = form
         self._dropped = 0
         self.dropped = 0
@@ -62,7 +69,7 @@ class Log:
         if not self.takes(level):
             return
         line = self._json(level, what, fields) if self.form == "json" else self._text(level, what, fields)
-        if _write(line + "\n"):
+        if _write(line + "\n") if self._writer is None else self._writer(level, line):
             self._dropped = 0
         else:
             self._dropped += 1

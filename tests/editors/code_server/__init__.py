@@ -23,7 +23,7 @@ from typing import Any
 VERSION = "4.100.3"
 DRIVER = Path(__file__).with_name("drive.mjs")
 START_SECONDS = 30.0
-DRIVE_SECONDS = 240.0
+DRIVE_SECONDS = 400.0
 
 
 def chromium() -> str | None:
@@ -75,8 +75,10 @@ def add_extension(package: Path, folder: Path) -> None:
 
 
 @contextmanager
-def serve(node: str, installed: Path, work: Path, settings: dict[str, Any], env: dict[str, str]) -> Iterator[str]:
-    """Runs the server on a free port of the loopback; gives its address."""
+def serve(
+    node: str, installed: Path, work: Path, settings: dict[str, Any], env: dict[str, str]
+) -> Iterator[tuple[str, int]]:
+    """Runs the server on a free port of the loopback; gives its address and the session id of its processes."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -100,7 +102,7 @@ def serve(node: str, installed: Path, work: Path, settings: dict[str, Any], env:
     address = f"http://127.0.0.1:{port}"
     try:
         _wait(address, process)
-        yield address
+        yield address, process.pid
     finally:
         # The whole group: the server's editors and language servers are its children.
         os.killpg(process.pid, 15)

@@ -1,7 +1,7 @@
 // Drives VS Code in a headless browser as a user does, and says as one JSON document what could be seen.
-// usage: node drive.mjs CONFIG.json   (config: playwright, chromium, url, folder, shots)
+// usage: node drive.mjs CONFIG.json   (config: playwright, chromium, url, folder, empty, shots)
 import { createRequire } from "node:module";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 
 const config = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const { chromium } = createRequire(config.playwright)("playwright-core");
@@ -12,10 +12,12 @@ const browser = await chromium.launch({
   args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync"],
 });
-const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
-page.setDefaultTimeout(config.patience ?? 30000);
+const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, permissions: ["clipboard-read", "clipboard-write"] });
+const page = await context.newPage();
+page.setDefaultTimeout(config.patience ?? 20000);
 
 async function step(name, work) {
+  if (config.only && !config.only.includes(name)) return;
   const started = Date.now();
   try {
     seen[name] = (await work()) ?? true;
@@ -23,7 +25,10 @@ async function step(name, work) {
     seen[name] = null;
     seen.failure ??= { step: name, error: String(error).slice(0, 2000) };
     await page.screenshot({ path: `${config.shots}/failed-${name}.png` }).catch(() => {});
+    // What is open would be in the way of every step that follows.
+    for (let times = 0; times < 3; times += 1) await page.keyboard.press("Escape");
   }
+  if (config.pictures) await page.screenshot({ path: `${config.shots}/step-${name}.png` }).catch(() => {});
   seen.steps.push([name, Date.now() - started]);
 }
 
@@ -36,7 +41,7 @@ async function run(title) {
 
 async function open(name) {
   // The explorer, because the search for files needs a program that this installation does not bring.
-  const row = (text) => page.locator(".explorer-folders-view .monaco-list-row", { hasText: text }).first();
+  const row = (text) => page.locator(`.explorer-folders-view .monaco-list-row[aria-label^="${text}"]`).first();
   await row("tools").waitFor();
   if ((await row("tools").getAttribute("aria-expanded")) === "false") {
     await row("tools").click();
@@ -47,7 +52,7 @@ async function open(name) {
   for (let attempt = 1; ; attempt += 1) {
     try {
       await row(name).dblclick({ timeout: 8000 });
-      await tab.waitFor({ timeout: 8000 });
+      await tab.first().waitFor({ timeout: 8000 });
       break;
     } catch (error) {
       if (attempt === 5) throw error;
@@ -80,24 +85,57 @@ async function ask(keys, wanted, at) {
 }
 
 const texts = (selector) => page.locator(selector).allInnerTexts();
+const lens = (text) => page.locator(".codelens-decoration a", { hasText: text }).first();
+const picks = () => page.locator(".quick-input-list .monaco-list-row");
+const toast = () => page.locator(".notification-toast");
+const bar = () => page.locator('.statusbar-item[id="tamis.tamis.tamis.run"], .statusbar-item[id*="tamis.run"]').first();
+
+async function pick(text) {
+  await picks().filter({ hasText: text }).first().waitFor();
+  await page.locator(".quick-input-widget:not([style*='display: none']) .quick-input-filter input").fill(text);
+  await picks().filter({ hasText: text }).first().waitFor();
+  await page.keyboard.press("Enter");
+}
+
+async function hidePanel() {
+  if (await page.locator(".part.panel").first().isVisible()) await page.keyboard.press("Control+J");
+  await page.locator(".part.panel").first().waitFor({ state: "hidden" });
+}
+
+async function close() {
+  await page.locator(".tab.active .codicon-close").first().click();
+}
+
+/** Only the explorer and one file: what earlier steps opened is put away. */
+async function tidy() {
+  await page.keyboard.press("Escape");
+  await run("View: Close All Editors");
+  const save = page.locator(".monaco-dialog-box .monaco-button", { hasText: "Don't Save" }).first();
+  await save.click({ timeout: 500 }).catch(() => {});
+  await run("Notifications: Clear All Notifications");
+  await run("View: Show Explorer");
+}
+
+const answered = (pattern) =>
+  page.waitForFunction((text) => [...document.querySelectorAll(".statusbar-item")].some((one) => new RegExp(text).test(one.textContent + (one.getAttribute("aria-label") ?? ""))), pattern);
 
 await step("workbench", async () => {
-  await page.goto(`${config.url}/?folder=${encodeURIComponent(config.folder)}`);
+  await page.goto(`${config.url}/?folder=${encodeURIComponent(config.folder)}`, { timeout: 60000 });
   await page.locator(".monaco-workbench .explorer-folders-view").waitFor();
 });
 
 await step("untrusted", async () => {
   await open("calls.md");
-  await page.locator(".codelens-decoration", { hasText: "Trust the workspace" }).first().waitFor();
+  await page.locator(".codelens-decoration", { hasText: "Trust the workspace" }).first().waitFor({ timeout: 60000 });
   return await texts(".codelens-decoration");
 });
 
 await step("trusted", async () => {
   await run("Workspaces: Manage Workspace Trust");
   await page.locator(".workspace-trust-editor .monaco-button", { hasText: "Trust" }).first().click();
-  await page.locator('.tab.active .codicon-close').first().click();
+  await close();
   await open("calls.md");
-  await page.locator(".codelens-decoration a", { hasText: "Run" }).first().waitFor();
+  await lens("Run").waitFor();
   return await texts(".codelens-decoration a");
 });
 
@@ -109,8 +147,10 @@ await step("squiggle", async () => {
 await step("problems", async () => {
   await page.keyboard.press("Control+Shift+M");
   const rows = page.locator(".markers-panel .monaco-list-row");
-  await rows.nth(1).waitFor();
-  return await texts(".markers-panel .monaco-list-row");
+  // Of the file that is not open too.
+  await page.locator(".markers-panel .monaco-list-row", { hasText: "closed.tool.json" }).first().waitFor();
+  const found = await rows.evaluateAll((all) => all.map((row) => `${row.querySelector(".marker-icon, .codicon")?.className ?? ""} ${row.innerText}`));
+  return found;
 });
 
 await step("completion", async () => {
@@ -122,10 +162,27 @@ await step("completion", async () => {
   return found;
 });
 
+await step("hoverManifest", async () => {
+  await ask(["Control+K", "Control+I"], page.locator(".monaco-hover .hover-contents:visible"), config.hoverKeyAt);
+  const found = await texts(".monaco-hover .hover-contents:visible");
+  await page.keyboard.press("Escape");
+  return found;
+});
+
 await step("lens", async () => {
   await open("calls.md");
   await page.locator(".codelens-decoration a").first().waitFor();
   return await texts(".codelens-decoration a");
+});
+
+await step("scopes", async () => {
+  await goto(config.hoverAt[0], config.hoverAt[1]);
+  await run("Developer: Inspect Editor Tokens and Scopes");
+  await page.locator(".token-inspect-widget").waitFor();
+  await page.waitForFunction(() => document.querySelector(".token-inspect-widget")?.textContent?.includes("textmate scopes"));
+  const found = await texts(".token-inspect-widget");
+  await page.keyboard.press("Escape");
+  return found.join("\n");
 });
 
 await step("hover", async () => {
@@ -143,21 +200,199 @@ await step("fixes", async () => {
 });
 
 await step("ran", async () => {
-  await page.locator(".codelens-decoration a", { hasText: "Run" }).first().click();
-  await page.locator(".tab.active", { hasText: /^1\.json/ }).waitFor();
-  await page.locator(".view-lines", { hasText: "outcome" }).first().waitFor();
+  await lens("Run").click();
+  const tab = page.locator(".tab", { hasText: "text:statistics · ✓" }).first();
+  await tab.waitFor();
+  await page.locator(".view-lines", { hasText: '"outcome"' }).first().waitFor();
+  const lines = page.locator(".view-lines", { hasText: '"outcome"' }).first();
+  return { tab: await tab.innerText(), text: await lines.innerText(), status: await bar().innerText() };
+});
+
+await step("referencesPeek", async () => {
+  await tidy();
+  await open("calls.md");
+  await lens("reference").click();
+  await page.locator(".reference-zone-widget .monaco-list-row").first().waitFor();
+  const found = await texts(".reference-zone-widget .monaco-list-row");
+  await page.keyboard.press("Escape");
+  return found;
+});
+
+await step("copied", async () => {
+  await lens("Copy as").click();
+  await pick("tamis call");
+  await toast().filter({ hasText: "Copied" }).first().waitFor();
+  const forms = await page.evaluate(() => navigator.clipboard.readText());
+  await run("Notifications: Clear All Notifications");
+  return forms;
+});
+
+await step("plainText", async () => {
+  await open("notes.txt");
+  await lens("Run").waitFor();
+  return await texts(".codelens-decoration a");
+});
+
+await step("asked", async () => {
+  await open("ask.tam");
+  await lens("Run").click();
+  await toast().filter({ hasText: "Risk" }).first().waitFor();
+  const question = toast().filter({ hasText: "Risk" }).first();
+  const told = { toast: await question.innerText(), buttons: await question.locator(".monaco-button").allInnerTexts() };
+  await page.waitForTimeout(700);
+  await page.screenshot({ path: `${config.shots}/approval.png` });
+  await question.locator(".monaco-button", { hasText: "More" }).first().click();
+  await picks().first().waitFor();
+  told.all = await texts(".quick-input-list .monaco-list-row .label-name");
+  await picks().filter({ hasText: "Details" }).first().click();
+  await page.locator(".tab", { hasText: "demo:ask?" }).first().waitFor();
+  told.details = await page.locator(".view-lines", { hasText: '"permissions"' }).first().innerText();
+  await picks().filter({ hasText: "Allow once" }).first().click();
+  await page.locator(".tab", { hasText: "demo:ask · ✓" }).first().waitFor();
+  return told;
+});
+
+await step("denied", async () => {
+  await tidy();
+  await open("ask.tam");
+  await lens("Run").click();
+  await page.locator(".notification-toast .monaco-button", { hasText: "Deny" }).first().click();
+  await page.locator(".tab", { hasText: "demo:ask · ✗" }).first().waitFor();
+});
+
+await step("dryRun", async () => {
+  await tidy();
+  await open("ask.tam");
+  await lens("Dry run").click();
+  await page.locator(".tab", { hasText: "demo:ask · ✓" }).first().waitFor();
+  const lines = page.locator(".view-lines", { hasText: '"outcome"' }).first();
+  await lines.waitFor();
+  return { text: await lines.innerText(), asked: (await texts(".notification-toast")).filter((text) => text.includes("Risk")) };
+});
+
+await step("cancelled", async () => {
+  await tidy();
+  await open("sleep.vcp");
+  await lens("Run").click();
+  await answered("demo:sleep \\d+\\.\\ds");
+  const told = { running: await bar().innerText(), progress: await texts(".notification-toast") };
+  await page.screenshot({ path: `${config.shots}/running.png` });
+  await bar().click();
+  await page.locator(".tab", { hasText: "demo:sleep · ✗" }).first().waitFor();
+  return told;
+});
+
+await step("history", async () => {
+  await run("Tamis: Show History");
+  await picks().first().waitFor();
+  const found = await texts(".quick-input-list .monaco-list-row .label-name");
+  await page.keyboard.press("Escape");
+  return found;
+});
+
+await step("rerun", async () => {
+  await tidy();
+  await open("calls.md");
+  await goto(4, 8);
+  await page.keyboard.press("Control+Alt+Enter");
+  await page.locator(".tab", { hasText: "text:statistics · ✓" }).first().waitFor();
+  await tidy();
+  await open("calls.md");
+  await goto(4, 8);
+  await page.keyboard.press("Control+Alt+L");
+  await page.locator(".tab", { hasText: "text:statistics · ✓" }).first().waitFor();
+});
+
+await step("status", async () => {
+  await open("calls.md");
+  const item = page.locator('.statusbar-item[id="status.languageStatus"]').first();
+  await item.hover();
+  await page.locator(".hover-language-status .element").first().waitFor();
+  return await texts(".hover-language-status .element");
+});
+
+await step("debugInformation", async () => {
+  await tidy();
+  await run("Tamis: Print Debug Information");
+  await page.locator(".view-lines", { hasText: "program" }).first().waitFor();
   return (await texts(".view-lines")).join("\n");
 });
 
+await step("commands", async () => {
+  await tidy();
+  await open("calls.md");
+  await page.keyboard.press("F1");
+  await page.locator(".quick-input-widget input").fill(">Tamis: ");
+  await picks().filter({ hasText: "Tamis: " }).first().waitFor();
+  const found = new Set();
+  for (let times = 0; times < 30; times += 1) {
+    for (const text of await texts(".quick-input-list .monaco-list-row .label-name")) found.add(text);
+    await page.keyboard.press("ArrowDown");
+  }
+  await page.keyboard.press("Escape");
+  return [...found].filter((text) => text.startsWith("Tamis: "));
+});
+
+await step("tests", async () => {
+  await run("Testing: Focus on Test Explorer View");
+  const rows = page.locator(".test-explorer .monaco-list-row");
+  await rows.first().waitFor();
+  await run("Test: Run All Tests");
+  await page.locator(".test-explorer .monaco-list-row .codicon-testing-failed-icon, .test-explorer .testing-run-glyph.codicon-testing-failed-icon").first().waitFor();
+  const found = await texts(".test-explorer .monaco-list-row");
+  await page.locator(".test-output-peek, .test-output-peek-message-container, .testing-diff-lens-widget, .diff-hidden-lines, .monaco-diff-editor").first().waitFor({ timeout: 5000 }).catch(() => {});
+  await page.screenshot({ path: `${config.shots}/tests.png` });
+  return found;
+});
+
+await step("testDiff", async () => {
+  await run("Test: Peek Output");
+  await page.locator(".monaco-diff-editor").first().waitFor();
+  const found = await texts(".monaco-diff-editor .view-lines");
+  await page.screenshot({ path: `${config.shots}/diff.png` });
+  await page.keyboard.press("Escape");
+  return found;
+});
+
+await step("walkthrough", async () => {
+  await run("Tamis: Open Walkthrough");
+  await page.locator(".getting-started-category, .gettingStartedCategoriesContainer, .getting-started-step").first().waitFor();
+  await page.locator(".step-title", { hasText: "Run an example" }).first().waitFor();
+  return await texts(".step-title");
+});
+
+await step("newManifest", async () => {
+  await tidy();
+  await run("Tamis: New Tool Manifest");
+  await page.locator(".quick-input-widget input").first().fill("made:shout");
+  await page.keyboard.press("Enter");
+  await pick("python");
+  await page.locator(".tab.active", { hasText: "tool.json" }).first().waitFor();
+  return { tab: await page.locator(".tab.active").first().innerText(), text: (await texts(".view-lines")).join("\n") };
+});
+
+await step("snippets", async () => {
+  await tidy();
+  await open("empty.tool.json");
+  await page.keyboard.type("tamis-s");
+  await ask(["Control+Space"], page.locator(".suggest-widget .monaco-list-row", { hasText: "tamis-service" }));
+  const found = await texts(".suggest-widget .monaco-list-row .label-name");
+  await page.keyboard.press("Escape");
+  return found;
+});
+
 await step("picture", async () => {
-  await page.locator('.tab.active .codicon-close').first().click();
+  await tidy();
   await open("weather.tool.json");
   await run("View: Move Editor into Right Group");
   await page.keyboard.press("Control+Shift+M");
   await page.keyboard.press("Control+1");
   await open("calls.md");
   await page.keyboard.press("Control+B");
-  await page.locator(".codelens-decoration a", { hasText: "characters" }).first().waitFor();
+  await lens("Run").click();
+  await lens("characters").waitFor();
+  await page.locator(".tab", { hasText: "text:statistics · ✓" }).first().waitFor();
+  await page.locator(".tab", { hasText: "text:statistics · ✓" }).first().locator(".codicon-close").click();
   await ask(["Control+K", "Control+I"], page.locator(".monaco-hover .hover-contents:visible"), config.pictureAt);
   await page.waitForTimeout(700);
   await page.screenshot({ path: `${config.shots}/editor.png`, clip: { x: 0, y: 36, width: 1280, height: 610 } });
@@ -165,13 +400,12 @@ await step("picture", async () => {
   await page.keyboard.press("Escape");
   await page.keyboard.press("Control+B");
   await run("View: Join All Editor Groups");
-  await page.keyboard.press("Control+Shift+M");
-  await page.keyboard.press("Control+Shift+M");
-  await page.locator(".markers-panel").waitFor({ state: "hidden" });
+  await hidePanel();
   return problems;
 });
 
 await step("definition", async () => {
+  await open("calls.md");
   await ask(["F12"], page.locator(".tab.active", { hasText: "tool.json" }), config.hoverAt);
   return await texts(".tab.active");
 });
@@ -202,6 +436,52 @@ await step("typed", async () => {
   const found = await texts(".suggest-widget .monaco-list-row .label-name");
   await page.keyboard.press("Escape");
   return found;
+});
+
+// The language servers of this session: its processes have the session id of the one that was started.
+function servers() {
+  return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).filter((name) => {
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, "utf8");
+      const session = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[3];
+      const words = readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0");
+      return session === String(config.session) && words.includes("lsp") && readlinkSync(`/proc/${name}/cwd`) !== "";
+    } catch {
+      return false;
+    }
+  });
+}
+
+await step("crashed", async () => {
+  const told = [];
+  for (let times = 1; times <= 5; times += 1) {
+    await page.waitForFunction(() => true);
+    let found = [];
+    for (let tries = 0; tries < 100 && found.length === 0; tries += 1) {
+      found = servers();
+      await page.waitForTimeout(100);
+    }
+    // Until it has answered, its end would be another case.
+    await page.waitForTimeout(1500);
+    told.push(found.length);
+    for (const pid of found) process.kill(Number(pid), "SIGKILL");
+    await page.waitForTimeout(300);
+  }
+  await toast().filter({ hasText: "ended 5 times" }).first().waitFor();
+  const buttons = await texts(".notification-toast .monaco-button");
+  return { told, buttons };
+});
+
+await step("first", async () => {
+  // A folder without a manifest: nothing is started until one comes.
+  await page.goto(`${config.url}/?folder=${encodeURIComponent(config.empty)}`, { timeout: 60000 });
+  await page.locator(".monaco-workbench .explorer-folders-view .monaco-list-row").first().waitFor();
+  await page.waitForTimeout(4000);
+  const before = servers().length;
+  writeFileSync(`${config.empty}/tools/first.tool.json`, '{"toolId": "first:one"}\n');
+  await open("first.tool.json");
+  await page.locator(".squiggly-error").first().waitFor();
+  return { before };
 });
 
 writeFileSync(`${config.shots}/seen.json`, JSON.stringify(seen, null, 1));

@@ -1,6 +1,40 @@
 --- `:checkhealth tamis`.
 local M = {}
 
+--- The versions that this plug-in was made for: below 1 the minor version has to be the same.
+local SERVER = '^0%.1%.'
+local REVISION = 1
+
+--- What the server of a client says of itself: its version, the sandbox, the tools.
+---@param client vim.lsp.Client
+local function of_server(client)
+  local info = client.server_info or {}
+  if not tostring(info.version):match(SERVER) then
+    vim.health.warn(('server %s; this plug-in was made for 0.1'):format(info.version), { 'Install the program and the plug-in from the same clone.' })
+  end
+  local reply = client:request_sync('server/health', vim.empty_dict(), 10000)
+  local health = reply and reply.result
+  if not health then
+    vim.health.warn('the server did not answer', { 'Look into its log: :Tamis log' })
+    return
+  end
+  if health.rpc ~= REVISION then
+    vim.health.error(('the server speaks revision %s of the tool methods, the plug-in %d'):format(health.rpc, REVISION), { 'Install both from the same clone.' })
+  else
+    vim.health.ok(('tool methods: revision %d'):format(REVISION))
+  end
+  local sandbox = health.sandbox or {}
+  if sandbox.available then
+    vim.health.ok(('sandbox: %s %s'):format(sandbox.backend, sandbox.version or ''))
+  else
+    vim.health.error('no sandbox works here, so no script is run', { 'Run `tamis doctor`: it says what is missing.' })
+  end
+  vim.health.info(('tools: %d in %s'):format(health.tools or 0, health.root or '?'))
+  if (health.manifestErrors or 0) > 0 then
+    vim.health.warn(('%d manifests have errors'):format(health.manifestErrors), { 'Run `tamis check`, or open them.' })
+  end
+end
+
 function M.check()
   vim.health.start('tamis')
   if vim.fn.has('nvim-0.11') == 1 then
@@ -39,6 +73,14 @@ function M.check()
         client.offset_encoding
       )
     )
+    of_server(client)
+  end
+  for _, runtime in ipairs({ 'python3', 'node', 'bun', 'uv' }) do
+    local found = vim.fn.exepath(runtime)
+    vim.health.info(('%s: %s'):format(runtime, found ~= '' and found or 'not found; tools of its language cannot run'))
+  end
+  if #vim.lsp.get_clients({ name = 'jsonls' }) > 0 and #clients > 0 then
+    vim.health.info("jsonls is attached too; with require('tamis').schema() in its schemas, Tamis leaves to it what the schema says")
   end
   local log = vim.lsp.log and vim.lsp.log.get_filename and vim.lsp.log.get_filename() or vim.lsp.get_log_path()
   vim.health.info('log: ' .. log)

@@ -1,0 +1,300 @@
+--- Runs as a user sees them: virtual text while and after, a float with the result, a history, events.
+local tamis = require('tamis')
+local M = {}
+
+local space = vim.api.nvim_create_namespace('tamis_runs')
+local kept = 100
+
+---@class tamis.Going
+---@field buffer integer
+---@field client vim.lsp.Client
+---@field request integer
+---@field mark integer
+---@field since integer
+---@field what string
+---@field timer uv.uv_timer_t
+
+---@type table<string, tamis.Going>
+local going = {}
+---@type table[] the newest first
+M.history = {}
+local number = 0
+
+---@param text string
+---@param group string
+local function decorate(buffer, mark, text, group, line, stop)
+  if not tamis.options.virtual_text or not vim.api.nvim_buf_is_valid(buffer) then
+    return mark
+  end
+  local last = math.min(stop, vim.api.nvim_buf_line_count(buffer) - 1)
+  return vim.api.nvim_buf_set_extmark(buffer, space, last, 0, {
+    id = mark,
+    virt_text = { { text, group } },
+    virt_text_pos = 'eol',
+    hl_mode = 'combine',
+    invalidate = true,
+    undo_restore = false,
+  })
+end
+
+local function seconds(since)
+  return ('%.1fs'):format((vim.uv.hrtime() - since) / 1e9)
+end
+
+--- What runs, in a few words; nil where nothing does.
+---@return string?
+function M.running()
+  local _, one = next(going)
+  return one and ('⏳ %s %s'):format(one.what, seconds(one.since)) or nil
+end
+
+local groups = { success = 'TamisSuccess', denied = 'TamisDenied', timeout = 'TamisTimeout', cancelled = 'TamisDenied' }
+
+--- What came of a run, in the words of its line.
+local function words(run)
+  local first = run.results and run.results[1] or {}
+  local took = ('%dms'):format(math.floor((run.durationMs or 0) + 0.5))
+  if run.status == 'success' and run.passed ~= false then
+    local output = first.output ~= nil and first.output ~= vim.NIL and vim.json.encode(first.output) or ''
+    return ('✔ %s %s'):format(took, #output > 60 and vim.fn.strcharpart(output, 0, 59) .. '…' or output), 'TamisSuccess'
+  end
+  local fault = type(first.error) == 'table' and first.error.type or run.status
+  return ('✘ %s %s'):format(fault, took), groups[run.status] ~= 'TamisSuccess' and groups[run.status] or 'TamisError'
+end
+
+--- Forgets what is shown at a block as soon as the block is edited.
+local watched = {}
+local function watch(buffer)
+  if watched[buffer] then
+    return
+  end
+  watched[buffer] = vim.api.nvim_buf_attach(buffer, false, {
+    on_lines = function(_, _, _, first, last)
+      vim.schedule(function()
+        if not vim.api.nvim_buf_is_valid(buffer) then
+          return
+        end
+        for _, run in ipairs(M.history) do
+          if run.shown and run.buffer == buffer then
+            local at = vim.api.nvim_buf_get_extmark_by_id(buffer, space, run.shown, {})
+            if at[1] and first <= at[1] and last > at[1] - run.lines then
+              vim.api.nvim_buf_del_extmark(buffer, space, run.shown)
+              run.shown = nil
+            end
+          end
+        end
+      end)
+    end,
+    on_detach = function()
+      watched[buffer] = nil
+    end,
+  })
+end
+
+--- Runs a command of the server, and shows how it goes.
+---@param command lsp.Command
+---@param context { client_id: integer, bufnr: integer }
+---@param done? fun(run: table?)
+function M.execute(command, context, done)
+  local client = assert(vim.lsp.get_client_by_id(context.client_id))
+  local place = (command.arguments or {})[1] or {}
+  local buffer = place.uri and vim.uri_to_bufnr(place.uri) or context.bufnr
+  local range = place.range or { start = { line = 0 }, ['end'] = { line = 0 } }
+  number = number + 1
+  local token = ('tamis-nvim-%d'):format(number)
+  local one = { buffer = buffer, client = client, since = vim.uv.hrtime(), what = 'tamis', timer = assert(vim.uv.new_timer()) }
+  local function show()
+    one.mark = decorate(buffer, one.mark, ('⏳ %s'):format(seconds(one.since)), 'TamisRunning', range.start.line, range['end'].line)
+    tamis.event('TamisStatus')
+  end
+  going[token] = one
+  tamis.event('TamisRunStart', { buffer = buffer, token = token })
+  show()
+  one.timer:start(100, 100, vim.schedule_wrap(function()
+    if going[token] then
+      show()
+    end
+  end))
+  local params = { command = command.command, arguments = command.arguments or { vim.empty_dict() }, workDoneToken = token }
+  local _, request = client:request('workspace/executeCommand', params, function(fault, run)
+    one.timer:stop()
+    one.timer:close()
+    going[token] = nil
+    if one.mark and vim.api.nvim_buf_is_valid(buffer) then
+      pcall(vim.api.nvim_buf_del_extmark, buffer, space, one.mark)
+    end
+    if fault then
+      vim.notify('Tamis: ' .. fault.message, vim.log.levels.WARN)
+    elseif type(run) == 'table' and run.run then
+      run.buffer, run.lines = buffer, math.max(0, range['end'].line - range.start.line)
+      -- The hint of the server says the same where hints are shown.
+      if not vim.lsp.inlay_hint.is_enabled({ bufnr = buffer }) then
+        local text, group = words(run)
+        run.shown = decorate(buffer, nil, text, group, range.start.line, range['end'].line)
+        watch(buffer)
+      end
+      table.insert(M.history, 1, run)
+      M.history[kept + 1] = nil
+    end
+    -- As Neovim does itself after a lens was run.
+    if vim.api.nvim_buf_is_valid(buffer) and #vim.lsp.codelens.get(buffer) > 0 then
+      vim.lsp.codelens.refresh({ bufnr = buffer })
+    end
+    -- Neovim takes hints for placed that a redraw met before they came (0.11): they are asked for once more.
+    vim.defer_fn(function()
+      if vim.api.nvim_buf_is_valid(buffer) and vim.lsp.inlay_hint.is_enabled({ bufnr = buffer }) then
+        vim.lsp.inlay_hint.enable(false, { bufnr = buffer })
+        vim.lsp.inlay_hint.enable(true, { bufnr = buffer })
+      end
+    end, 300)
+    tamis.event('TamisRunEnd', { buffer = buffer, token = token, run = run })
+    tamis.event('TamisStatus')
+    if done then
+      done(run)
+    end
+  end, buffer)
+  one.request = request
+end
+
+--- What a progress says of a run that is ours.
+function M.progress(params)
+  local one = going[params.token]
+  local title = one and params.value and params.value.title
+  if title then
+    one.what = title:gsub('^Running ', ''):gsub('^Dry run of ', ''):gsub('^Testing ', '')
+  end
+end
+
+--- Cancels what runs.
+function M.cancel()
+  local times = 0
+  for _, one in pairs(going) do
+    one.client:cancel_request(one.request)
+    times = times + 1
+  end
+  return times
+end
+
+-- The float
+
+local tabs = { 'Output', 'Logs', 'Permissions', 'Raw' }
+
+local function clean(run)
+  local shown = vim.deepcopy(run)
+  shown.buffer, shown.lines, shown.shown = nil, nil, nil
+  return shown
+end
+
+local function pretty(value, indent)
+  indent = indent or ''
+  if type(value) ~= 'table' or vim.tbl_isempty(value) then
+    return vim.json.encode(value)
+  end
+  local parts, inner = {}, indent .. '  '
+  if vim.islist(value) then
+    for _, item in ipairs(value) do
+      table.insert(parts, inner .. pretty(item, inner))
+    end
+    return '[\n' .. table.concat(parts, ',\n') .. '\n' .. indent .. ']'
+  end
+  for _, name in ipairs(vim.fn.sort(vim.tbl_keys(value))) do
+    table.insert(parts, inner .. vim.json.encode(name) .. ': ' .. pretty(value[name], inner))
+  end
+  return '{\n' .. table.concat(parts, ',\n') .. '\n' .. indent .. '}'
+end
+
+local function text_of(run, tab)
+  local first = run.results and run.results[1] or {}
+  if tab == 'Output' then
+    local output = first.output
+    if type(first.error) == 'table' then
+      return pretty(first.error)
+    end
+    return output == nil and (run.observation or '') or pretty(output)
+  elseif tab == 'Logs' then
+    return table.concat(first.logs or {}, '\n')
+  elseif tab == 'Permissions' then
+    return pretty(first.permissions or vim.empty_dict())
+  end
+  return pretty(clean(run))
+end
+
+--- Opens a run in a float (the last one without it). `<Tab>` and 1 to 4 change the tab, `q` closes, `<CR>` goes to the call.
+---@param run? table
+function M.result(run)
+  run = run or M.history[1]
+  if not run then
+    vim.notify('Tamis: nothing was run yet', vim.log.levels.INFO)
+    return
+  end
+  local buffer = vim.api.nvim_create_buf(false, true)
+  vim.bo[buffer].bufhidden = 'wipe'
+  local width = math.max(20, math.min(100, vim.o.columns - 8))
+  local height = math.max(3, math.min(30, vim.o.lines - 8))
+  local window = vim.api.nvim_open_win(buffer, true, {
+    relative = 'editor',
+    width = width,
+    height = height,
+    row = math.max(0, math.floor((vim.o.lines - height) / 2) - 1),
+    col = math.max(0, math.floor((vim.o.columns - width) / 2)),
+    border = 'rounded',
+    title = (' %s '):format((run.outcome or ''):sub(1, width - 4)),
+  })
+  local current = 1
+  local function show(tab)
+    current = tab
+    local bar = {}
+    for index, name in ipairs(tabs) do
+      table.insert(bar, ('%%#%s# %d %s '):format(index == tab and 'TabLineSel' or 'TabLine', index, name))
+    end
+    vim.wo[window].winbar = table.concat(bar)
+    vim.bo[buffer].modifiable = true
+    vim.api.nvim_buf_set_lines(buffer, 0, -1, false, vim.split(text_of(run, tabs[tab]), '\n'))
+    vim.bo[buffer].modifiable = false
+    vim.bo[buffer].filetype = tabs[tab] == 'Logs' and 'text' or 'json'
+    vim.wo[window].foldmethod = 'indent'
+    vim.wo[window].foldlevel = 99
+  end
+  local function map(key, work, what)
+    vim.keymap.set('n', key, work, { buffer = buffer, nowait = true, desc = what })
+  end
+  map('q', function()
+    vim.api.nvim_win_close(window, true)
+  end, 'Close')
+  map('<Tab>', function()
+    show(current % #tabs + 1)
+  end, 'Next tab')
+  for index in ipairs(tabs) do
+    map(tostring(index), function()
+      show(index)
+    end, tabs[index])
+  end
+  map('<C-c>', M.cancel, 'Cancel what runs')
+  map('<CR>', function()
+    vim.api.nvim_win_close(window, true)
+    vim.cmd.edit(vim.fn.fnameescape(vim.uri_to_fname(run.uri)))
+    for _, target in ipairs(run.trace or {}) do
+      vim.cmd.edit(vim.fn.fnameescape(vim.uri_to_fname(target.uri)))
+      vim.api.nvim_win_set_cursor(0, { target.line + 1, 0 })
+      break
+    end
+  end, 'Go to the call, or the line that failed')
+  show(1)
+  return window
+end
+
+--- Chooses among what was run.
+function M.choose()
+  vim.ui.select(M.history, {
+    prompt = 'What was run',
+    format_item = function(run)
+      return run.outcome
+    end,
+  }, function(run)
+    if run then
+      M.result(run)
+    end
+  end)
+end
+
+return M

@@ -1,0 +1,120 @@
+// What is decided without an editor, so that `node --test` can show it: which files are ours, which versions fit, how things are worded.
+
+/** Files that the server reads besides texts with calls. */
+export const PATTERNS = [
+  "**/*.tool.json",
+  "**/*.tool.jsonc",
+  "**/agent_profile.json",
+  "**/*.agent_profile.json",
+  "**/plugin-manifest.json",
+  "**/tamis.toml",
+] as const;
+export const OWN_LANGUAGES: readonly string[] = ["tam", "vcp", "toolaction"];
+const NAMES = /(?:\.tool\.jsonc?|(?:^|[\\/])(?:.*\.)?agent_profile\.json|(?:^|[\\/])plugin-manifest\.json|(?:^|[\\/])tamis\.toml)$/;
+
+/** Whether a document is one for which the server has to be there, whatever else the folder holds. */
+export function isOurs(path: string, languageId: string): boolean {
+  return OWN_LANGUAGES.includes(languageId) || NAMES.test(path);
+}
+
+/** Whether a server of a version can serve this extension: the same major version, and below 1 the same minor one. */
+export function fits(server: string, own: string): boolean {
+  const [major, minor] = server.split(".");
+  const [ownMajor, ownMinor] = own.split(".");
+  return major === ownMajor && (major !== "0" || minor === ownMinor);
+}
+
+/** What of a server does not fit, in words; empty where all does. */
+export function mismatch(version: string | undefined, rpc: unknown, own: string): string {
+  if (version === undefined) return "the server does not say its version";
+  if (!fits(version, own)) return `server ${version}, extension ${own}: install the same version of both`;
+  if (rpc !== undefined && rpc !== 1) return `the server speaks revision ${String(rpc)} of the tool methods, the extension 1`;
+  return "";
+}
+
+/** A time as it stands in the status bar: `3.2s`. */
+export function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)}s`;
+}
+
+/** How many tools there are, of the server's status message (`tools: 14, problems with manifests: 2`). */
+export function toolsOf(message: string | undefined): string {
+  const found = /tools: (\d+)/.exec(message ?? "");
+  return found === null ? "" : ` · ${found[1]} ${found[1] === "1" ? "tool" : "tools"}`;
+}
+
+export interface ApprovalOption {
+  optionId: string;
+  label: string;
+  kind: string;
+}
+
+export interface ApprovalRequest {
+  approvalId: string;
+  callId: string;
+  tool: string;
+  version: string;
+  args: Record<string, unknown>;
+  argsPreview: string;
+  risk: "low" | "medium" | "high";
+  permissions: unknown;
+  options: ApprovalOption[];
+  batch?: { id: string; index: number; count: number };
+}
+
+export type ApprovalReply =
+  | { outcome: "cancelled" }
+  | { outcome: "selected"; optionId: string; editedArgs?: Record<string, unknown> };
+
+export const CANCELLED: ApprovalReply = { outcome: "cancelled" };
+
+/** The option of a kind, as a reply; cancelled where the question has none. */
+export function reply(request: ApprovalRequest, kind: string): ApprovalReply {
+  const option = request.options.find((one) => one.kind === kind);
+  return option === undefined ? CANCELLED : { outcome: "selected", optionId: option.optionId };
+}
+
+/** The beginning of arguments that a toast shows whole. */
+export function shortened(text: string, most = 160): string {
+  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+}
+
+/** Arguments that a person wrote: an object, or what is wrong with the text. */
+export function readArguments(text: string): Record<string, unknown> | string {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+    return "Arguments are a JSON object, such as {\"text\": \"a\"}";
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Deaths of the server that still count, with one more; and whether it is to be started again. */
+export function afterDeath(deaths: readonly number[], now: number, most = 4, within = 180_000): { deaths: number[]; restart: boolean } {
+  const counted = [...deaths.filter((time) => now - time < within), now];
+  return { deaths: counted, restart: counted.length <= most };
+}
+
+/** What stands before the output of a run, and behind it. */
+export function header(what: string, run: string): string {
+  return `── ${what} #${run} ──`;
+}
+
+/** The number of the run that a call belongs to (`editor-7-1`); the id itself where it is another. */
+export function runOf(callId: string): string {
+  return /^editor-(\d+)/.exec(callId)?.[1] ?? callId;
+}
+
+export interface Told {
+  status: string;
+  outcome: string;
+  results: { toolId: string; permissions?: { denied?: { kind: string; value: string; reason: string }[] } }[];
+}
+
+/** What a run was refused, one line each. */
+export function denials(run: Told): string[] {
+  return run.results.flatMap((result) =>
+    (result.permissions?.denied ?? []).map((one) => `${result.toolId}: ${one.kind} ${one.value} (${one.reason})`),
+  );
+}

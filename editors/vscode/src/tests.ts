@@ -1,0 +1,126 @@
+// The Test Explorer: tools with examples, what each gave beside what it should give. What there is and how it is run is the server's.
+
+import * as vscode from "vscode";
+import type { LanguageClient } from "vscode-languageclient/node";
+import type { Session } from "./main";
+
+const t = vscode.l10n.t;
+
+interface Found {
+  id: string;
+  label: string;
+  kind: "module" | "test";
+  parent?: string;
+  textDocument: { uri: string };
+  range: { start: { line: number; character: number }; end: { line: number; character: number } };
+}
+
+interface State {
+  tag: "enqueued" | "started" | "passed" | "failed" | "skipped";
+  message?: string;
+  expected?: string;
+  actual?: string;
+  durationMs?: number;
+}
+
+export class Tests implements vscode.Disposable {
+  private readonly controller = vscode.tests.createTestController("tamis", "Tamis");
+  private readonly items = new Map<string, vscode.TestItem>();
+  private run: { made: vscode.TestRun; end: () => void } | undefined;
+  private readonly continuous = new Set<vscode.TestRunRequest>();
+  private readonly saved: vscode.Disposable;
+
+  constructor(private readonly session: Session) {
+    const begin = (request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> | void => {
+      if (!request.continuous) return this.begin(request, token);
+      this.continuous.add(request);
+      token.onCancellationRequested(() => this.continuous.delete(request));
+    };
+    this.controller.createRunProfile(t("Run"), vscode.TestRunProfileKind.Run, begin, true, undefined, true);
+    this.controller.refreshHandler = () => this.refresh();
+    this.saved = vscode.workspace.onDidSaveTextDocument((document) => {
+      const item = this.items.get(document.uri.toString());
+      if (item === undefined) return;
+      for (const request of this.continuous) {
+        const wanted = request.include === undefined || request.include.some((one) => one === item || one.parent === item);
+        if (wanted) void this.begin(new vscode.TestRunRequest(request.include ?? [item], request.exclude), undefined);
+      }
+    });
+  }
+
+  dispose(): void {
+    this.saved.dispose();
+    this.controller.dispose();
+  }
+
+  listen(client: LanguageClient): void {
+    client.onNotification("experimental/discoveredTests", (told: { tests: Found[] }) => this.show(told.tests));
+    client.onNotification("experimental/changeTestState", (told: { testId: string; state: State }) => this.state(told.testId, told.state));
+    client.onNotification("experimental/endRunTest", () => this.run?.end());
+  }
+
+  async refresh(): Promise<void> {
+    const found = await this.session.client?.sendRequest<{ tests: Found[] }>("experimental/discoverTest", {}).catch(() => undefined);
+    if (found !== undefined) this.show(found.tests);
+  }
+
+  private show(tests: Found[]): void {
+    const convert = this.session.client?.protocol2CodeConverter;
+    if (convert === undefined) return;
+    this.items.clear();
+    const tops: vscode.TestItem[] = [];
+    for (const one of tests) {
+      const uri = convert.asUri(one.textDocument.uri);
+      const item = this.controller.createTestItem(one.id, one.label, uri);
+      item.range = convert.asRange(one.range as never);
+      this.items.set(one.kind === "module" ? uri.toString() : one.id, item);
+      if (one.kind === "module") {
+        item.description = vscode.workspace.asRelativePath(uri);
+        tops.push(item);
+      } else {
+        tops.at(-1)?.children.add(item);
+      }
+    }
+    this.controller.items.replace(tops);
+  }
+
+  private async begin(request: vscode.TestRunRequest, token: vscode.CancellationToken | undefined): Promise<void> {
+    const client = this.session.client;
+    if (client === undefined || this.run !== undefined) return;
+    const made = this.controller.createTestRun(request);
+    const ended = new Promise<void>((end) => (this.run = { made, end }));
+    const abort = token?.onCancellationRequested(() => void client.sendNotification("experimental/abortRunTest"));
+    const names = (items: readonly vscode.TestItem[] | undefined): string[] | undefined => items?.map((item) => item.id);
+    try {
+      await client.sendRequest("experimental/runTest", { include: names(request.include), exclude: names(request.exclude) });
+      await ended;
+    } catch (error) {
+      const message = new vscode.TestMessage(error instanceof Error ? error.message : String(error));
+      request.include?.forEach((item) => made.errored(item, message));
+    } finally {
+      abort?.dispose();
+      made.end();
+      this.run = undefined;
+    }
+  }
+
+  private state(id: string, state: State): void {
+    const item = this.items.get(id);
+    const made = this.run?.made;
+    if (item === undefined || made === undefined) return;
+    if (state.tag === "failed") {
+      const text = state.message ?? "";
+      const message =
+        state.expected === undefined
+          ? new vscode.TestMessage(text)
+          : vscode.TestMessage.diff(t("The output is not the expected one"), state.expected, state.actual ?? "");
+      if (item.uri !== undefined && item.range !== undefined) message.location = new vscode.Location(item.uri, item.range);
+      made.appendOutput(`${item.label}: ${text.replaceAll("\n", "\r\n")}\r\n`);
+      made.failed(item, message, state.durationMs);
+    } else if (state.tag === "passed") {
+      made.passed(item, state.durationMs);
+    } else {
+      made[state.tag](item);
+    }
+  }
+}
