@@ -204,16 +204,19 @@ class Methods:
         *,
         stream_id: str,
         complete: bool | None = None,
+        summary: bool | None = None,
         timeout: float | None = None,
     ) -> _results.ParseResult:
         """Ends a text that came in pieces; gives what `tool/parse` gives of the whole text.
 
         stream_id: The text that `parse/open` began.
         complete: `false`: the text was cut off.
+        summary: Leave out what the host has from `parse/feed`: the texts, and of each call its arguments and their places.
         """
         given: dict[str, Any] = {
             "streamId": stream_id,
             "complete": complete,
+            "summary": summary,
         }
         return cast("_results.ParseResult", self.call_with("parse/close", given, timeout))
 
@@ -1097,16 +1100,19 @@ class AsyncMethods:
         *,
         stream_id: str,
         complete: bool | None = None,
+        summary: bool | None = None,
         timeout: float | None = None,
     ) -> _results.ParseResult:
         """Ends a text that came in pieces; gives what `tool/parse` gives of the whole text.
 
         stream_id: The text that `parse/open` began.
         complete: `false`: the text was cut off.
+        summary: Leave out what the host has from `parse/feed`: the texts, and of each call its arguments and their places.
         """
         given: dict[str, Any] = {
             "streamId": stream_id,
             "complete": complete,
+            "summary": summary,
         }
         return cast("_results.ParseResult", await self.call_with("parse/close", given, timeout))
 

@@ -667,6 +667,8 @@ export interface ParseCloseParams {
   streamId: string;
   /** `false`: the text was cut off. Default: `true`. */
   complete?: boolean;
+  /** Leave out what the host has from `parse/feed`: the texts, and of each call its arguments and their places. Default: `false`. */
+  summary?: boolean;
 }
 
 export interface ParseFeedParams {

@@ -38,6 +38,8 @@ class _Feed(Params, kw_only=True):
 class _Close(Params, kw_only=True):
     stream_id: str
     complete: bool = True
+    summary: bool = False
+    """Leave out what the host has from ``parse/feed``: the texts, and of each call its arguments and their places."""
 
 
 class _Stream:
@@ -97,7 +99,8 @@ class _Streams:
 
         stream = self._find(params.stream_id)
         del self._open[params.stream_id]
-        return parse_result(stream.reader.close(params.complete), self._host.encoding)
+        result = parse_result(stream.reader.close(params.complete), self._host.encoding)
+        return _summary(result) if params.summary else result
 
     def _call(self, stream: _Stream, read: ReadCall) -> contract.WireCall:
         from tamis.protocols.wire import wire_call
@@ -111,6 +114,12 @@ class _Streams:
             hint = "parse/open gives one; parse/close and the end of the session end it"
             raise RpcError(INVALID_PARAMS, f"wrong params: no open stream '{name}' - at `$.streamId`; {hint}")
         return stream
+
+
+def _summary(result: contract.ParseResult) -> contract.ParseResult:
+    replace = msgspec.structs.replace
+    calls = [replace(call, args={}, arg_ranges={}, uris=UNSET, type_hints=UNSET, meta=UNSET) for call in result.calls]
+    return replace(result, response_text="", trailing_text="", comments=[], calls=calls)
 
 
 def _partial(partial: Partial) -> contract.PartialCall:

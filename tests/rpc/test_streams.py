@@ -137,3 +137,16 @@ def test_a_text_above_the_limit_is_refused_and_the_stream_stays(client: Client) 
     error = failure(client, "parse/feed", {"streamId": name, "chunk": "y"})
     assert (error.code, error.data["code"]) == (1202, "textTooLarge")
     assert len(client.request("parse/close", {"streamId": name})["responseText"]) == 2 * len(piece)
+
+
+def test_a_summary_leaves_out_what_was_fed(client: Client) -> None:
+    """C2: blocks, calls and findings stay as they are in the whole result."""
+    text = TEXT + "x" * 100_000
+    whole = client.request("parse/close", {"streamId": stream(client, text, 1_000)[2]})
+    short = client.request("parse/close", {"streamId": stream(client, text, 1_000)[2], "summary": True})
+    for one in ("blocks", "diagnostics", "reasoning"):
+        assert short.get(one) == whole.get(one)
+    assert [call["callId"] for call in short["calls"]] == [call["callId"] for call in whole["calls"]]
+    assert whole["calls"] and all(call["args"] == {} for call in short["calls"])
+    assert (short["responseText"], short["trailingText"], short["comments"]) == ("", "", [])
+    assert len(str(short)) < 10_000 < len(str(whole))
