@@ -12,12 +12,17 @@ from tamis.server.cli.rpc_command import LEFT_BEHIND_SECONDS
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``tamis mcp``."""
-    parser.add_argument("verb", nargs="?", choices=("install",), help="add the server to a host's own list")
+    parser.add_argument(
+        "verb",
+        nargs="?",
+        choices=("install", "bundle"),
+        help="install: add the server to a host's own list; bundle: write it as a file for desktop hosts",
+    )
     parser.add_argument(
         "host",
         nargs="?",
         metavar="HOST",
-        help="with install: claude, claude-code, codex, cursor, gemini, vscode, windsurf, zed",
+        help="with install: claude, claude-code, codex, cursor, gemini, vscode, windsurf, zed; with bundle: the file to write",
     )
     parser.add_argument("--remove", action="store_true", help="with install: take the server out of the host's list")
     parser.add_argument("--print", action="store_true", help="with install: show the entry, write nothing")
@@ -32,6 +37,10 @@ def run(arguments: argparse.Namespace) -> int:
         from tamis.server.cli.mcp_install import install
 
         return install(arguments)
+    if arguments.verb == "bundle":
+        from tamis.server.cli.mcp_bundle import bundle
+
+        return bundle(arguments)
     try:
         root = root_of(arguments.root) if arguments.root is not None else None
     except UsageError as error:
