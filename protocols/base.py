@@ -54,9 +54,9 @@ class Source:
         They are kept for that very object, not for an equal one.
         """
         # By identity, with the object held: hashing a pattern each time would cost more than the lookup.
-        found = self._tokens.get(id(pattern))
-        if found is not None:
-            return found[1]
+        known = self._tokens.get(id(pattern))
+        if known is not None:
+            return known[1]
         starts: list[int] = []
         ends: list[int] = []
         # Most texts are read from their beginning, and not every pattern here is one of ``re``'s own.
@@ -70,23 +70,23 @@ class Source:
         """The text from its beginning on, for what looks back."""
         if not self.low:
             return self
-        found = self.memo.get("everywhere")
-        if not isinstance(found, Source):
-            found = self.memo["everywhere"] = Source(self.text)
-        return found
+        whole = self.memo.get("everywhere")
+        if not isinstance(whole, Source):
+            whole = self.memo["everywhere"] = Source(self.text)
+        return whole
 
     def find(self, needle: str, at: int) -> int:
         """``text.find(needle, at)`` that remembers its last answer: asked again from within the gap, it scans nothing."""
-        asked, found = self._found.get(needle, (1, 0))
-        if asked <= at and (at <= found or found < 0):
-            return found
+        asked, place = self._found.get(needle, (1, 0))
+        if asked <= at and (at <= place or place < 0):
+            return place
         text = self.text
         # One character is looked for many times as fast as several.
-        found = text.find(needle[0], at)
-        if found >= 0 and len(needle) > 1:
-            found = text.find(needle, found)
-        self._found[needle] = (at, found)
-        return found
+        place = text.find(needle[0], at)
+        if place >= 0 and len(needle) > 1:
+            place = text.find(needle, place)
+        self._found[needle] = (at, place)
+        return place
 
     def next_token(self, pattern: re.Pattern[str], at: int, limit: int) -> Span | None:
         """The first match that starts at or after ``at`` and ends at or before ``limit``; O(log matches)."""

@@ -45,10 +45,10 @@ _LINE_BREAK = re.compile(r"[\r\n]")
 
 
 def _protocol(name: str) -> CallProtocol:
-    found = find_protocol(name)
-    if found is None:
+    protocol = find_protocol(name)
+    if protocol is None:
         raise ValueError(f"unknown protocol {name!r}; known: {', '.join(known_protocols())}")
-    return found
+    return protocol
 
 
 def _own(name: str) -> str:
@@ -82,8 +82,9 @@ def _plugged(name: str) -> re.Pattern[str]:
 
 @cache
 def _escaped(ids: tuple[str, ...]) -> re.Pattern[str]:
-    escaped = [found for i in ids if (found := _protocol(i).markers.escaped)]
-    return re.compile("&lt;(?:" + "|".join(one.removeprefix("&lt;") for one in escaped) + ")" if escaped else r"(?!)")
+    markers = [marker for name in ids if (marker := _protocol(name).markers.escaped)]
+    rest = "|".join(marker.removeprefix("&lt;") for marker in markers)
+    return re.compile(f"&lt;(?:{rest})" if markers else r"(?!)")
 
 
 class _Scan:
@@ -239,11 +240,11 @@ class _Scan:
     def _of(self, kind: str, pattern: re.Pattern[str], at: int) -> re.Match[str] | None:
         """The first match of a pattern at or after ``at``, looked for once."""
         if kind in self._ahead:
-            found = self._ahead[kind]
-            if found is None or found.start() >= at:
-                return found
-        found = self._ahead[kind] = pattern.search(self._text, at)
-        return found
+            ahead = self._ahead[kind]
+            if ahead is None or ahead.start() >= at:
+                return ahead
+        ahead = self._ahead[kind] = pattern.search(self._text, at)
+        return ahead
 
     def _marker(self, at: int) -> re.Match[str] | None:
         text = self._text
@@ -253,18 +254,18 @@ class _Scan:
         match, marks = self._match, self._marks
         for candidate in marks.candidate.finditer(text, at):
             start = candidate.start()
-            found = match(text, start) or marks.match(text, start)
-            if found is not None:
-                return found
+            marker = match(text, start) or marks.match(text, start)
+            if marker is not None:
+                return marker
         return None
 
     def _wide(self, at: int) -> re.Match[str] | None:
         text, match, marks = self._text, self._match, self._marks
         for candidate in _WIDE_CANDIDATE.finditer(text, at):
             start = candidate.start()
-            found = match(text, start) or marks.match(text, start)
-            if found is not None:
-                return found
+            marker = match(text, start) or marks.match(text, start)
+            if marker is not None:
+                return marker
         return None
 
 
@@ -291,14 +292,14 @@ def read_text(text: str, protocol: str = "auto", options: ReadOptions | None = N
     if text[:1] in _MAY_BE_JSON and protocol in ("auto", "json") and _JSON_START.match(text) is not None:
         from tamis.protocols.calljson.document import read_call_document
 
-        found = read_call_document(source, protocol, options)
-        if not isinstance(found, str):
+        document = read_call_document(source, protocol, options)
+        if not isinstance(document, str):
             if options.strict:
                 from tamis.protocols.strict import lift
 
-                lift(found)
-            return found
-        unfinished = found == "unfinished"
+                lift(document)
+            return document
+        unfinished = document == "unfinished"
     reading = _Reading(source, ids, options)
     if reading.scan.anything():
         reading.walk()

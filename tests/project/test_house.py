@@ -20,7 +20,6 @@ COMPLEX: set[str] = {
     "green.py python_of",
     "facts.py node",
     "runner.py _checked_run",
-    "mending.py _new_values",
     "action_cursor.py in_action",
     "json_slot.py slot_at",
     "script_facts.py _walk",

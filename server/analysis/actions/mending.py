@@ -221,24 +221,9 @@ def _new_values(snapshot: Snapshot, diag: Diag, place: _Place, node: JsonNode) -
                 yield made
         case "MF502":
             yield from _of_type(value, str(diag.args.get("expected")), snapshot.text[node.start : node.end])
-        case "MF506" if isinstance(value, str):
-            made = re.sub(r"[^\w.:-]+", "-", value.strip()).strip("-:/!?")
-            if made and made != value and tool_id_fault(made) is None:
-                yield made
-        case "MF508" if isinstance(value, str):
-            made = _as_semver(value)
+        case "MF506" | "MF508" | "MF511" | "MF513" if isinstance(value, str):
+            made = _mended_text(diag.code, value)
             if made is not None:
-                yield made
-        case "MF511" if isinstance(value, str):
-            made = value.replace("\\", "/")
-            if made != value and script_path_fault(made) is None:
-                yield made
-        case "MF513" if isinstance(value, str):
-            try:
-                made = urlsplit(value if "//" in value else f"//{value}").netloc.rpartition("@")[2]
-            except ValueError:
-                return
-            if made and made != value and host_pattern_fault(made) is None:
                 yield made
         case "MF535" if value != "object":
             yield "object"
@@ -257,6 +242,25 @@ def _new_values(snapshot: Snapshot, diag: Diag, place: _Place, node: JsonNode) -
             yield from _fitting_argument(snapshot, diag, value)
         case _:
             return
+
+
+def _mended_text(code: str, text: str) -> str | None:
+    """The id, version, path or host that a text can only have meant; None where it could be anything."""
+    if code == "MF508":
+        return _as_semver(text)
+    if code == "MF506":
+        made = re.sub(r"[^\w.:-]+", "-", text.strip()).strip("-:/!?")
+        fits = bool(made) and tool_id_fault(made) is None
+    elif code == "MF511":
+        made = text.replace("\\", "/")
+        fits = script_path_fault(made) is None
+    else:
+        try:
+            made = urlsplit(text if "//" in text else f"//{text}").netloc.rpartition("@")[2]
+        except ValueError:
+            return None
+        fits = bool(made) and host_pattern_fault(made) is None
+    return made if fits and made != text else None
 
 
 def _of_type(value: Json, expected: str, written: str) -> Iterator[Json]:
