@@ -131,11 +131,15 @@ def test_a_conversion_in_place_leaves_everything_else_and_means_the_same(value: 
     assert meant(snapshot(after)) == meant(here)
 
 
-def test_a_second_action_block_is_not_made_by_converting() -> None:
+def test_a_block_becomes_a_second_action_block_which_is_a_call_of_its_own() -> None:
+    """Editors, defect 7: in an editor each block is its own call (ruling 14 is about a model's turn)."""
     text = action("t:echo", text="a") + "\n\n" + vcp("t:echo", text="b")
-    made = converted(snapshot(text), targets(snapshot(text))[1], "action")
-    assert made.edit is None
-    assert "would not be read as the same calls" in made.problem
+    here = snapshot(text)
+    made = converted(here, targets(here)[1], "action")
+    assert made.edit is not None
+    after = snapshot(text[: made.edit.start] + made.edit.new_text + text[made.edit.end :])
+    assert [(one.kind, one.reason) for one in targets(after)] == [("block", ""), ("block", "")]
+    assert meant(after) == meant(here)
 
 
 def test_a_digest_is_short_and_names_the_text() -> None:
