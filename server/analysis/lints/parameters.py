@@ -39,6 +39,8 @@ _TAM_PREFIXES = {
     "uri_": "a value by reference",
     "type_hint_": "the type of another",
 }
+_FLAT_WORDS = frozenset(("toolname", *(word.replace("_", "") for word in _TAM_WORDS)))
+_FLAT_PREFIXES = tuple(prefix.replace("_", "") for prefix in _TAM_PREFIXES)
 Resolve = Callable[[str], JsonNode | None]
 
 
@@ -94,6 +96,11 @@ def lint_references(members: Sequence[Member], resolve: Resolve) -> list[Diag]:
 
 def _name(member: Member, found: Collector) -> None:
     name = member.key
+    if _VCP_NAME.fullmatch(name):
+        # the name without separators: what has no meaning so has none as it is read
+        flat = name.replace("_", "").replace("-", "").lower()
+        if flat and flat not in _FLAT_WORDS and not flat.startswith(_FLAT_PREFIXES):
+            return
     key = parse_key(name)
     if squash(name) == "":
         found.add("LN717", member.key_span, {"p": name, "protocol": "TAM and VCP"})

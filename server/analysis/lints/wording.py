@@ -62,9 +62,14 @@ def repeats(text: str, name: str) -> bool:
     """Whether a description says nothing beyond a name."""
     if len(text) > 160:
         return False
-    named = words(name)
-    said = [word for word in words(text) if word not in _FILLERS or word in named]
-    return bool(named) and all(word in named or word.rstrip("s") in named for word in said)
+    named = frozenset(words(name))
+    if not named:
+        return False
+    for found in _WORD.finditer(text):  # most descriptions say something with their first words
+        word = found.group().lower()
+        if word not in named and word not in _FILLERS and word.rstrip("s") not in named:
+            return False
+    return True
 
 
 @lru_cache(maxsize=2)
