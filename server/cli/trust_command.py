@@ -28,6 +28,7 @@ _MEANS = (
     ("sandbox", "raises a limit of runs"),
     ("mcpServers", "runs these MCP servers in the sandbox"),
     ("handlers", "runs code of installed packages in Tamis itself, without a sandbox"),
+    ("sources", "asks these installed packages for tools in Tamis itself, without a sandbox"),
     ("engine", "has workflows run by something else"),
     ("policy.readRoots", "lets tools read below these folders"),
     ("policy.writeRoots", "lets tools write below these folders"),

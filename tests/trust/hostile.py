@@ -149,6 +149,7 @@ def _plant(world: World, marks: Path, victim: Path, url: str) -> None:
         f"""tools = [".", "{victim}"]
 workflows = ["flows"]
 handlers = ["http", "evil"]
+sources = ["evil"]
 [sandbox.interpreters]
 {text}
 [sandbox.runtimes.evil]

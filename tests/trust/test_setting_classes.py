@@ -45,7 +45,7 @@ def test_an_entry_of_a_table_has_the_class_of_its_table() -> None:
 
 MUST_BE_OPERATOR = [
     *(f"sandbox.interpreters.{name}" for name in ("python", "nodejs", "bun", "uv")),
-    *("sandbox.runners.python", "sandbox.runners.nodejs", "sandbox.runtimes", "sandbox.backend", "handlers"),
+    *("sandbox.runners.python", "sandbox.runners.nodejs", "sandbox.runtimes", "sandbox.backend", "handlers", "sources"),
     *(
         "engine.type",
         "engine.url",
@@ -157,6 +157,7 @@ NARROWED = [
     ("dependencies.install", "off", "auto", "off", True),
     ("dependencies.indexes", ["https://own.test/simple"], [], ("https://own.test/simple",), True),
     ("handlers", ["http", "sql"], ["http"], ("http",), False),
+    ("sources", ["shelf"], ["shelf", "evil"], ("shelf",), True),
     ("protocol.also", ["hermes"], [], (), False),
     ("protocol.also", [], ["hermes"], (), True),
     ("protocol.reasoningCalls", "ignore", "run", "ignore", True),

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tamis.server.runtime.services import Parts
 
 GROUP = "tamis.handlers"
+NO_FOLDER = "/dev/null"
+"""For a tool that stands in no folder: nothing can be below it, where an empty text would lead to the working directory."""
 MAX_LOG_LINES = 500
 MAX_LOG_CHARS = 2_000
 _LOADED: dict[str, HandlerPlugin | str] = {}
@@ -136,7 +138,7 @@ def _given(call: Invocation, handler: OtherHandler) -> HandlerCall:
         call_id=call.request.call_id,
         args=call.args,
         handler=dict(handler.fields),
-        folder=call.tool.folder,
+        folder=call.tool.folder or NO_FOLDER,
         timeout_ms=call.timeout_ms,
         hosts=rights.hosts,
         read=rights.read,

@@ -145,6 +145,7 @@ CLASSES: Mapping[str, SettingClass] = {
     "builtin": _FOLDER,
     # their code runs in the daemon itself
     "handlers": _LIST,
+    "sources": _LIST,
     # bounds what is called, so a folder's own stands only where the operator named none
     "profile": SettingClass("folder", f"{_INSIDE}. The operator's own goes before it", _unless_set, _inner_path),
     "strictJson": _narrowing(True, False),

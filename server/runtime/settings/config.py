@@ -241,6 +241,7 @@ class Settings(msgspec.Struct, rename="camel", frozen=True):
     workflows: tuple[str, ...] = ()
     builtin: tuple[str, ...] = ()
     handlers: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     profile: str = ""
     strict_json: bool = False
     schema_extension: tuple[str, ...] = ()

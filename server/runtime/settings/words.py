@@ -53,6 +53,12 @@ WORDS: dict[str, Word] = {
         "[handler types of installed packages](handlers.md) that manifests may use. Their code runs in the daemon itself, without a sandbox",
         '`["http"]`',
     ),
+    "sources": Word(
+        "list of names",
+        "`[]`",
+        "[sources of tools](sources.md) of installed packages that are asked for manifests. Their code runs in the daemon itself, without a sandbox",
+        '`["shelf"]`',
+    ),
     "profile": Word(
         "path",
         '`""`, none',

@@ -1,7 +1,7 @@
 """The sources of tools (A43, D69) and the registry that is made of them.
 
-Read from files: manifests, node definitions (seed 000 §7.1), workflows (seed 004). Given by others: methods of the host's services, and
-Tamis's own. Reading (``find``) takes a while and touches nothing that is shared, so a thread may do it; composing (``compose``) is quick, and
+Read from files: manifests, node definitions (seed 000 §7.1), workflows (seed 004). Given by others: methods of the host's services,
+manifests of installed packages (``source_packages.py``, for faces that read with ``find``), and Tamis's own. Reading (``find``) takes a while and touches nothing that is shared, so a thread may do it; composing (``compose``) is quick, and
 belongs to the thread that owns the runtime. A face that keeps the files' texts itself (an editor) does the same in steps: ``definitions``,
 ``read_definition`` of each, ``gathered``, ``composed``. Where two sources say the same id and version, the order is that of ``composed``, and
 ruling 35 decides; Tamis's own tools give way to everybody's. Must not know what a tool is run for.
@@ -130,7 +130,14 @@ def find(root: Path, settings: Settings, known: Known | None = None) -> Found:
         earlier = before.get(file.path)
         read[file.path] = _known(file, earlier if earlier and earlier.how == how else None, root, settings, how, 0)
     found = gathered((one.meaning for one in read.values()), inner_write_roots(root, settings))
-    return Found(found.tools, [*errors, *flows.errors, *found.errors], read)
+    tools, errors = found.tools, [*errors, *flows.errors, *found.errors]
+    if settings.sources:
+        # most roots name none
+        from tamis.server.runtime.tools.source_packages import source_tools
+
+        brought, wrong = source_tools(settings, extensions_of(root, settings))
+        tools, errors = [*tools, *brought], [*errors, *wrong]
+    return Found(tools, errors, read)
 
 
 def _known(
