@@ -129,9 +129,18 @@ def test_a_sources_manifest_gets_no_handler_that_is_not_allowed_d100(
 def test_a_sources_manifest_gets_no_path_that_the_policy_does_not_give_d100(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = manifest(securityContext={"fileAccess": {"allowRead": ["/srv/secret"]}})
-    served = world(tmp_path, Source(lambda: [text]), monkeypatch)
-    assert served.run("t:now").status == "blocked"
+    class Asks(Shout):
+        def run(self, call: Any) -> Any:
+            return [*call.read]
+
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    for folder in (inner, outer):
+        folder.mkdir()
+    text = json.dumps(MANIFEST | {"securityContext": {"fileAccess": {"allowRead": [f"{inner}/**", f"{outer}/**"]}}})
+    monkeypatch.setitem(plugins._LOADED, "shout", Asks())  # pyright: ignore[reportPrivateUsage]
+    policy = {"readRoots": [str(inner)]}
+    served = world(tmp_path, Source(lambda: [text]), monkeypatch, handlers=["shout"], policy=policy)
+    assert served.run("t:shout", {"text": "x"}).output == [str(inner)]
 
 
 def test_a_file_comes_before_a_source_d100(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +260,7 @@ def listed(root: Path, site: Path, database: Path, config: Path) -> str:
         [sys.executable, "-m", "tamis.server.cli.main", "list", "--root", str(root)],
         capture_output=True,
         text=True,
-        env={**os.environ, **told},
+        env={key: text for key, text in os.environ.items() if key != "TAMIS_TRUST"} | told,
         check=False,
         timeout=60,
     )
