@@ -15,12 +15,31 @@ from typing import Any
 
 import pytest
 
+from tamis.server.runtime.calls.handlers import HANDLER_API
 from tamis.server.runtime.handlers import plugins
 from tamis.server.runtime.settings.installed import Brought
 from tamis.server.runtime.tools import source_packages
 from tests.conftest import ROOT
 from tests.runtime.service_world import Served
-from tests.runtime.test_handler_plugins import MANIFEST, Shout
+
+MANIFEST: dict[str, Any] = {
+    "toolId": "t:shout",
+    "displayName": "Shout",
+    "description": "Gives back what it was given, for the tests of this project.",
+    "version": "1.0.0",
+    "handler": {"type": "shout"},
+    "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
+}
+
+
+class Shout:
+    """A handler of a package."""
+
+    api = HANDLER_API
+    type = "shout"
+
+    def problem(self, handler: dict[str, Any]) -> str:
+        return ""
 
 
 def manifest(**changes: Any) -> str:
