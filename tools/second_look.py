@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import cast
 
-MOST_FILES = 3
+MOST_FILES = 5
 MOST = 60
 SECONDS = 400
 

@@ -489,8 +489,10 @@ feature('syntax', function()
   return lua([[
     vim.cmd('syntax on')
     local found = {}
-    for name, text in pairs({ ['asks.tam'] = 't:ask', ['sleeps.vcp'] = 't:sleep', ['calls.md'] = 't:echo' }) do
+    for _, place_of in ipairs({ { 'calls.md', 't:echo' }, { 'asks.tam', 't:ask' }, { 'sleeps.vcp', 't:sleep' } }) do
+      local name, text = place_of[1], place_of[2]
       vim.cmd.edit(name)
+      vim.cmd('syntax on') -- reads the colours of a buffer anew
       vim.cmd('syntax sync fromstart')
       place(text, 1)
       local at = vim.api.nvim_win_get_cursor(0)

@@ -25,7 +25,7 @@ from tests.protocols.tam_vcp_rows import ROWS
 from tests.runtime.profiles import ON, with_profile
 from tests.sample_tools import make_tool
 
-_CODE = re.compile(r"\b(?:TC|AX|TM|VC|HM|VA|MF|LN|ST|PF|WF)\d{3}\b")
+_CODE = re.compile(r"\b(?:TC|AX|TM|VC|HM|VA|MF|LN|TH|ST|PF|WF)\d{3}\b")
 _PREFIXES = {code[:2] for code in CATALOGUE}
 
 

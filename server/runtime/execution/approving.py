@@ -162,7 +162,10 @@ async def question_ahead(
 
 
 async def would_ask(request: CallRequest, ready: Prepared, context: CallContext, trail: Trail) -> bool:
-    """Whether a person would be asked before the call, who is not: for a dry run. Raises ``Stopped`` where it may not run at all."""
+    """Whether a person would be asked before the call, who is not: for a dry run. Raises ``Stopped`` where it may not run at all,
+    ``ApprovalUnknown`` for an answer: no question was this call's."""
+    if request.approval is not None and not request.approval.lenient:
+        raise ApprovalUnknown("a dry run asks nobody, so no answer belongs to it")
     rule = _ruled(ready, context, trail)
     if not _asks(request, ready, rule, context):
         return False

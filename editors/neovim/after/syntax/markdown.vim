@@ -1,8 +1,8 @@
 " Calls in Markdown: each protocol's own colours, contained in the text.
-if exists('b:tamis_calls')
+" A variable of the buffer would outlive `:syntax on`, which clears the colours and reads this again.
+if execute('silent! syntax list tamisActionCall') =~# 'matchgroup'
   finish
 endif
-let b:tamis_calls = 1
 let s:main = get(b:, 'current_syntax', '')
 for s:name in ['toolaction', 'tam', 'vcp']
   unlet! b:current_syntax
