@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from tamis.server.runtime.policy.preview import grant_of
 from tamis.server.runtime.runtime import Runtime
 from tests.cli.in_process import Tamis
+from tests.daemon import answers_of
 from tests.sample_tools import action, make_tool
 from tests.trust.conftest import World
 from tests.trust.support import RPC, in_a_terminal
@@ -107,22 +107,16 @@ def test_a_daemon_logs_it_once_unless_the_host_trusts(stranger: World, options: 
     start = {"rootUri": stranger.root.as_uri(), "capabilities": {}, "initializationOptions": options}
     call = {"toolId": "weather:anything", "args": {"text": "hello"}}
     requests = [("initialize", start), ("tool/execute", call), ("tool/execute", call)]
-    lines = [
-        json.dumps({"jsonrpc": "2.0", "id": number, "method": name, "params": params})
-        for number, (name, params) in enumerate(requests)
-    ]
-    ran = subprocess.run(
+    answers, log = answers_of(
         [*RPC, "--root", str(stranger.root)],
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        [
+            {"jsonrpc": "2.0", "id": number, "method": name, "params": params}
+            for number, (name, params) in enumerate(requests)
+        ],
     )
-    answers = [json.loads(line) for line in ran.stdout.splitlines()]
-    done = [answer["result"]["status"] for answer in answers if answer.get("id") in (1, 2)]
+    done = [answers[number]["result"]["status"] for number in (1, 2)]
     assert done == ["success", "success"]
-    assert ran.stderr.count(GETS) == (0 if options else 1), ran.stderr
+    assert log.count(GETS) == (0 if options else 1), log
 
 
 def test_a_yes_is_for_what_was_shown_alone(stranger: World) -> None:
