@@ -1,10 +1,13 @@
 """Benchmarks, each beside an anchor that runs in the same turn; ratios are what counts.
 
-usage: python bench/run.py [PART …]     prints tables and writes bench/results.md when all are run
+usage: python bench/run.py                  prints every table and writes bench/results.md
+       python bench/run.py PART …           prints these tables
+       python bench/run.py --write PART …   and puts them into bench/results.md in place of the older ones
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -59,18 +62,40 @@ def part(name: str) -> Callable[[], str]:
     return getattr(import_module(f"bench.{module}"), function)
 
 
+def replaced(results: str, tables: list[str], where: str) -> str:
+    """The page with the sections of `tables` in place of those of the same headings; new ones stand at the end.
+
+    A section that was measured on another machine than the page's says so under its heading.
+    """
+    head, *sections = re.split(r"(?m)^(?=### )", results)
+    by_heading = {section.partition("\n")[0]: section for section in sections}
+    for section in re.split(r"(?m)^(?=### )", "\n".join(tables)):
+        heading, _, rows = section.partition("\n")
+        note = "" if where in head else f"\nMeasured on {where}.\n"
+        by_heading[heading] = f"{heading}\n{note}{rows.rstrip()}\n\n"
+    by_heading = {heading: section.rstrip() + "\n\n" for heading, section in by_heading.items() if heading}
+    return (head + "".join(by_heading.values())).rstrip() + "\n"
+
+
 def main() -> None:
-    unknown = [name for name in sys.argv[1:] if name not in PARTS]
+    arguments = sys.argv[1:]
+    write = not arguments or "--write" in arguments
+    names = [name for name in arguments if name != "--write"]
+    if write and arguments and not names:
+        sys.exit("--write wants the parts to measure")
+    unknown = [name for name in names if name not in PARTS]
     if unknown:
         sys.exit(f"no part {', '.join(unknown)}; there are: {', '.join(PARTS)}")
     parts = [f"Measured on {machine()}.\n"]
     print(parts[0])
-    for name in sys.argv[1:] or PARTS:
+    for name in names or PARTS:
         started = time.monotonic()
         parts.append(part(name)())
         print(parts[-1], f"({name}: {time.monotonic() - started:.0f} s)\n", sep="\n", flush=True)
-    if not sys.argv[1:]:
-        (ROOT / "bench" / "results.md").write_text("\n".join([HEAD, *parts]), encoding="utf-8")
+    if write:
+        page = ROOT / "bench" / "results.md"
+        text = replaced(page.read_text("utf-8"), parts[1:], machine()) if names else "\n".join([HEAD, *parts])
+        page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

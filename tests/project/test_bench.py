@@ -9,7 +9,7 @@ import pytest
 from bench import measure
 from bench.lsp import bench_lsp
 from bench.reading import bench_parse
-from bench.run import PARTS, part
+from bench.run import PARTS, part, replaced
 from tests.growth import leave_out
 
 # Whole processes and the corpus runners have tests of their own; a sandbox or a full run is no smoke test.
@@ -77,3 +77,15 @@ def test_sides_run_in_turn() -> None:
 
 def _rows(text: str) -> int:
     return sum(line.startswith("|") for line in text.splitlines()) - 2
+
+
+def test_a_part_measured_again_replaces_its_section_only() -> None:
+    page = "# Benchmarks\n\nMeasured on A.\n\n### One\n\n| 1 |\n\n### Two\n\n| 2 |\n"
+    assert (
+        replaced(page, ["### One\n\n| 9 |\n"], "A")
+        == "# Benchmarks\n\nMeasured on A.\n\n### One\n\n| 9 |\n\n### Two\n\n| 2 |\n"
+    )
+    elsewhere = replaced(page, ["### Two\n\n| 8 |\n", "### Three\n\n| 3 |\n"], "B")
+    assert elsewhere.endswith(
+        "### One\n\n| 1 |\n\n### Two\n\nMeasured on B.\n\n| 8 |\n\n### Three\n\nMeasured on B.\n\n| 3 |\n"
+    )
