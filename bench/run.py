@@ -71,7 +71,7 @@ def replaced(results: str, tables: list[str], where: str) -> str:
     by_heading = {section.partition("\n")[0]: section for section in sections}
     for section in re.split(r"(?m)^(?=### )", "\n".join(tables)):
         heading, _, rows = section.partition("\n")
-        note = "" if where in head else f"\nMeasured on {where}.\n"
+        note = "" if f"Measured on {where}." in head else f"\nMeasured on {where}.\n"
         by_heading[heading] = f"{heading}\n{note}{rows.rstrip()}\n\n"
     by_heading = {heading: section.rstrip() + "\n\n" for heading, section in by_heading.items() if heading}
     return (head + "".join(by_heading.values())).rstrip() + "\n"
