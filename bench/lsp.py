@@ -162,10 +162,39 @@ def _starting(sides: _Sides, path: Path) -> list[str]:
                 into.append(server.initialize())
                 server.open(path, text)
                 first.append(time.perf_counter() - server.started)
+    large, whole, wrong = _first_looks(sides, path)
     return [
         answered.row("spawn → answer to `initialize`", 1.0),
         told.row("spawn → first diagnostics, 10 KB", 1.0),
+        large.row("spawn → first diagnostics, 1 MB", 1.0, "what reading found; the anchor has nothing else"),
+        whole.row("spawn → all findings, 1 MB", None, "with the advice, which the anchor has none of"),
+        wrong.row("first wrong keystroke of a session, 1 MB", None, f"aim 5 ms; slowest {shown(max(wrong.ours))}"),
     ]
+
+
+def _first_looks(sides: _Sides, path: Path) -> tuple[_Pair, _Pair, _Pair]:
+    """A large manifest in a session that was just started: until something is said, until all is, and the first edit that is wrong."""
+    text = manifest(EFFORT.size(1_000_000), "properties", cjk=False, pretty=True)
+    path.write_text(text, encoding="utf-8")
+    place = position(text, text.index('"type": "integer"') + len('"type": "inte'))
+    large, whole, wrong = _Pair(), _Pair(), _Pair()
+    for _ in range(_rounds(11)):
+        for start in (sides.ours, sides.anchor):
+            server = start()
+            if server is None:
+                continue
+            with server:
+                server.initialize()
+                server.open(path, text)
+                (large.anchor if server.pulls else large.ours).append(time.perf_counter() - server.started)
+                if not server.pulls:
+                    server.published()
+                (whole.anchor if server.pulls else whole.ours).append(time.perf_counter() - server.started)
+                server.settle(_quiet())
+                began = time.perf_counter()
+                server.change([{"range": {"start": place, "end": place}, "text": "x"}])
+                (wrong.anchor if server.pulls else wrong.ours).append(time.perf_counter() - began)
+    return large, whole, wrong
 
 
 def _typing(sides: _Sides, path: Path, text: str, what: str, bar: float) -> str:

@@ -175,6 +175,10 @@ class Server:
     def _diagnostics(self) -> list[Message]:
         if self.pulls:
             return self.ask("textDocument/diagnostic", self._here())["result"]["items"]
+        return self.published()
+
+    def published(self) -> list[Message]:
+        """The next diagnostics that are pushed for the last version."""
 
         def is_last(message: Message) -> bool:
             params = message.get("params") or {}

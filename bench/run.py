@@ -7,8 +7,10 @@ usage: python bench/run.py                  prints every table and writes bench/
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from importlib import import_module
@@ -86,6 +88,9 @@ def main() -> None:
     unknown = [name for name in names if name not in PARTS]
     if unknown:
         sys.exit(f"no part {', '.join(unknown)}; there are: {', '.join(PARTS)}")
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        # What is installed has its bytecode; a process that compiles each module anew is no measure.
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir()) / f"tamis-bench-{os.getuid()}")
     parts = [f"Measured on {machine()}.\n"]
     print(parts[0])
     for name in names or PARTS:

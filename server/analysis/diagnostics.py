@@ -23,6 +23,8 @@ from tamis.server.analysis.templates import is_markup, is_template, later_in_tur
 
 MAX_FINDINGS = 200
 MAX_SETTINGS_CHARS = 1024 * 1024
+QUICK_CHARS = 200_000
+"""Up to here all findings of a manifest are there within some hundredths of a second."""
 _TAGS: dict[str, tuple[Tag, ...]] = {
     "TC007": ("unnecessary",),
     "TC011": ("unnecessary",),
@@ -40,6 +42,17 @@ def diagnose(snapshot: Snapshot) -> list[Finding]:
     """All findings of a document by place, at most 200: the gravest stay, and a last one says how many were left out."""
     judge = function_of(snapshot.kind, "diagnose")
     return judge(snapshot) if judge is not None else []
+
+
+def diagnose_first(snapshot: Snapshot) -> list[Finding] | None:
+    """What reading a large manifest found, without the advice that takes as long again: part of what ``diagnose`` gives. None where that
+    comes at once."""
+    if snapshot.kind != "manifest" or len(snapshot.text) <= QUICK_CHARS or _is_long(snapshot):
+        return None
+    levels = levels_of(snapshot)
+    findings = with_levels([to_finding(diag, related) for diag, related in manifest_findings(snapshot)], levels)
+    # Which comments silence nothing is only known when there is nothing more to silence.
+    return _capped(silenced(snapshot, findings, levels)[0])
 
 
 def of_manifest(snapshot: Snapshot) -> list[Finding]:

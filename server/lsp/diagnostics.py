@@ -46,6 +46,8 @@ class Publisher:
         self._session = session
         self._owed: dict[str, None] = {}
         self._said: dict[str, tuple[int | None, bytes]] = {}
+        self._begun: dict[str, tuple[int | None, bytes]] = {}
+        """What was said of large manifests before all that is to be said of them was known."""
         self._asks: dict[str, None] = {}
         self._edited: dict[Root, None] = {}
         self._later: dict[str, float] = {}
@@ -69,7 +71,7 @@ class Publisher:
         return bool(self._owed or self._asks)
 
     def owes_first(self, documents: Iterable[Document]) -> bool:
-        """Whether a manifest is open about which nothing was said yet; any thread."""
+        """Whether a manifest is open about which not all was said yet; any thread."""
         return not self.pulled and any(one.kind == "manifest" and one.uri not in self._said for one in documents)
 
     @property
@@ -117,7 +119,8 @@ class Publisher:
         """Withdraws what was pushed about a document."""
         self._owed.pop(document.uri, None)
         self._later.pop(document.uri, None)
-        if self._said.pop(document.uri, None) is not None:
+        told = (self._said.pop(document.uri, None), self._begun.pop(document.uri, None))
+        if told != (None, None):
             self._publish(PublishDiagnosticsParams(document.uri, []))
 
     def publish_next(self) -> None:
@@ -139,14 +142,33 @@ class Publisher:
         document = session.documents.get(uri)
         if document is None:
             return
-        items = collect(session, document)
-        encoded = msgspec.json.encode(items)
+        first = self._first(document)
+        items = collect(session, document) if first is None else first
+        saying = (document.version, msgspec.json.encode(items))
         self.overtaken = self.arrived()
-        if self._said.get(uri) == (document.version, encoded):
-            return
-        self._said[uri] = (document.version, encoded)
+        if first is not None:
+            self._begun[uri] = saying
+            self._owed[uri] = None
+        else:
+            before = self._said.get(uri) or self._begun.pop(uri, None)
+            self._said[uri] = saying
+            if before == saying:
+                return
         version = UNSET if document.version is None else document.version
         self._publish(PublishDiagnosticsParams(uri, items, version))
+
+    def _first(self, document: Document) -> list[Diagnostic] | None:
+        """What is said of a large manifest at once, while all that is to be said of it was never known; None where that is to be said now."""
+        if document.kind != "manifest" or document.uri in self._said:
+            return None
+        begun = self._begun.get(document.uri)
+        if begun is not None and begun[0] == document.version:
+            return None
+        from tamis.server.analysis.diagnostics import diagnose_first
+
+        snapshot = self._session.workspace.snapshot(document)
+        found = diagnose_first(snapshot)
+        return None if found is None else [to_lsp(finding, document, snapshot) for finding in found]
 
     def _publish(self, params: PublishDiagnosticsParams) -> None:
         # Only the last word about a document matters to a client that does not keep up.

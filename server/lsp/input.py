@@ -75,8 +75,8 @@ class Input:
         return self._queue.empty()
 
     def more(self) -> bool:
-        """Whether anything waits, also what was not read yet."""
-        return not self._queue.empty() or (not self._ended and bool(self._arriving.poll(0)))
+        """Whether anything of the client waits, also what was not read yet; what other threads post is nobody's typing."""
+        return self._size > 0 or (not self._ended and bool(self._arriving.poll(0)))
 
     def get(self, timeout: float) -> Work:
         """The next; raises ``queue.Empty`` after ``timeout`` seconds."""

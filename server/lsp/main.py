@@ -86,7 +86,7 @@ def serve_streams(incoming: int, outgoing: int, argv_root: str | None = None) ->
             work = inbox.get(idleness.patience())
         except queue.Empty:
             _guarded(session.wake)
-            if not session.diagnostics.waiting and gc.get_count()[0] > COLLECT_OBJECTS:
+            if not session.diagnostics.waiting and not idleness.rested() and gc.get_count()[0] > COLLECT_OBJECTS:
                 gc.collect()
             if session.diagnostics.waiting:
                 _guarded(session.diagnostics.publish_next)
@@ -124,13 +124,15 @@ class Idleness:
         self._burst = False
         session.diagnostics.arrived = inbox.more
         self._owing_since = 0.0
+        self._rested = True
 
     def patience(self) -> float:
         """How long to wait for input before doing what is owed: not at all when none is on its way."""
         if not self._session.diagnostics.waiting:
             self._owing_since = 0.0
             due = self._session.due
-            return IDLE_CHECK_SECONDS if due is None else max(0.0, min(IDLE_CHECK_SECONDS, due - time.monotonic()))
+            longest = IDLE_CHECK_SECONDS if self._rested else PAUSE_SECONDS
+            return longest if due is None else max(0.0, min(longest, due - time.monotonic()))
         if not self._session.diagnostics.urgent:
             # What an edit means elsewhere can wait for a pause in the typing.
             return PAUSE_SECONDS
@@ -149,6 +151,15 @@ class Idleness:
         """Something owed was done; whether more input came meanwhile tells what kind of input it is."""
         self._burst = self._session.diagnostics.overtaken
         self._owing_since = 0.0
+        self._rested = False
+
+    def rested(self) -> bool:
+        """Prepares the next keystroke, once in each pause; whether there was anything to prepare."""
+        if self._rested:
+            return False
+        self._rested = True
+        _guarded(self._session.rest)
+        return True
 
 
 def _guarded(work: Callable[[], None]) -> None:

@@ -16,6 +16,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable
+from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -94,6 +96,7 @@ class Session:
         self.begun = False
         self.ended = False
         self.loading = False
+        self._warmed = False
         self.exit_code: int | None = None
         self.initialize: InitializeParams | None = None
         self.announced: dict[str, Any] = {}
@@ -244,6 +247,14 @@ class Session:
             assert message.method is not UNSET
             self._request(request_id, message.method, message)
         self.diagnostics.wake()
+
+    def rest(self) -> None:
+        """Nothing has come for a while: what the next keystroke would pay for is done now."""
+        self.workspace.let_go()
+        if not self._warmed and self.documents:
+            self._warmed = True
+            # Beside the session: whoever types meanwhile is not held up.
+            threading.Thread(target=import_for_edits, name="tamis-warm", daemon=True).start()
 
     def _cancel(self, message: Envelope) -> None:
         """A request is answered at once, whether it waits or runs; one that was answered stays as it is."""
@@ -405,6 +416,15 @@ class Session:
     def poll_if_needed(self) -> None:
         """Looking for changes is off while nothing is open, and where the client does it."""
         self.scanner.poll(bool(self.documents) and not self.client_watches)
+
+
+def import_for_edits() -> None:
+    """Imports what the first edit of a document, and the first wrong value in one, have to have."""
+    with suppress(ImportError):
+        import_module("tamis.protocols.jsontext.edit")
+        from tamis.protocols.schema.errors import make_validator
+
+        make_validator({})
 
 
 def _params(raw: Raw | UnsetType, kind: type[Any]) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import queue
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +122,97 @@ def test_burst_of_keystrokes_is_answered_a_few_times_with_the_last_state(root: P
             30 + CALL.index("txt")
         ]
         assert len(client.messages) - before <= 3
+
+
+def _large_manifest() -> str:
+    """Above the size at which reading and advice are told apart; one parameter's type is none, and none is described."""
+    names = {f"parameter_{number}": {"type": "string"} for number in range(6_000)}
+    schema = {"type": "object", "properties": {**names, "wrong": {"type": "strin"}}}
+    return json.dumps({**MANIFEST, "parameters": schema}, indent=2)
+
+
+def _published(client: Client) -> list[tuple[int, list[str]]]:
+    """What was published so far: the version, and the codes."""
+    return [
+        (message["params"]["version"], codes(message["params"]["diagnostics"], errors=False))
+        for message in client.messages
+        if message.get("method") == "textDocument/publishDiagnostics"
+    ]
+
+
+def test_a_large_manifest_is_told_at_once_what_reading_found(root: Path) -> None:  # R8
+    uri = (root / "large.tool.json").as_uri()
+    with Client() as client:
+        client.start(root)
+        client.open(uri, _large_manifest(), "json")
+        first = codes(client.published(uri, 1), errors=False)
+        assert "VA450" in first
+        assert not any(code.startswith("LN") for code in first)
+        whole = codes(client.published(uri, 1), errors=False)
+        assert set(first) < set(whole)
+        assert any(code.startswith("LN") for code in whole)
+        # From now on one publish a version says everything.
+        version = client.change(uri, edit((0, 0), (0, 0), " "))
+        assert codes(client.published(uri, version), errors=False) == whole
+        assert [told for told, _ in _published(client)] == [1, 1, version]
+
+
+def test_typing_into_a_large_manifest_before_all_was_said_never_shows_an_old_version(root: Path) -> None:  # R8
+    uri = (root / "large.tool.json").as_uri()
+    with Client() as client:
+        client.start(root)
+        client.open(uri, _large_manifest(), "json")
+        last = 1
+        for _ in range(5):
+            last = client.change(uri, edit((0, 0), (0, 0), " "))
+        while not any(code.startswith("LN") for code in codes(client.published(uri, last), errors=False)):
+            continue
+        told = _published(client)
+        assert [version for version, _ in told] == sorted(version for version, _ in told)
+        # What reading found is never taken back, and advice never comes and goes.
+        assert all("VA450" in found for _, found in told)
+        advised = [any(code.startswith("LN") for code in found) for _, found in told]
+        assert advised == sorted(advised)
+
+
+def test_a_large_manifest_that_is_pulled_has_all_its_findings_at_once(root: Path) -> None:  # R8
+    uri = (root / "large.tool.json").as_uri()
+    with Client() as client:
+        client.start(root, PULLS)
+        client.open(uri, _large_manifest(), "json")
+        pulled = client.call("textDocument/diagnostic", {"textDocument": {"uri": uri}})
+        found = codes(pulled["items"], errors=False)
+        assert "VA450" in found
+        assert any(code.startswith("LN") for code in found)
+
+
+def test_closing_a_large_manifest_takes_back_what_was_said_first(root: Path) -> None:  # R8
+    uri = (root / "large.tool.json").as_uri()
+    with Client() as client:
+        client.start(root)
+        client.open(uri, _large_manifest(), "json")
+        assert client.published(uri, 1)
+        client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+        while client.published(uri):
+            continue
+
+
+def test_what_the_first_wrong_value_has_to_have_is_imported_in_a_pause(tmp_path: Path) -> None:  # R8
+    told = """
+import sys, time
+from tamis.server.lsp.session import Session
+session = Session(lambda *_, **__: None, lambda work: work())
+session.rest()
+assert "jsonschema" not in sys.modules, "nothing is open"
+session.documents["a"] = None
+session.rest()
+end = time.monotonic() + 20
+while not {"jsonschema", "tamis.protocols.jsontext.edit"} <= sys.modules.keys() and time.monotonic() < end:
+    time.sleep(0.01)
+print(*sorted({"jsonschema", "tamis.protocols.jsontext.edit"} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", told], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["jsonschema", "tamis.protocols.jsontext.edit"]
 
 
 def test_pulled_findings_are_not_pushed_and_not_sent_twice(root: Path) -> None:

@@ -128,6 +128,14 @@ def test_the_end_of_input_is_told_also_while_the_session_works(source: Source) -
         source.input.get(0.01)
 
 
+def test_what_other_threads_post_is_no_typing(source: Source) -> None:  # R8: the first keystroke waited 20 ms for more
+    source.input.post(lambda: None)
+    assert not source.input.empty()
+    assert not source.input.more()
+    source.send(b"typed")
+    assert source.input.more()
+
+
 def test_a_client_that_floods_is_held_back(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_INPUT_BYTES", 100_000)
     sent: list[int] = []

@@ -48,6 +48,7 @@ class Workspace:
         self._facts: dict[str, tuple[float, FolderFacts]] = {}
         self._scripts: dict[str, tuple[float, str, ScriptFile | None]] = {}
         self._snapshots: dict[str, tuple[Document, Snapshot]] = {}
+        self._past: dict[str, tuple[Document, Snapshot]] = {}
         self._open: dict[str, Document] = {}
         self._owed: dict[str, Document] = {}
         self._index: WorkspaceIndex | None = None
@@ -168,6 +169,7 @@ class Workspace:
     def forget(self, document: Document) -> None:
         """A document was closed; its file, if it has one, is to be read again."""
         self._snapshots.pop(document.uri, None)
+        self._past.pop(document.uri, None)
         name = index_name(document)
         if name is not None and self._open.get(name) is document:
             del self._open[name]
@@ -203,8 +205,15 @@ class Workspace:
         before = self._snapshots.get(document.uri)
         known = before[1] if before is not None and before[0] is document else None
         snapshot = self._snapshot(document, root, known, None if before is None else before[1].known)
+        if before is not None and before[1] is not snapshot:
+            # To free all that was looked at in a large document takes longer than an edit of it.
+            self._past.setdefault(document.uri, before)
         self._snapshots[document.uri] = (document, snapshot)
         return snapshot
+
+    def let_go(self) -> None:
+        """Frees what versions before left; for a pause."""
+        self._past.clear()
 
     def fresh_snapshot(self, document: Document) -> Snapshot:
         """The snapshot of a document that may not be open; only those of open ones are kept."""
