@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 from typing import Protocol as TypingProtocol
 
@@ -21,6 +21,7 @@ from tamis.protocols.positions import Span
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
     from tamis.protocols.convert.fields import BlockField
+    from tamis.protocols.editing import Editing
     from tamis.protocols.grammar.json_schema_rules import SchemaRules
     from tamis.protocols.lossless import Token
     from tamis.protocols.streaming.partial import Progress
@@ -266,12 +267,28 @@ class Extras:
     """Whether a call can say its step, what follows a failure, a request id, types and addresses of arguments."""
     loses_types: bool = False
     """Whether a value that is no text comes back as one where no schema of the tool is known (ruling 2)."""
+    elements: bool = False
+    """Whether a call is elements: a tag can be the name of a tool, and what a tag holds an argument."""
+    shapes: Mapping[Shape, str] = {"tag": ""}
+    """The shapes in which a call is written, with what tells each from the others."""
+    by_command: bool = False
+    """Whether a call may say its tool as a service and a method, or by the tool's ``vcpCommand`` (ruling 30, V18)."""
+    stops: bool = False
+    """Whether a failure ends the block where neither the call nor the host says otherwise."""
+    observed: Literal["line", "block", "own"] = "own"
+    """How a model is told what became of a call: in a sentence of Tamis, in the block that VCP's hosts write, or as the protocol says."""
     whole_text: bool = False
     """Whether a call is the whole answer: nothing can stand before it."""
     tool_key: str = "toolName"
     """The name under which a call as JSON holds its tool."""
     malformed: str = ""
     """How an observation begins to tell of a block that could not be read."""
+
+    def editing(self) -> Editing:
+        """How an editor serves a block that is written by hand (``editing.py``)."""
+        from tamis.protocols.editing import Editing
+
+        return Editing()
 
     def settled(self, source: Source, opener: Span, block: Block, limit: int) -> Verdict | None:
         """What is certain of a block of a text that still comes (``streaming/settled.py``); None: what its markers say."""

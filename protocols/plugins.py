@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from tamis.protocols.base import CallProtocol, Extras
 
-BUILT_IN = ("action", "tam", "vcp")
+if TYPE_CHECKING:
+    from tamis.protocols.editing import Editing
+
+BUILT_IN: Final = ("action", "tam", "vcp")
 """Read by ``auto``, in the order in which their openers are tried; ``json`` besides, where a text is nothing but call JSON."""
 
 OBJECTS = {
@@ -24,7 +28,7 @@ OBJECTS = {
     "json": "tamis.protocols.calljson.protocol:JSON",
 }
 """The protocols of this package: the module of each and its object there."""
-_UNREGISTERED = (*BUILT_IN, "json")
+ALWAYS = (*BUILT_IN, "json")
 """Those that need no registration; the others are found as a plug-in is."""
 
 SHIPPED = tuple(OBJECTS)
@@ -51,7 +55,7 @@ def register(protocol: CallProtocol) -> None:
 def find_protocol(name: str) -> CallProtocol | None:
     """The protocol of that id, or None."""
     protocol = _known.get(name)
-    if protocol is None and name in _UNREGISTERED:
+    if protocol is None and name in ALWAYS:
         protocol = _known.setdefault(name, _object(name))
     return protocol
 
@@ -68,12 +72,25 @@ _NONE = Extras()
 def extras_of(name: str) -> Extras:
     """What the protocol of that id brings besides reading and writing; of a plug-in, and of anything else, what holds for all."""
     extras = _extras.get(name)
-    if extras is None:
-        protocol = _object(name) if name in OBJECTS else None
+    if extras is None and name in OBJECTS:
+        protocol = _object(name)
         extras = _extras[name] = protocol if isinstance(protocol, Extras) else _NONE
-    return extras
+    return extras or _NONE
+
+
+_editings: dict[str, Editing] = {}
+
+
+def editing_of(name: str) -> Editing:
+    """How an editor serves the blocks of the protocol of that id."""
+    editing = _editings.get(name)
+    if editing is None:
+        editing = extras_of(name).editing()
+        if name in OBJECTS:
+            _editings[name] = editing
+    return editing
 
 
 def known_protocols() -> tuple[str, ...]:
     """The ids of all protocols that are known, the built-in ones first."""
-    return tuple(dict.fromkeys((*_UNREGISTERED, *_known)))
+    return tuple(dict.fromkeys((*ALWAYS, *_known)))

@@ -7,7 +7,7 @@ reads what models write and reports every assumption. Must not know what surroun
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from tamis.protocols.action.canonical import read_canonical
@@ -29,6 +29,7 @@ from tamis.protocols.positions import Span
 if TYPE_CHECKING:
     from tamis.protocols import lossless
     from tamis.protocols.contract import ExecutionResult
+    from tamis.protocols.editing import Editing
     from tamis.protocols.grammar.json_schema_rules import SchemaRules
     from tamis.protocols.streaming.partial import Progress
     from tamis.protocols.streaming.settled import Verdict
@@ -60,6 +61,10 @@ class ActionProtocol(Extras):
     begins = lazy(r"\s*+<[^/\s]")
     ends = lazy(r"(?i:action)[^<]{0,64}?[>＞]")
     loses_types = True
+    elements = True
+    shapes: Mapping[Shape, str] = {"tag": "the tool id as tag", "inputs": "`<tool_id>` and `<inputs>`"}
+    stops = True
+    observed = "line"
     malformed = "Malformed XML in ACTION block"
 
     @property
@@ -101,6 +106,12 @@ class ActionProtocol(Extras):
         if again is not None:
             return _given_up(text, opener, end)
         return _Reader(source, opener, limit, options).read()
+
+    def editing(self) -> Editing:
+        """How an editor serves a block; see ``Extras``."""
+        from tamis.protocols.action.editing import EDITING
+
+        return EDITING
 
     def block_tokens(self, text: str, block: Block) -> list[lossless.Token]:
         """A block as tokens without gaps; see ``Extras``."""

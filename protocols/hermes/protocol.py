@@ -18,6 +18,7 @@ from tamis.protocols.positions import Span
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
+    from tamis.protocols.editing import Editing
     from tamis.protocols.grammar.json_schema_rules import SchemaRules
 
 
@@ -46,6 +47,12 @@ class HermesProtocol(Extras):
     def read_block(self, source: Source, opener: Span, limit: int, options: ReadOptions) -> Block:
         """Reads the block opened at ``opener``; see ``CallProtocol``."""
         return read_block(source, opener, limit, options)
+
+    def editing(self) -> Editing:
+        """How an editor serves a block; see ``Extras``."""
+        from tamis.protocols.hermes.editing import EDITING
+
+        return EDITING
 
     def instructions(self, shape: Shape) -> tuple[str, ...]:
         """How a model is told to write a call; see ``Extras``."""

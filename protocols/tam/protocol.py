@@ -30,6 +30,7 @@ from tamis.protocols.tam.steps import make_calls
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
     from tamis.protocols.convert.fields import BlockField
+    from tamis.protocols.editing import Editing
     from tamis.protocols.grammar.json_schema_rules import SchemaRules
     from tamis.protocols.lossless import Token
     from tamis.protocols.streaming.partial import Progress
@@ -44,6 +45,8 @@ class TamProtocol(Extras):
     begins = lazy(r"\s*+[#\w*\"'\-]")
     ends = lazy(r"(?i:tools?|end)[^\w<]{0,8}[>＞]")
     modifiers = True
+    stops = True
+    observed = "line"
     opener = DIALECT.opens
     markers = Markers(
         open=OPEN,
@@ -78,6 +81,12 @@ class TamProtocol(Extras):
         )
         calls = make_calls(text, lexed, max(line + 1, 0 if opener[0] <= 200 else opener[0]), options)
         return block_of(text, DIALECT, opener, lexed, calls, truncated=truncated, dropped=False)
+
+    def editing(self) -> Editing:
+        """How an editor serves a block; see ``Extras``."""
+        from tamis.protocols.tam.editing import EDITING
+
+        return EDITING
 
     def block_tokens(self, text: str, block: Block) -> list[Token]:
         """A block as tokens without gaps; see ``Extras``."""

@@ -43,6 +43,7 @@ from tamis.protocols.vcp.dialect import (
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
+    from tamis.protocols.editing import Editing
     from tamis.protocols.grammar.json_schema_rules import SchemaRules
     from tamis.protocols.lossless import Token
     from tamis.protocols.streaming.partial import Progress
@@ -58,6 +59,8 @@ class VcpProtocol(Extras):
     ends = lazy(r"(?i:request|exp|escape|definition|result)[^\w<]{0,8}[>》＞]")
     meta = frozenset(META)
     loses_types = True
+    by_command = True
+    observed = "block"
     opener = lazy(f"{OPENS.pattern}|{OTHER_BLOCK.pattern}")
     markers = Markers(
         open=OPEN,
@@ -108,6 +111,12 @@ class VcpProtocol(Extras):
         if suffix == "EXP":
             _make_inert(block, marker)
         return block
+
+    def editing(self) -> Editing:
+        """How an editor serves a block; see ``Extras``."""
+        from tamis.protocols.vcp.editing import EDITING
+
+        return EDITING
 
     def block_tokens(self, text: str, block: Block) -> list[Token]:
         """A block as tokens without gaps; see ``Extras``."""

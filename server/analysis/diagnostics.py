@@ -11,6 +11,7 @@ import msgspec
 from tamis.protocols.catalogue import CATALOGUE, message, severity
 from tamis.protocols.levels import Levels
 from tamis.protocols.model import Block, Call, Diag, Edit, Fix
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.positions import Span
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.answers import Finding, Related, Tag
@@ -239,7 +240,7 @@ def _check(snapshot: Snapshot, call: Call) -> list[Diag]:
     if not call.tool_id or snapshot.registry is None:
         return []
     meant_by = snapshot.registry.resolve_call(
-        call.tool_id, call.protocol, call.args(snapshot.text) if call.protocol == "vcp" else None
+        call.tool_id, call.protocol, call.args(snapshot.text) if extras_of(call.protocol).by_command else None
     )
     tool = meant_by.tool
     # Without a single registered tool every call would be unknown: that is a missing folder, not a wrong call.
@@ -274,7 +275,7 @@ def _renamed(text: str, call: Call, name: str) -> tuple[Edit, ...]:
     from tamis.server.analysis.facts import closing_of
 
     edit = Edit(*call.tool_span, name)
-    close = closing_of(text, call) if call.protocol == "action" and call.shape == "tag" else None
+    close = closing_of(text, call) if extras_of(call.protocol).elements and call.shape == "tag" else None
     if close is None or text[slice(*close)] != text[slice(*call.tool_span)]:
         return (edit,)
     return (edit, Edit(*close, name))

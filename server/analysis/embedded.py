@@ -12,21 +12,14 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Literal
 
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonTree
 from tamis.protocols.model import Call, Edit, Piece, Value, escape_pointer
+from tamis.protocols.plugins import editing_of
 from tamis.protocols.positions import Span
 from tamis.server.analysis.completion.snippets import escape_snippet
 
-Container = Literal["text", "attribute", "cdata", "tam", "vcp", "vcp-escape", "json"]
-
-_FORBIDDEN: dict[str, re.Pattern[str]] = {
-    "tam": re.compile(r"»»»|«««|<<<|>>>|\[END_TOOL\]"),
-    "vcp": re.compile(r"「(?:末|始)|END_TOOL_REQUEST"),
-    "vcp-escape": re.compile(r"「(?:末|始)ESCAPE」"),
-}
 _ESCAPED = re.compile(r"\\([\\$}])")
 _BREAK = re.compile(r"\r?\n[\t ]*")
 
@@ -34,11 +27,11 @@ _BREAK = re.compile(r"\r?\n[\t ]*")
 class Embedded:
     """One value as JSON text: ``text`` is what it decodes to, ``pieces`` are where that stands in ``source``."""
 
-    def __init__(self, source: str, pieces: Sequence[Piece], container: Container, empty_at: int = 0) -> None:
+    def __init__(self, source: str, pieces: Sequence[Piece], container: str, empty_at: int = 0) -> None:
         """``empty_at`` is the place of a value without any characters."""
         self.source = source
         self.pieces = tuple(pieces)
-        self.container: Container = container
+        self.container: str = container
         self._empty_at = empty_at
         self.text = "".join(source[p.start : p.end] if p.text is None else p.text for p in self.pieces)
         # Who writes quotes as entities goes on to do so, and an editor compares what is typed with what is proposed.
@@ -120,7 +113,8 @@ class Embedded:
             return text.replace("]]>", "]]]]><![CDATA[>")
         if self.container == "json":
             return json.dumps(text, ensure_ascii=False)[1:-1]
-        return None if _FORBIDDEN[self.container].search(text) else text
+        forbidden = editing_of(self.container.partition("-")[0]).forbidden[self.container]
+        return None if forbidden.search(text) else text
 
     def escape_stops(self, snippet: str) -> str | None:
         """A snippet as the container writes it: its tab stops stay tab stops."""
@@ -149,24 +143,7 @@ def of_value(call: Call, value: Value, source: str) -> Embedded | None:
     """The text of a value of a call; None for one that is no text."""
     if value.kind != "text":
         return None
-    return Embedded(source, value.pieces, container_of(call.protocol, value, source), value.span[0])
-
-
-def container_of(protocol: str, value: Value, source: str) -> Container:
-    """What a value's characters stand in."""
-    start = value.pieces[0].start if value.pieces else value.span[0]
-    if protocol == "tam":
-        return "tam"
-    if protocol == "vcp":
-        return "vcp-escape" if source.rfind("「始ESCAPE」", max(0, start - 40), start) >= 0 else "vcp"
-    if protocol != "action":
-        return "json"
-    if value.cdata:
-        return "cdata"
-    before = source[max(0, start - 400) : start].rstrip()
-    if before.endswith("<![CDATA["):
-        return "cdata"
-    return "attribute" if before.endswith(("='", '="')) else "text"
+    return Embedded(source, value.pieces, editing_of(call.protocol).container(value, source), value.span[0])
 
 
 def texts_of(call: Call) -> Iterator[tuple[str, Value]]:

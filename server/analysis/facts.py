@@ -19,16 +19,15 @@ from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member
 from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import Call, Document, ReadOptions
-from tamis.protocols.plugins import BUILT_IN, find_protocol
+from tamis.protocols.plugins import BUILT_IN, extras_of, find_protocol
 from tamis.protocols.positions import Span
 from tamis.server.analysis.kinds import MAX_ANALYSED_CHARS, DocumentKind, function_of, kind_of, serves
-from tamis.server.analysis.snapshot import Protocol
+from tamis.server.analysis.snapshot import Protocol, promised_protocol
 
 Role = Literal["declaration", "alias", "call", "profile", "dependency"]
 
 INTERFACE = ("interfaceInputs", "interfaceOutputs", "inputInterface", "outputInterface")
 """The fields by which a JSON file is a workflow: those of seed 004, and those of seed 000 §7.1."""
-_SUFFIXES: dict[str, Protocol] = {".tam": "tam", ".vcp": "vcp", ".action": "action"}
 
 
 class Use(msgspec.Struct, frozen=True, gc=False):
@@ -90,10 +89,7 @@ NOTHING = Facts("other")
 
 def protocol_of(path: str) -> Protocol:
     """The protocol that a file's name promises, else ``auto``."""
-    for suffix, name in _SUFFIXES.items():
-        if path.endswith(suffix):
-            return name
-    return "auto"
+    return promised_protocol(path)
 
 
 def holds_graphs(path: str, folders: tuple[str, ...]) -> bool:
@@ -342,7 +338,7 @@ def use_of(call: Call, text: str, *, aside: bool = False) -> Use:
     """The place of a call's tool name, with its closing tag where it is one."""
     start, end = call.tool_span
     tag = (
-        call.protocol == "action"
+        extras_of(call.protocol).elements
         and text[call.span[0] : start].strip(" \t\r\n`'\"") in ("<", "＜")
         and call.shape == "tag"
     )

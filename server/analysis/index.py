@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from tamis.protocols.model import Document
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.positions import Span
 from tamis.server.analysis.facts import (
     Declared,
@@ -281,14 +282,14 @@ class WorkspaceIndex:
             return [DeclaredTool(path, declared) for path, declared in sorted(self._declared.get(tool_id, {}).items())]
 
     def resolve(self, name: str, protocol: str = "") -> str | None:
-        """The id that a name means, or None. Of a call in ``protocol`` also by what exports call a tool, in ``vcp`` by ``toolId_methodName``."""
+        """The id that a name means, or None. Of a call in ``protocol`` also by what exports call a tool, where the protocol has commands by ``toolId_methodName``."""
         self.settle()
         with self._lock:
             found = self._exact(name)
             pin = split_pin(name)
             if found is None and pin is not None:
                 found = self._exact(pin[0])
-            if found is None and protocol == "vcp":
+            if found is None and extras_of(protocol).by_command:
                 for spelling in (name, pin[0] if pin is not None else ""):
                     ids = longest(self._methods.get(spelling, {}).values())
                     if len(ids) == 1:

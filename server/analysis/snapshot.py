@@ -14,6 +14,7 @@ from typing import Protocol as TypingProtocol
 import msgspec
 
 from tamis.protocols.model import REASONING_TAGS, Json, ReadOptions, ToolHint
+from tamis.protocols.plugins import BUILT_IN
 from tamis.protocols.schema.words import is_list, is_object
 from tamis.server.analysis.kinds import DocumentKind
 from tamis.server.runtime.tools.dependencies import DependencyFault
@@ -31,7 +32,16 @@ if TYPE_CHECKING:
     from tamis.server.runtime.settings.faults import Fault
 
 Protocol = Literal["auto", "action", "tam", "vcp"]
-_PROTOCOL_SUFFIXES: dict[str, Protocol] = {".tam": "tam", ".vcp": "vcp", ".action": "action"}
+
+_ENDINGS: tuple[tuple[str, Protocol], ...] = tuple((f".{name}", name) for name in BUILT_IN)
+
+
+def promised_protocol(path: str) -> Protocol:
+    """The protocol that a file's name promises by its ending (``.tam``), else ``auto``."""
+    for ending, name in _ENDINGS:
+        if path.endswith(ending):
+            return name
+    return "auto"
 
 
 class ToolView(TypingProtocol):
@@ -255,10 +265,7 @@ class Snapshot:
     @property
     def protocol(self) -> Protocol:
         """The protocol that the file's name promises, else ``auto``."""
-        for suffix, name in _PROTOCOL_SUFFIXES.items():
-            if self.path.endswith(suffix):
-                return name
-        return "auto"
+        return promised_protocol(self.path)
 
     @cached_property
     def document(self) -> Document:

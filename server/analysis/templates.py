@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 
 from tamis.protocols.model import Block
+from tamis.protocols.plugins import extras_of
 from tamis.server.analysis.snapshot import Snapshot
 
 _PLACEHOLDER = re.compile(r"\{\{.*\}\}|\{%.*%\}|\$\{.*\}|\{\w+\}|<[\w .:-]+>|%\w+%|\.\.\.|…", re.S)
@@ -54,7 +55,7 @@ def is_template(snapshot: Snapshot, block: Block) -> bool:
     """Whether a block has a placeholder where its tool would stand: it shows how a call is written, and calls nothing."""
     if any(_stands_for_a_tool(call.tool_id) and snapshot.tool(call.tool_id) is None for call in block.calls):
         return True
-    return block.protocol == "action" and _ELEMENT.search(snapshot.text, *block.span) is not None
+    return extras_of(block.protocol).elements and _ELEMENT.search(snapshot.text, *block.span) is not None
 
 
 def _stands_for_a_tool(tool_id: str) -> bool:
@@ -63,7 +64,9 @@ def _stands_for_a_tool(tool_id: str) -> bool:
 
 def is_markup(snapshot: Snapshot, block: Block) -> bool:
     """Whether a block is an element ``<action>`` of a page: not written as a block's marker is, and with nothing in it but text or HTML."""
-    if block.protocol != "action" or snapshot.text[block.open[0] : block.open[1]].lstrip("<").startswith("ACTION"):
+    if not extras_of(block.protocol).elements or snapshot.text[block.open[0] : block.open[1]].lstrip("<").startswith(
+        "ACTION"
+    ):
         return False
     return all(call.tool_id.lower() in _HTML and snapshot.tool(call.tool_id) is None for call in block.calls)
 
@@ -73,7 +76,7 @@ def later_in_turn(snapshot: Snapshot) -> list[Block]:
     found: list[Block] = []
     before: Block | None = None
     for block in snapshot.document.blocks:
-        if block.aside or block.protocol != "action" or is_markup(snapshot, block):
+        if block.aside or not extras_of(block.protocol).elements or is_markup(snapshot, block):
             continue
         if before is not None and _PART.search(snapshot.text, before.span[1], block.span[0]) is None:
             found.append(block)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from tamis.protocols.plugins import extras_of
 from tamis.server.cli.inputs import PROTOCOL_HELP, UsageError, check_protocol, read_text, root_of, tell_settings
 from tamis.server.cli.outputs import warn, write_document
 
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tamis.server.runtime.runtime import Runtime
     from tamis.server.runtime.texts.converting import UNREAD_HERMES, convert_text, unread_hermes
 
-    if arguments.shape is not None and arguments.to != "action":
+    if arguments.shape is not None and len(extras_of(arguments.to).shapes) < 2:
         warn(f"--shape is of ACTION; it means nothing with --to {arguments.to}")
     runtime = Runtime(root)
     tell_settings(runtime.loaded, runtime.problems)

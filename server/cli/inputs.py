@@ -42,7 +42,9 @@ def root_of(value: str | None) -> Path:
 
 def check_protocol(name: str) -> None:
     """Makes sure that a protocol can be read; looks at the installed packages only for one that is not built in."""
-    if name in ("auto", "action", "tam", "vcp", "json"):
+    from tamis.protocols.plugins import ALWAYS
+
+    if name == "auto" or name in ALWAYS:
         return
     from tamis.server.runtime.settings.protocols import load_protocol
 

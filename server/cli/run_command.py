@@ -78,13 +78,15 @@ def _print_places(result: ExecutionResult, name: str) -> None:
 
 def _other_protocol(runtime: Runtime, text: str) -> str:
     """The protocol that would find calls in a text in which none was found, as the end of a sentence."""
+    from tamis.protocols.plugins import BUILT_IN, SHIPPED, extras_of
     from tamis.server.runtime.settings.protocols import load_protocol
 
-    for name in ("hermes", "json"):
+    for name in SHIPPED:
+        if name in BUILT_IN:
+            continue
         if load_protocol(name) == "" and any(call.executable for call in runtime.read(text, name).calls):
-            also = (
-                ' (or, for every text, `also = ["hermes"]` under [protocol] in tamis.toml)' if name == "hermes" else ""
-            )
+            whole = extras_of(name).whole_text
+            also = "" if whole else f' (or, for every text, `also = ["{name}"]` under [protocol] in tamis.toml)'
             return f"; read as {name} it holds one: --protocol {name}{also}"
     return ""
 

@@ -15,6 +15,7 @@ import msgspec
 from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.export.losses import Losses
 from tamis.protocols.export.targets import shown_parameters
+from tamis.protocols.plugins import BUILT_IN
 from tamis.protocols.schema.words import is_list, is_object
 from tamis.server.mcp.revisions import Peer, as_object, completed
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
@@ -33,9 +34,11 @@ TOOL = "tamis:tool/"
 RESULT = "tamis-result:"
 STYLES = ("full", "compact")
 PROMPTS = {
-    "tools-action": ("action", "The tools, and how a call is written as an ACTION block"),
-    "tools-tam": ("tam", "The tools, and how a call is written as a TAM block"),
-    "tools-vcp": ("vcp", "The tools, and how a call is written as a VCP block"),
+    f"tools-{name}": (
+        name,
+        f"The tools, and how a call is written as {'an' if name[0] in 'aeiou' else 'a'} {name.upper()} block",
+    )
+    for name in BUILT_IN
 }
 ARGUMENTS = [
     {"name": "tools", "description": "Only these tools: names of tools/list, between commas.", "required": False},

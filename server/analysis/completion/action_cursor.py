@@ -66,91 +66,120 @@ class _Elements:
                 self.stack.append((name, attribute[1] if attribute and name == "input" else name))
 
 
-def in_action(text: str, start: int, offset: int, end: int) -> Cursor:
+class _Where(msgspec.Struct, frozen=True):
+    """The cursor's surroundings in a block: ``stack`` are the names of the open elements, ``path`` those below the call's own."""
+
+    text: str
+    offset: int
+    end: int
+    before: _Elements
+    stack: tuple[str, ...]
+    base: Cursor
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        return self.stack[1:]
+
+    @property
+    def argument_or_tool(self) -> Expect:
+        """What an element here would be: an argument in a call, else a call."""
+        return "parameter" if self.stack or self.base.shape == "inputs" else "tool"
+
+
+def in_action(text: str, start: int, offset: int, end: int, protocol: str) -> Cursor:
     """The cursor in a block whose text begins at ``start`` and ends at ``end``."""
     before = _Elements()
     typing = _TYPING_TAG.search(text, max(start, offset - 260), offset)
     naming = _TYPING_NAME.search(text, max(start, offset - 520), offset)
-    edge = min(typing.start() if typing else offset, naming.start() if naming else offset)
-    before.scan(text, start, edge)
-    tags = tuple(tag for tag, _ in before.stack)
-    stack = tuple(label for _, label in before.stack)
-    nothing = Cursor("action", "nothing", (offset, offset))
+    before.scan(text, start, min(match.start() for match in (typing, naming) if match) if typing or naming else offset)
+    nothing = Cursor(protocol, "nothing", (offset, offset))
     if before.inside_raw and before.section < 0:
         return nothing
-    after = _Elements()
-    after.stack = list(before.stack)
     section_end = text.find("]]>", offset, end) if before.section >= 0 else -1
-    after.scan(text, section_end + 3 if section_end >= 0 else offset, end, until_call_ends=bool(stack))
-    present = frozenset((*before.present, *after.present))
-    inputs = bool(stack) and stack[0] in ("tool_id", "inputs")
-    if inputs or (not stack and _awaits_inputs(text, start, offset, end)):
-        ids = list(_TOOL_ID.finditer(text, start, offset)) or list(_TOOL_ID.finditer(text, offset, end))
-        tool = ids[-1][1] if ids else ""
-        base = Cursor("action", "nothing", (offset, offset), tool, present=present, shape="inputs", open_tags=tags)
-        path = stack[1:]
-    else:
-        base = Cursor(
-            "action",
-            "nothing",
-            (offset, offset),
-            stack[0] if stack else "",
-            present=present,
-            shape="tag",
-            open_tags=tags,
-        )
-        path = stack[1:]
+    base = _call_around(text, (start, offset, end), before, section_end, nothing)
+    where = _Where(text, offset, end, before, tuple(label for _, label in before.stack), base)
     if before.section >= 0:
-        if not path:
-            return nothing
-        start = min(before.section, offset)
-        span = (first_char(text, start, offset), offset)
-        stop = section_end if section_end >= 0 else _closing(text, path[-1] if not inputs else "", offset, end)
-        return msgspec.structs.replace(
-            base, expect="value", span=span, path=path, value=(start, stop), container="cdata"
-        )
-    if not stack and typing is None and naming is None:
+        return _in_section(where, section_end) if where.path else nothing
+    if not where.stack and typing is None and naming is None:
         in_tag = _IN_TAG.search(text, max(start, offset - MAX_TAG_CHARS), offset)
         if in_tag is not None and in_tag["tag"] not in ("tool_id", "inputs", "input"):
-            return _in_attributes(text, in_tag, offset, end)
+            return _in_attributes(text, in_tag, offset, end, protocol)
     if naming is not None:
         return msgspec.structs.replace(
             base, expect="parameter", span=(naming.start(1), offset), bare=True, shape="inputs"
         )
-    if typing is not None and not typing[1] and not typing[2] and text.startswith("/", offset):
+    if typing is None:
+        return _in_content(where)
+    if not typing[1] and not typing[2] and text.startswith("/", offset):
         return nothing
-    if typing is not None:
-        existing = _TAG_REST.match(text, offset, end)
-        if (
-            existing is not None
-            and not typing[1]
-            and (existing[1] or text.startswith("</", existing.end()) or f"</{typing[2]}>" in text[offset:end])
-        ):
-            name = (typing.start(2), existing.end(1))
-            expect: Expect = "parameter" if stack else "tool"
-            return msgspec.structs.replace(base, expect=expect, span=name, path=path, bare=True)
-        # An editor that closes brackets has put the ">" there already.
-        span = (typing.start(), offset + 1 if text[offset : offset + 1] == ">" else offset)
-        if typing[1] or stack[:1] == ("tool_id",):
-            return msgspec.structs.replace(base, expect="close", span=span)
-        awaits = bool(stack) or base.shape == "inputs"
-        return msgspec.structs.replace(base, expect="parameter" if awaits else "tool", span=span, path=path)
-    typed = text[before.after_token : offset]
-    lead = len(typed) - len(typed.lstrip())
-    span = (before.after_token + lead, offset)
-    if stack and stack[0] == "tool_id":
+    return _in_tag_name(where, typing)
+
+
+def _call_around(
+    text: str, place: tuple[int, int, int], before: _Elements, section_end: int, nothing: Cursor
+) -> Cursor:
+    """A cursor that expects nothing yet, with the call that it is in: its shape, its tool, and the arguments that it has."""
+    start, offset, end = place
+    after = _Elements()
+    after.stack = list(before.stack)
+    after.scan(text, section_end + 3 if section_end >= 0 else offset, end, until_call_ends=bool(before.stack))
+    tags = tuple(tag for tag, _ in before.stack)
+    outermost = before.stack[0][1] if before.stack else ""
+    call = msgspec.structs.replace(nothing, present=frozenset((*before.present, *after.present)), open_tags=tags)
+    if outermost in ("tool_id", "inputs") or (not before.stack and _awaits_inputs(text, start, offset, end)):
+        ids = list(_TOOL_ID.finditer(text, start, offset)) or list(_TOOL_ID.finditer(text, offset, end))
+        return msgspec.structs.replace(call, tool_id=ids[-1][1] if ids else "", shape="inputs")
+    return msgspec.structs.replace(call, tool_id=outermost, shape="tag")
+
+
+def _in_section(where: _Where, section_end: int) -> Cursor:
+    """The cursor in the text of a CDATA section."""
+    text, offset = where.text, where.offset
+    start = min(where.before.section, offset)
+    span = (first_char(text, start, offset), offset)
+    closed_by = "" if where.base.shape == "inputs" else where.path[-1]
+    stop = section_end if section_end >= 0 else _closing(text, closed_by, offset, where.end)
+    return msgspec.structs.replace(
+        where.base, expect="value", span=span, path=where.path, value=(start, stop), container="cdata"
+    )
+
+
+def _in_tag_name(where: _Where, typing: re.Match[str]) -> Cursor:
+    """The cursor in the name of a tag that is being typed, or behind its bracket."""
+    text, offset, stack, base = where.text, where.offset, where.stack, where.base
+    rest = None if typing[1] else _TAG_REST.match(text, offset, where.end)
+    if rest is not None and (
+        rest[1] or text.startswith("</", rest.end()) or f"</{typing[2]}>" in text[offset : where.end]
+    ):
+        name = (typing.start(2), rest.end(1))
+        return msgspec.structs.replace(
+            base, expect="parameter" if stack else "tool", span=name, path=where.path, bare=True
+        )
+    # An editor that closes brackets has put the ">" there already.
+    span = (typing.start(), offset + 1 if text[offset : offset + 1] == ">" else offset)
+    if typing[1] or stack[:1] == ("tool_id",):
+        return msgspec.structs.replace(base, expect="close", span=span)
+    return msgspec.structs.replace(base, expect=where.argument_or_tool, span=span, path=where.path)
+
+
+def _in_content(where: _Where) -> Cursor:
+    """The cursor between tags: in a tool's id, in a value, or where an element may begin."""
+    text, offset, end, base = where.text, where.offset, where.end, where.base
+    begin = where.before.after_token
+    typed = text[begin:offset]
+    span = (begin + len(typed) - len(typed.lstrip()), offset)
+    if where.stack[:1] == ("tool_id",):
         stop = text.find("</", offset, end)
         return msgspec.structs.replace(base, expect="tool", span=whole_value(text, span, stop) if stop >= 0 else span)
-    if path:
-        stop = _NEXT_TAG.search(text, offset, end)
-        whole = (before.after_token, stop.start() if stop is not None else end)
-        if stop is not None and text.startswith("</", stop.start()):
-            span = whole_value(text, span, stop.start())
-        return msgspec.structs.replace(base, expect="value", span=span, path=path, value=whole, container="text")
+    if where.path:
+        following = _NEXT_TAG.search(text, offset, end)
+        whole = (begin, following.start() if following is not None else end)
+        if following is not None and text.startswith("</", following.start()):
+            span = whole_value(text, span, following.start())
+        return msgspec.structs.replace(base, expect="value", span=span, path=where.path, value=whole, container="text")
     if not typed.strip():
         # Between elements with nothing typed: whole elements belong here.
-        expect = "parameter" if stack or base.shape == "inputs" else "tool"
-        return msgspec.structs.replace(base, expect=expect, span=(offset, offset), path=path)
+        return msgspec.structs.replace(base, expect=where.argument_or_tool, span=(offset, offset), path=where.path)
     return base
 
 
@@ -162,14 +191,14 @@ def _awaits_inputs(text: str, start: int, offset: int, end: int) -> bool:
     return all(tag.start() < offset < tag.end() for tag in _INPUTS.finditer(text, found.end(), end))
 
 
-def _in_attributes(text: str, tag: re.Match[str], offset: int, end: int) -> Cursor:
+def _in_attributes(text: str, tag: re.Match[str], offset: int, end: int, protocol: str) -> Cursor:
     """Arguments as attributes of the tool's element."""
     rest = text[offset : min(end, offset + MAX_TAG_CHARS)]
     behind = re.match(r"[^<>]*", rest)
     present = frozenset(
         found[1] for found in _ATTRIBUTE.finditer(tag["had"] + " " + (behind[0] if behind is not None else ""))
     )
-    base = Cursor("action", "nothing", (offset, offset), tag["tag"], present=present, shape="tag")
+    base = Cursor(protocol, "nothing", (offset, offset), tag["tag"], present=present, shape="tag")
     if tag["quote"]:
         quote = tag["quote"]
         start = tag.start("typed")

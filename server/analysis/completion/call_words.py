@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.positions import Span
 from tamis.protocols.schema.words import is_object
 from tamis.protocols.suggest import normalised
@@ -83,7 +84,7 @@ def tool_names(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
         return pinned
     tools = tools_of(snapshot, cursor.span[0])
     items = [tool_item(tool, cursor.span, tool.tool_id) for tool in tools]
-    if cursor.protocol == "vcp":
+    if extras_of(cursor.protocol).by_command:
         for tool in tools:
             command = tool.manifest.vcp_command
             if command and command != tool.tool_id:

@@ -29,7 +29,7 @@ class Cursor(msgspec.Struct, frozen=True):
     path: tuple[str, ...] = ()
     present: frozenset[str] = frozenset()
     suffix: str = ""
-    """TAM: ``_N`` of the step the cursor is in."""
+    """``_N`` of the step the cursor is in, where a block has several."""
     steps: tuple[int, ...] = ()
     shape: Literal["tag", "inputs", ""] = ""
     open_tags: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Cursor(msgspec.Struct, frozen=True):
     """Only the name belongs here: inside ``name="…"``, or before a ``:`` that is there already."""
     value: Span = (0, 0)
     """The source of the whole value around the cursor, as far as it can be told; ``container`` is what it stands in."""
-    container: Literal["", "text", "attribute", "cdata", "tam", "vcp", "vcp-escape"] = ""
+    container: str = ""
 
 
 def whole_value(text: str, span: Span, stop: int) -> Span:

@@ -17,6 +17,7 @@ from tamis.protocols.calljson.forms import ARGUMENTS, NAMES
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Path
 from tamis.protocols.model import Piece
+from tamis.protocols.plugins import editing_of
 from tamis.protocols.schema.words import is_object
 from tamis.server.analysis.answers import Proposal
 from tamis.server.analysis.completion.call_words import tool_item, tools_of
@@ -28,8 +29,6 @@ from tamis.server.analysis.embedded_schema import propose_embedded, value_schema
 from tamis.server.analysis.snapshot import Snapshot
 
 MAX_BLOCK_CHARS = 256 * 1024
-_OPEN = re.compile(r"<tool_call>", re.I)
-_CLOSE = re.compile(r"</tool_call\s{0,8}>", re.I)
 _JSON_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})(?:\\u([dD][c-fC-F][0-9a-fA-F]{2}))?|(.))", re.S)
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'", re.S)
 _CHARS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -123,12 +122,16 @@ def _argument_schemas(snapshot: Snapshot, tree: JsonTree, tool_id: str, path: Pa
 def _region(snapshot: Snapshot, offset: int) -> tuple[int, int, Schema] | None:
     """The JSON around an offset: the inside of a Hermes block, or the whole text; and the shape of a call there."""
     text = snapshot.text
-    if "hermes" in snapshot.settings.also:
+    for name in snapshot.settings.also:
+        block = editing_of(name).json_block
+        if block is None:
+            continue
+        opens, closes = block
         floor = max(0, offset - MAX_BLOCK_CHARS)
-        opener = next(iter(deque(_OPEN.finditer(text, floor, offset), maxlen=1)), None)
-        if opener is not None and _CLOSE.search(text, opener.end(), offset) is None:
+        opener = next(iter(deque(opens.finditer(text, floor, offset), maxlen=1)), None)
+        if opener is not None and closes.search(text, opener.end(), offset) is None:
             ceiling = min(len(text), offset + MAX_BLOCK_CHARS)
-            closer = _CLOSE.search(text, offset, ceiling) or _OPEN.search(text, offset, ceiling)
+            closer = closes.search(text, offset, ceiling) or opens.search(text, offset, ceiling)
             return opener.end(), closer.start() if closer is not None else ceiling, _CALL
     if snapshot.protocol == "auto" and len(text) <= MAX_BLOCK_CHARS and text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
         return 0, len(text), _DOCUMENT

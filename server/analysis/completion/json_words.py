@@ -9,6 +9,7 @@ from typing import Any
 
 from tamis.protocols.manifest.json_schema import DRAFT_07, SCHEMAS
 from tamis.protocols.manifest.profile import MAX_TIMEOUT_MS
+from tamis.protocols.plugins import BUILT_IN
 from tamis.protocols.schema.vocabulary import DRAFT_2020_12, OF_NUMBERS, OF_STRINGS
 
 _SCHEMA = {"$ref": "#/$defs/schema"}
@@ -254,7 +255,7 @@ PROFILE: dict[str, Any] = {
                 "parallelExecution": _word("Whether calls of one round run at once.", type="boolean", default=False),
                 "protocol": _word(
                     "How the agent writes its calls (default: the setting protocol.default).",
-                    enum=["action", "tam", "vcp"],
+                    enum=list(BUILT_IN),
                 ),
             },
         },

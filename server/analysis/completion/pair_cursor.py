@@ -1,4 +1,4 @@
-"""The cursor's place in a TAM or VCP block: in a key, between a key and its value, in a value. Must not know tools."""
+"""The cursor's place in a block of fields: in a key, between a key and its value, in a value. Must not know tools."""
 
 from __future__ import annotations
 
@@ -6,52 +6,18 @@ import re
 
 import msgspec
 
+from tamis.protocols.editing import Fields
+from tamis.protocols.plugins import editing_of
 from tamis.protocols.suggest import normalised
 from tamis.server.analysis.completion.cursor_place import Cursor, last_match, whole_value
 
-
-class Fields(msgspec.Struct, frozen=True):
-    """How a protocol writes ``key: value`` fields."""
-
-    protocol: str
-    head: re.Pattern[str]
-    tail: re.Pattern[str]
-    key_before_head: re.Pattern[str]
-    typing_key: re.Pattern[str]
-    pair: re.Pattern[str]
-    commands: bool
-    opening: re.Pattern[str]
-    """A key with its colon and the beginning of the opening mark, at the cursor."""
-
-
-TAM = Fields(
-    "tam",
-    re.compile("»»»|>>>"),
-    re.compile("«««|<<<"),
-    re.compile(r"([^\n\r:：»«]{1,256}?)[ \t]*[:：][ \t]*\Z"),
-    re.compile(r"(?m:^)[ \t]*([\w\-]{0,256})\Z"),
-    re.compile(r"(?m:^)[ \t]*([^\n\r:：»«]{1,256}?)[ \t]*[:：][ \t]*(?:»»»|>>>)((?s:.*?))(?:«««|<<<|$)"),
-    True,
-    re.compile(r"(?m:^)[ \t]*([\w\-]{1,256})[ \t]*[:：][ \t]*(»{0,2}|>{1,2})\Z"),
-)
-VCP = Fields(
-    "vcp",
-    re.compile("「始(?:ESCAPE|exp)?」"),
-    re.compile("「末(?:ESCAPE|exp)?」"),
-    re.compile(r"([\w\-]{1,256})[ \t]*[:：][ \t]*\Z"),
-    re.compile(r"(?:(?m:^)|[,，」])[ \t]*([\w\-]{0,256})\Z"),
-    re.compile(r"([\w\-]{1,256})[ \t]*[:：][ \t]*「始(?:ESCAPE|exp)?」((?s:.*?))(?:「末(?:ESCAPE|exp)?」|$)"),
-    False,
-    re.compile(r"(?:(?m:^)|[,，」])[ \t]*([\w\-]{1,256})[ \t]*[:：][ \t]*(「?始?)\Z"),
-)
 _KEY_REST = re.compile(r"([\w\-]{0,256})[ \t]*[:：]")
 _NUMBERED = re.compile(r"(.*?)_?(\d{1,4})\Z", re.S)
 _COMMAND = re.compile(r"command(?:_?(\d{1,4}))?\Z", re.I)
 
 
-def in_fields(text: str, start: int, offset: int, end: int, fields: Fields) -> Cursor:
+def in_fields(text: str, start: int, offset: int, end: int, protocol: str, fields: Fields) -> Cursor:
     """The cursor in a block whose text begins at ``start`` and ends at ``end``."""
-    protocol = fields.protocol
     head = last_match(fields.head, text, start, offset)
     tail = last_match(fields.tail, text, start, offset)
     pairs = [(match[1].strip(), match[2].strip()) for match in fields.pair.finditer(text, start, end)]
@@ -68,7 +34,7 @@ def in_fields(text: str, start: int, offset: int, end: int, fields: Fields) -> C
             stop = (
                 next_tail.start() if next_tail is not None and not unfinished else _line_stop(text, offset, end, fields)
             )
-            kind = "tam" if fields.commands else "vcp-escape" if "ESCAPE" in head[0].upper() else "vcp"
+            kind = editing_of(protocol).container_behind(head[0])
             span = found.span if unfinished else whole_value(text, found.span, stop)
             return msgspec.structs.replace(found, span=span, value=(head.end(), max(stop, offset)), container=kind)
     opening = fields.opening.search(text, max(start, offset - 300), offset)
@@ -80,8 +46,8 @@ def in_fields(text: str, start: int, offset: int, end: int, fields: Fields) -> C
     bare = rest is not None
     span = (key_typed.start(1), rest.end(1) if rest is not None else offset)
     present = frozenset(normalised(key) for key, _ in pairs)
-    if not fields.commands:
-        return Cursor(protocol, "parameter", span, _vcp_tool(pairs), present=present, bare=bare)
+    if not fields.steps:
+        return Cursor(protocol, "parameter", span, _tool_of(pairs, fields), present=present, bare=bare)
     steps = _steps(pairs)
     before = [(match[1].strip(), match[2].strip()) for match in fields.pair.finditer(text, start, span[0])]
     commands = [command for key, _ in before if (command := _COMMAND.match(key))]
@@ -114,10 +80,10 @@ def _value(
 ) -> Cursor:
     typed = text[start:offset]
     span = (start + len(typed) - len(typed.lstrip()), offset)
-    if not fields.commands:
-        if normalised(key) == "toolname":
+    if not fields.steps:
+        if normalised(key) == normalised(fields.tool_key):
             return Cursor(protocol, "tool", span)
-        return Cursor(protocol, "value", span, _vcp_tool(pairs), path=(key,))
+        return Cursor(protocol, "value", span, _tool_of(pairs, fields), path=(key,))
     if _COMMAND.match(key):
         return Cursor(protocol, "tool", span)
     steps = dict(_steps(pairs))
@@ -128,7 +94,7 @@ def _value(
 
 
 def _steps(pairs: list[tuple[str, str]]) -> list[tuple[int, str]]:
-    """TAM's commands as (step, tool id); a command without number is step 0."""
+    """The commands of a block as (step, tool id); a command without number is step 0."""
     found: list[tuple[int, str]] = []
     for key, value in pairs:
         command = _COMMAND.match(key)
@@ -138,5 +104,7 @@ def _steps(pairs: list[tuple[str, str]]) -> list[tuple[int, str]]:
     return found
 
 
-def _vcp_tool(pairs: list[tuple[str, str]]) -> str:
-    return next((value for key, value in reversed(pairs) if normalised(key) == "toolname"), "")
+def _tool_of(pairs: list[tuple[str, str]], fields: Fields) -> str:
+    """The tool of a block that has one; of several the last."""
+    name = normalised(fields.tool_key)
+    return next((value for key, value in reversed(pairs) if normalised(key) == name), "")

@@ -1,12 +1,13 @@
-"""Completion in TAM and VCP blocks: tools, fields that are left, step and meta fields, marks, values (seed 001 §3, seed 002 §4)."""
+"""Completion in blocks of fields: tools, fields that are left, the protocol's own fields, marks, values (seed 001 §3, seed 002 §4)."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
 
+from tamis.protocols.editing import Fields, Step
+from tamis.protocols.plugins import editing_of, extras_of
 from tamis.protocols.suggest import normalised
 from tamis.server.analysis.answers import Proposal
 from tamis.server.analysis.completion.call_words import left, parameter_item, stop, tool_item, tool_names, tools_of
@@ -14,40 +15,24 @@ from tamis.server.analysis.completion.cursor import Cursor
 from tamis.server.analysis.completion.snippets import escape_snippet
 from tamis.server.analysis.snapshot import Snapshot, ToolView
 
-MARKS = {"tam": ("»»»", "«««"), "vcp": ("「始」", "「末」")}
-_MAX_SIDE = 30
-"""Parameters for which side fields (``type_hint_…``, ``uri_…``) are proposed."""
-_CHOICES: tuple[tuple[re.Pattern[str], tuple[tuple[str, str], ...]], ...] = (
-    (re.compile(r"on_error(_\d+)?\Z"), (("stop", "default: the block ends there"), ("continue", "the next step runs"))),
-    (
-        re.compile(r"type_hint_.+\Z"),
-        (("text", "default: as written"), ("json", "JSON text"), ("base64", "base64 of any bytes")),
-    ),
-    (re.compile(r"retry(_\d+)?\Z"), (("0", "default"), ("1", "one more try"), ("2", ""), ("3", ""))),
-)
-_META = {
-    "maid": "who calls; an ordinary argument",
-    "archery": "meta: run without waiting for the result",
-    "ink": "meta: how the result is shown",
-    "river": "meta: the context that goes along",
-    "vref": "meta: a reference into the context",
-    "timely_contact": "meta: when the call shall run",
-    "tool_password": "meta: the password of a protected tool",
-    "requireAdmin": "meta: the code of an administrator",
-}
-"""VCP's own fields (ruling 28)."""
+
+def _written(cursor: Cursor) -> Fields:
+    """How the fields around the cursor are written; only asked for in a block of fields."""
+    fields = editing_of(cursor.protocol).fields
+    assert fields is not None
+    return fields
 
 
 def side_values(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
     """Values of the fields that no tool declares."""
-    if cursor.protocol != "tam" or not cursor.path:
+    if not cursor.path:
         return []
     key = cursor.path[-1].casefold() + cursor.suffix
-    for pattern, choices in _CHOICES:
-        if pattern.match(key):
-            return [Proposal(text, "value", cursor.span, text, detail=about) for text, about in choices]
+    choices = editing_of(cursor.protocol).side_values(key)
+    if choices:
+        return [Proposal(text, "value", cursor.span, text, detail=about) for text, about in choices]
     config = snapshot.settings.config
-    if key.startswith("uri_") and config is not None:
+    if key.startswith("uri_") and config is not None and extras_of(cursor.protocol).modifiers:
         texts = [f"fam://{name}/" for name in sorted(config.resources)]
         return [Proposal(text, "folder", cursor.span, text, detail="resource of the operator") for text in texts]
     return []
@@ -55,7 +40,7 @@ def side_values(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
 
 def propose_in_pairs(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
     """Everything but values."""
-    head, tail = MARKS[cursor.protocol]
+    head, tail = _written(cursor).marks
     if cursor.expect == "tool":
         return tool_names(snapshot, cursor)
     if cursor.expect == "open":
@@ -65,11 +50,11 @@ def propose_in_pairs(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
         ]
     if cursor.expect != "parameter":
         return []
-    return _tam(snapshot, cursor) if cursor.protocol == "tam" else _vcp(snapshot, cursor)
+    return _names(snapshot, cursor)
 
 
 def _field(key: str, cursor: Cursor, detail: str, *, sort: str = "") -> Proposal:
-    head, tail = MARKS[cursor.protocol]
+    head, tail = _written(cursor).marks
     if cursor.bare:
         return Proposal(key, "keyword", cursor.span, key, detail=detail, sort=sort)
     text = f"{key}:{head}{tail}"
@@ -78,7 +63,7 @@ def _field(key: str, cursor: Cursor, detail: str, *, sort: str = "") -> Proposal
 
 
 def _parameter(key: str, schema: dict[str, Any], required: bool, cursor: Cursor) -> Proposal:
-    head, tail = MARKS[cursor.protocol]
+    head, tail = _written(cursor).marks
     text = key if cursor.bare else f"{key}:{head}{tail}"
     snippet = "" if cursor.bare else f"{escape_snippet(key)}:{head}{stop(1, schema)}{tail}"
     return parameter_item(key, schema, required, cursor.span, text, snippet, key)
@@ -92,7 +77,7 @@ def _whole_calls(snapshot: Snapshot, cursor: Cursor, key: str) -> list[Proposal]
 
 
 def _whole_call(snapshot: Snapshot, cursor: Cursor, key: str, tool: ToolView) -> Proposal:
-    head, tail = MARKS[cursor.protocol]
+    head, tail = _written(cursor).marks
     call = msgspec.structs.replace(cursor, tool_id=tool.tool_id)
     needed = [(name, schema) for name, schema, required in left(snapshot, call) if required]
     plain = [f"{key}:{head}{tool.tool_id}{tail}", *(f"{name}:{head}{tail}" for name, _ in needed)]
@@ -100,59 +85,26 @@ def _whole_call(snapshot: Snapshot, cursor: Cursor, key: str, tool: ToolView) ->
     stops += [
         f"{escape_snippet(name)}:{head}{stop(index, schema)}{tail}" for index, (name, schema) in enumerate(needed, 1)
     ]
-    between = "\n" if cursor.protocol == "tam" else ",\n"
+    between = _written(cursor).between
     return tool_item(tool, cursor.span, between.join(plain), between.join(stops), tool.tool_id)
 
 
-# TAM
-
-
-def _tam(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
+def _names(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
+    """What a key may be: the tool's, a parameter's, one of the protocol's own; whole calls where no tool is named yet."""
+    fields = _written(cursor)
+    lacks_tool = not (cursor.steps if fields.steps else normalised(fields.tool_key) in cursor.present)
     items: list[Proposal] = []
-    if not cursor.steps:
-        items.append(_field("command", cursor, "the tool to run"))
-    named: list[tuple[str, dict[str, Any]]] = []
+    if lacks_tool:
+        items.append(_field(fields.tool_key, cursor, "the tool to run"))
     for name, schema, required in left(snapshot, cursor):
         items.append(_parameter(name + cursor.suffix, schema, required, cursor))
-    if not cursor.steps:
-        items += _whole_calls(snapshot, cursor, "command")
+    if lacks_tool:
+        items += _whole_calls(snapshot, cursor, fields.tool_key)
     everything = msgspec.structs.replace(cursor, present=frozenset())
-    named = [(name, schema) for name, schema, _ in left(snapshot, everything)][:_MAX_SIDE]
-    fields: dict[str, str] = {}
-    if cursor.suffix:
-        fields[f"command_{max(cursor.steps) + 1}"] = "the tool of the next step"
-    if cursor.steps:
-        fields[f"on_error{cursor.suffix}"] = "what happens when the step fails: stop (default) or continue"
-        fields[f"retry{cursor.suffix}"] = "how many more times the step is tried"
-    fields["request_id"] = "names the block; the same id is not run twice"
-    fields["comment"] = "a note that is not passed on"
-    for name, schema in named:
-        if len(cursor.steps) > 1:
-            fields[f"common_{name}"] = f"{name} for every step"
-        if "enum" in schema or "const" in schema:
-            continue
-        if schema.get("type") not in ("integer", "number", "boolean"):
-            fields[f"type_hint_{name}{cursor.suffix}"] = f"how {name} is written: text, json or base64"
-        if schema.get("type") in (None, "string"):
-            fields[f"uri_{name}{cursor.suffix}"] = f"{name} from a resource, such as fam://…"
-    for at, (key, detail) in enumerate(fields.items()):
+    named = ((name, schema) for name, schema, _ in left(snapshot, everything))
+    taken = frozenset(normalised(item.label) for item in items)
+    side = editing_of(cursor.protocol).side_fields(Step(cursor.steps, cursor.suffix), named, taken)
+    for at, (key, detail) in enumerate(side.items()):
         if normalised(key) not in cursor.present:
-            items.append(_field(key, cursor, detail, sort=f"7{at:03}"))
-    return items
-
-
-# VCP
-
-
-def _vcp(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
-    items: list[Proposal] = []
-    if "toolname" not in cursor.present:
-        items.append(_field("tool_name", cursor, "the tool to run"))
-    items += [_parameter(name, schema, required, cursor) for name, schema, required in left(snapshot, cursor)]
-    if "toolname" not in cursor.present:
-        items += _whole_calls(snapshot, cursor, "tool_name")
-    declared = {normalised(item.label) for item in items}
-    for at, (key, detail) in enumerate(_META.items()):
-        if normalised(key) not in cursor.present and normalised(key) not in declared:
             items.append(_field(key, cursor, detail, sort=f"7{at:03}"))
     return items

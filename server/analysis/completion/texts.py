@@ -5,36 +5,23 @@ Each proposal is written the way its protocol writes it, once plain and once wit
 
 from __future__ import annotations
 
-from typing import cast
-
 import msgspec
 
 from tamis.protocols.jsontext.tree import Path
 from tamis.protocols.model import Piece
+from tamis.protocols.plugins import BUILT_IN, SHIPPED, editing_of
 from tamis.server.analysis.answers import Proposal
 from tamis.server.analysis.completion.action import propose_in_action
 from tamis.server.analysis.completion.call_words import tools_of, values
 from tamis.server.analysis.completion.cursor import Cursor, find_cursor
 from tamis.server.analysis.completion.cursor_place import first_char
-from tamis.server.analysis.completion.pairs import MARKS, propose_in_pairs, side_values
+from tamis.server.analysis.completion.pairs import propose_in_pairs, side_values
 from tamis.server.analysis.completion.snippets import escape_snippet
-from tamis.server.analysis.embedded import Container, Embedded
+from tamis.server.analysis.embedded import Embedded
 from tamis.server.analysis.embedded_schema import is_structured, propose_embedded, value_schemas
 from tamis.server.analysis.snapshot import Snapshot
 
 __all__ = ["propose_in_text", "tools_of"]
-
-_BLOCKS = {
-    "action": ("<ACTION>", "<ACTION>\n  {0}\n</ACTION>", "ACTION call, tool id as tag"),
-    "tam": ("<|[REQUEST_TOOL]|>", "<|[REQUEST_TOOL]|>\ncommand:»»»{0}«««\n<|[END_TOOL]|>", "TAM call"),
-    "vcp": (
-        "<<<[TOOL_REQUEST]>>>",
-        "<<<[TOOL_REQUEST]>>>\ntool_name:「始」{0}「末」\n<<<[END_TOOL_REQUEST]>>>",
-        "VCP call",
-    ),
-    "hermes": ("<tool_call>", '<tool_call>\n{{"name": "{0}", "arguments": {{}}}}\n</tool_call>', "Hermes call"),
-}
-_END = {"tam": "<|[END_TOOL]|>", "vcp": "<<<[END_TOOL_REQUEST]>>>", "action": "</ACTION>"}
 
 
 def propose_in_text(snapshot: Snapshot, offset: int) -> list[Proposal]:
@@ -52,7 +39,7 @@ def propose_in_text(snapshot: Snapshot, offset: int) -> list[Proposal]:
     if cursor.expect == "value":
         marks = _marks(snapshot.text, offset, cursor)
         return marks if marks and cursor.container == "text" else [*_values(snapshot, cursor, offset), *marks]
-    made = propose_in_action if cursor.protocol == "action" else propose_in_pairs
+    made = propose_in_action if editing_of(cursor.protocol).fields is None else propose_in_pairs
     return made(snapshot, cursor)
 
 
@@ -81,8 +68,10 @@ def _blocks(snapshot: Snapshot, offset: int) -> list[Proposal]:
     text = snapshot.text
     line = text[max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1 : offset]
     items: list[Proposal] = []
-    for protocol, (marker, block, detail) in _BLOCKS.items():
-        if protocol == "hermes" and "hermes" not in snapshot.settings.also:
+    for protocol in SHIPPED:
+        editing = editing_of(protocol)
+        marker, block = editing.begin, editing.empty_call
+        if not marker or (protocol not in BUILT_IN and protocol not in snapshot.settings.also):
             continue
         if snapshot.protocol not in ("auto", protocol):
             continue
@@ -90,18 +79,16 @@ def _blocks(snapshot: Snapshot, offset: int) -> list[Proposal]:
         if not typed and line.strip():
             continue
         snippet = escape_snippet(block.format("\0")).replace("\0", "$0")
-        item = Proposal(
-            marker, "block", (offset - typed, offset), block.format(""), snippet, detail=detail, filter=marker
-        )
-        items.append(item)
+        span, about = (offset - typed, offset), editing.call_title
+        items.append(Proposal(marker, "block", span, block.format(""), snippet, detail=about, filter=marker))
     return items
 
 
 def _ends(text: str, offset: int, cursor: Cursor) -> list[Proposal]:
     """The closing marker, once its beginning is typed (a lone ``<`` may begin a value or a tag as well)."""
-    if cursor.protocol == "action":
+    marker = editing_of(cursor.protocol).close
+    if not marker:
         return []
-    marker = _END[cursor.protocol]
     typed = _typed_of(text, offset, marker)
     if typed < 2 and not (typed and cursor.expect != "value"):
         return []
@@ -110,8 +97,8 @@ def _ends(text: str, offset: int, cursor: Cursor) -> list[Proposal]:
 
 def _marks(text: str, offset: int, cursor: Cursor) -> list[Proposal]:
     """What closes a value: the mark or the section, once it is begun, or where the value has no end yet."""
-    if cursor.container in ("tam", "vcp", "vcp-escape"):
-        mark = "「末ESCAPE」" if cursor.container == "vcp-escape" else MARKS[cursor.protocol][1]
+    mark = editing_of(cursor.protocol).marks(cursor.container)[1] if cursor.container else ""
+    if mark:
         typed = _typed_of(text, offset, mark)
         if not typed or text.startswith(mark[typed:], offset):
             return []
@@ -166,7 +153,7 @@ def _values(snapshot: Snapshot, cursor: Cursor, offset: int) -> list[Proposal]:
 def embedded_of(text: str, cursor: Cursor) -> Embedded:
     """The value around a cursor, decoded as its container says."""
     start, end = cursor.value
-    container = cast("Container", cursor.container)
+    container = cursor.container
     if container in ("text", "attribute"):
         from tamis.protocols.action.decode import Decoded
 

@@ -8,13 +8,14 @@ from tamis.protocols.check import check_call
 from tamis.protocols.jsontext.tree import from_pointer
 from tamis.protocols.lossless import Token, block_tokens
 from tamis.protocols.model import Block, Call, Json, Param
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.positions import Span
 from tamis.protocols.schema.words import is_object
 from tamis.server.analysis.answers import HoverText
 from tamis.server.analysis.completion.cursor import find_cursor
 from tamis.server.analysis.describe import code, describe_schema, type_name
 from tamis.server.analysis.hover.tools import HoverFacts, fenced, tool_card
-from tamis.server.analysis.hover.words import MARKER, about_field, about_marker
+from tamis.server.analysis.hover.words import about_field, about_marker, lone_marker
 from tamis.server.analysis.kinds import answer
 from tamis.server.analysis.places import block_at, calls_at, param_at
 from tamis.server.analysis.shown.schema_parts import part, resolved, told
@@ -54,7 +55,7 @@ def in_text(snapshot: Snapshot, offset: int, facts: HoverFacts) -> HoverText | N
 
 def _mention(text: str, offset: int) -> HoverText | None:
     """A marker that begins or ends nothing."""
-    for match in MARKER.finditer(text, max(0, offset - 40), offset + 40):
+    for match in lone_marker().finditer(text, max(0, offset - 40), offset + 40):
         if match.start() <= offset <= match.end():
             said = about_marker(match[0])
             return HoverText(match.span(), said) if said else None
@@ -84,7 +85,7 @@ def _part(snapshot: Snapshot, block: Block, offset: int, facts: HoverFacts) -> H
     span = (tile.start, tile.end)
     word = text[tile.start : tile.end]
     if tile.kind == "key":
-        if block.protocol == "action" and snapshot.tool(word) is not None:
+        if extras_of(block.protocol).elements and snapshot.tool(word) is not None:
             return _tool(snapshot, word, span, facts)
         said = about_field(block.protocol, word, block.calls)
     elif tile.kind in ("marker", "delimiter", "fence"):
@@ -154,7 +155,7 @@ def _parameter_card(snapshot: Snapshot, tool: ToolView, call: Call, param: Param
     here = resolved(schema, tool.manifest.parameters)
     need = ", required" if param.name in snapshot.required(call.tool_id) else ""
     gone = " — deprecated" if here.get("deprecated") is True else ""
-    shared = about_field("tam", param.raw_name, []) if param.origin == "common" else ""
+    shared = about_field(call.protocol, param.raw_name, []) if param.origin == "common" else ""
     parts = [f"**{param.name}** ({type_name(here)}{need}) of {code(tool.tool_id)}{gone}", describe_schema(told(here))]
     if shared:
         parts.append(shared.partition("\n\n")[2])

@@ -16,7 +16,13 @@ from tamis.server.analysis.snapshot import Snapshot, ToolView
 
 PROTOCOLS = ("vcp", "tam", "action", "json")
 """In the order of the interface; the default one is shown first."""
-NAMES = {"vcp": "VCP", "tam": "TAM", "action": "ACTION", "json": "JSON"}
+
+
+def heading(protocol: str) -> str:
+    """A protocol's name over its text: that of one of these in capitals, a plug-in's as it is."""
+    return protocol.upper() if protocol in PROTOCOLS else protocol
+
+
 MAX_TOOL_CHARS = 256 * 1024
 """Of a manifest whose prompt is worth writing while a person waits."""
 

@@ -12,7 +12,7 @@ import msgspec
 from tamis.protocols.contract import Permissions
 from tamis.protocols.manifest.reading import WorkflowHandler
 from tamis.server.analysis.describe import code
-from tamis.server.analysis.hover.prompt_texts import NAMES, PromptText, PromptView, prompt_texts
+from tamis.server.analysis.hover.prompt_texts import PromptText, PromptView, heading, prompt_texts
 from tamis.server.analysis.snapshot import Snapshot, ToolView
 
 MAX_SUMMARY = 300
@@ -116,7 +116,7 @@ def _prompts(snapshot: Snapshot, tool: ToolView, view: PromptView) -> Iterator[s
     room = MAX_SHOWN_CHARS
     listed: list[PromptText] = []
     for index, one in enumerate(prompt_texts(snapshot, tool, view)):
-        name = NAMES.get(one.protocol, one.protocol)
+        name = heading(one.protocol)
         title = f"**What a model reads in {name}** · {one.count}" if index == 0 else f"**In {name}** · {one.count}"
         if len(one.text) <= room:
             room -= len(one.text)
@@ -128,9 +128,7 @@ def _prompts(snapshot: Snapshot, tool: ToolView, view: PromptView) -> Iterator[s
             listed.append(one)
     if listed:
         yield (
-            "Too long to be shown here: "
-            + ", ".join(f"{NAMES.get(one.protocol, one.protocol)} {one.count}" for one in listed)
-            + "."
+            "Too long to be shown here: " + ", ".join(f"{heading(one.protocol)} {one.count}" for one in listed) + "."
         )
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from tamis.protocols.levels import Levels
 from tamis.protocols.model import Block, Diag, Edit, Fix, Json
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.schema.words import is_object
 from tamis.server.analysis.snapshot import Snapshot, ToolView
 
@@ -22,7 +23,7 @@ def lint_text(snapshot: Snapshot, blocks: list[Block], levels: Levels) -> list[D
     found: list[Diag] = []
     before: Block | None = None
     for block in blocks:
-        if block.protocol == "tam":
+        if extras_of(block.protocol).modifiers:
             _tam(snapshot.text, block, before, levels, found)
             before = block
         else:
@@ -42,7 +43,11 @@ def lint_text(snapshot: Snapshot, blocks: list[Block], levels: Levels) -> list[D
                     if instead is not None:
                         args: dict[str, str | int] = {"p": param.name, "id": tool.tool_id, "instead": instead}
                         found.append(Diag("LN772", param.name_span, args))
-                if block.protocol == "tam" and _is_large(param.value.span) and f"uri_{param.name}" not in call.uris:
+                if (
+                    extras_of(block.protocol).modifiers
+                    and _is_large(param.value.span)
+                    and f"uri_{param.name}" not in call.uris
+                ):
                     size = param.value.span[1] - param.value.span[0]
                     if param.value.kind == "text" and _takes_reference(tool, param.name):
                         found.append(Diag("LN773", param.name_span, {"p": param.name, "n": size}))
@@ -94,11 +99,11 @@ def _merged(text: str, before: Block, block: Block) -> Fix | None:
     from tamis.protocols.convert.plain import raw_call
     from tamis.protocols.plugins import find_protocol
 
-    protocol = find_protocol("tam")
+    protocol = find_protocol(block.protocol)
     numbered = [
         msgspec.structs.replace(raw_call(call, text), step=number) for number, call in enumerate(calls, start=1)
     ]
     written = protocol.write_calls(numbered, WriteOptions()) if protocol is not None else None
-    if written is None or written.refusals or written.text.count("<|[REQUEST_TOOL]|>") != 1:
+    if protocol is None or written is None or written.refusals or written.text.count(protocol.markers.open) != 1:
         return None
     return Fix("Join with the block before", (Edit(start, end, written.text.rstrip("\n")),), "unsafe")

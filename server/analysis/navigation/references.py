@@ -12,6 +12,7 @@ import msgspec
 
 from tamis.protocols.jsontext.tree import JsonTree, Path
 from tamis.protocols.model import Block, Call, Param
+from tamis.protocols.plugins import editing_of, extras_of
 from tamis.protocols.positions import Span
 from tamis.server.analysis.facts import Role, inner
 from tamis.server.analysis.index import Occurrence
@@ -140,9 +141,9 @@ def occurrences_of(snapshot: Snapshot, name: str) -> list[Occurrence]:
 def _form(text: str, span: Span, protocol: str, *, tag: bool) -> Form:
     if tag:
         return "tag"
-    if protocol == "action":
+    if extras_of(protocol).elements:
         return "attribute" if text[span[0] - 1 : span[0]] in ("'", '"', "=") else "text"
-    return "text" if protocol in ("tam", "vcp") else "json"
+    return "text" if editing_of(protocol).fields is not None else "json"
 
 
 # Parameters

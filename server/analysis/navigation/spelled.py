@@ -9,6 +9,7 @@ import msgspec
 
 from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.model import Edit, escape_pointer
+from tamis.protocols.plugins import editing_of
 from tamis.protocols.positions import LineIndex
 from tamis.server.analysis.navigation.definition import text_of
 from tamis.server.analysis.navigation.references import Site
@@ -17,8 +18,6 @@ from tamis.server.analysis.snapshot import Snapshot
 
 _TAG = re.compile(r"[^\s<>/!?\"'`=&][^\s<>\"'`=&]*")
 """What can stand in a tag at all; whether it is read as the same call is for the proof (ruling 13)."""
-_LEADS = ("type_hint_", "common_", "uri_")
-_TRAILING = re.compile(r"[_\-\s]*[\[(₀-₉]?\d+[\])]?\Z")
 
 
 class RenameRefusedError(Exception):
@@ -46,28 +45,8 @@ def edit_of(snapshot: Snapshot, subject: Subject, site: Site, new: str) -> Edit:
         where = _place(snapshot, site)
         raise RenameRefusedError(f"'{new}' is no tag name, which {where} needs; write that call with <inputs> first")
     elif site.form == "key":
-        text = _key(site, subject.name, new)
+        text = editing_of(site.protocol).renamed_key(site.raw, subject.name, new)
     return Edit(*site.span, text)
-
-
-def _key(site: Site, name: str, new: str) -> str:
-    """A key with the new name in it; prefix, step number and style stay as they are written."""
-    from tamis.protocols.tam.keys import parse_key, squash
-
-    raw = site.raw
-    if site.protocol == "vcp":
-        # A batch numbers its keys: ``text2``.
-        return new + raw[len(name) :] if raw.startswith(name) and raw[len(name) :].isdigit() else new
-    lead = next((found for found in _LEADS if raw.lower().startswith(found)), "")
-    stem, tail = raw[len(lead) :], ""
-    found = _TRAILING.search(stem)
-    if squash(stem) != squash(name) and found is not None:
-        stem, tail = stem[: found.start()], found.group()
-        # A number that touched the old word would become part of the new one.
-        tail = tail if tail[0] in "_- [(" else f"_{tail}"
-    # The protocol's own style is snake_case, whatever the declared spelling (ruling 20).
-    snake = stem == parse_key(stem).normal
-    return raw[: len(lead)] + (parse_key(new).normal if snake else new) + tail
 
 
 def _place(snapshot: Snapshot, site: Site) -> str:

@@ -15,6 +15,7 @@ import msgspec
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member, Path
 from tamis.protocols.model import Block, Call, Document, Param, ReadOptions
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.positions import Span
 from tamis.protocols.workflow.reading import INPUTS
 from tamis.server.analysis.completion.cursor import Cursor, find_cursor
@@ -152,7 +153,7 @@ _EXTRA_KEY = re.compile(r"(?im)^[ \t>*\-]*((?:uri|type_hint)_([^\n:：]{1,200}?)
 
 def extra_keys(text: str, block: Block, call: Call) -> Iterator[tuple[str, Span]]:
     """``uri_NAME_N`` and ``type_hint_NAME_N`` of a TAM call, which speak of a parameter too (seed 002 §3.3)."""
-    if call.protocol != "tam" or not (call.uris or call.type_hints):
+    if not extras_of(call.protocol).modifiers or not (call.uris or call.type_hints):
         return
     from tamis.protocols.tam.keys import parse_key, squash
 

@@ -9,11 +9,9 @@ from typing import Any
 
 from tamis.protocols.jsontext.tree import from_pointer
 from tamis.protocols.lossless import Token as Tile
-from tamis.protocols.lossless import block_tokens
 from tamis.protocols.model import Block, Call, Param
+from tamis.protocols.plugins import editing_of, extras_of
 from tamis.protocols.schema.words import is_object
-from tamis.protocols.suggest import normalised
-from tamis.protocols.vcp.calls import META
 from tamis.server.analysis.shown.schema_parts import choices_of, part, resolved, types_of
 from tamis.server.analysis.shown.token_kinds import (
     COMMENT,
@@ -41,11 +39,8 @@ _JSON = re.compile(
     r'(?P<key>"(?:[^"\\\n]|\\.)*"(?=\s{0,64}:))|(?P<text>"(?:[^"\\\n]|\\.)*"?)|(?P<number>-?\d[\d.eE+-]*)|(?P<word>true|false|null)'
 )
 _JSON_KINDS = {"key": PROPERTY, "text": STRING, "number": NUMBER, "word": KEYWORD}
-_MODIFIER = re.compile(r"(on_error|retry|type_hint|uri|request_id)(?:_.*)?\Z", re.S)
-_COMMAND = re.compile(r"command(?:_?\d{1,9})?\Z")
 _CHOICE = re.compile(r"(?i)(error|hint)")
-_WORDS_OF_ACTION = frozenset({"tool_id", "inputs", "input", "item", "action"})
-_META = frozenset(normalised(name) for name in META)
+_KEY_COLOURS = {"tool": KEYWORD, "modifier": DECORATOR, "comment": COMMENT}
 
 
 def tool_modifiers(tool: ToolView | None) -> int:
@@ -63,10 +58,11 @@ def tool_modifiers(tool: ToolView | None) -> int:
 
 def tokens_of_block(snapshot: Snapshot, block: Block) -> list[Token]:
     """The tokens of a block in order, disjoint."""
-    if block.protocol not in ("action", "tam", "vcp"):
+    tiles = extras_of(block.protocol).block_tokens(snapshot.text, block)
+    if tiles is None:
         return _tokens_of_calls(snapshot, block)
     walk = _Walk(snapshot, block)
-    return [one for tile in block_tokens(snapshot.document, block) for one in walk.tokens(tile)]
+    return [token for tile in tiles for token in walk.tokens(tile)]
 
 
 class _Walk:
@@ -75,7 +71,8 @@ class _Walk:
     def __init__(self, snapshot: Snapshot, block: Block) -> None:
         self._snapshot = snapshot
         self._text = snapshot.text
-        self._block = block
+        self._elements = extras_of(block.protocol).elements
+        self._editing = editing_of(block.protocol)
         self._tools = {call.tool_span: snapshot.tool(call.tool_id) for call in block.calls}
         self._tool_spans = sorted(self._tools)
         self._by_name = {snapshot.text[slice(*span)]: tool for span, tool in self._tools.items()}
@@ -136,11 +133,11 @@ class _Walk:
             param, call = inside
             if start == param.name_span[0] or text == self._text[slice(*param.name_span)]:
                 return _parameter(self._snapshot, start, end, param, call)
-            if self._block.protocol == "action" and text.lower() in _WORDS_OF_ACTION:
+            if text.lower() in self._editing.keywords:
                 return token(start, end, KEYWORD)
             return token(start, end, PROPERTY)
-        if self._block.protocol == "action":
-            if text.lower() in _WORDS_OF_ACTION:
+        if self._elements:
+            if text.lower() in self._editing.keywords:
                 return token(start, end, KEYWORD)
             if text in self._by_name:
                 return token(start, end, FUNCTION, tool_modifiers(self._by_name[text]))
@@ -160,19 +157,10 @@ class _Walk:
 
     def _field(self, written: str) -> int:
         """A key that is no parameter: what the protocol keeps for itself, or one that goes nowhere."""
-        if self._block.protocol == "tam":
-            from tamis.protocols.tam.keys import parse_key
-
-            key = parse_key(written).normal
-            if _COMMAND.match(key):
-                return KEYWORD
-            if _MODIFIER.match(key):
-                return DECORATOR
-            return COMMENT if key == "comment" else VARIABLE if self._tools else PARAMETER
-        key = normalised(written)
-        if key == "toolname":
-            return KEYWORD
-        return DECORATOR if key in _META else VARIABLE if self._tools else PARAMETER
+        kind = self._editing.key_kind(written)
+        if kind:
+            return _KEY_COLOURS[kind]
+        return VARIABLE if self._tools else PARAMETER
 
     def _value(self, start: int, end: int) -> Iterator[Token]:
         text = self._text
@@ -203,7 +191,7 @@ class _Walk:
     def _unnamed(self, start: int, end: int) -> Iterator[Token]:
         if start >= end:
             return
-        kind = self._field(self._last_key) if self._block.protocol != "action" else STRING
+        kind = self._field(self._last_key) if not self._elements else STRING
         if kind == COMMENT:
             yield token(start, end, COMMENT)
         elif kind == DECORATOR and _NUMBER.fullmatch(self._text, start, end):

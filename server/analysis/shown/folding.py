@@ -9,6 +9,7 @@ import msgspec
 
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.model import Block, Call
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.positions import Span
 from tamis.server.analysis.kinds import answer
 from tamis.server.analysis.snapshot import Snapshot
@@ -76,7 +77,7 @@ def _in_block(snapshot: Snapshot, block: Block) -> Iterator[Fold]:
     yield Fold((block.open[1], end), 0, text=_short(said), last=block.close is None)
     several = len(block.calls) > 1
     for call in block.calls:
-        inside = block.protocol == "action" and call.shape == "tag"
+        inside = extras_of(block.protocol).elements and call.shape == "tag"
         span = _call_span(text, call, block)
         if several or inside:
             yield Fold(span, 1, text="" if inside else _short(call.tool_id), last=not inside)
@@ -94,7 +95,7 @@ def _in_block(snapshot: Snapshot, block: Block) -> Iterator[Fold]:
 def _call_span(text: str, call: Call, block: Block) -> Span:
     """What of a call disappears: everything behind the line of its tool, in ACTION up to its closing tag."""
     start, end = call.tool_span[1], call.span[1]
-    if block.protocol == "action":
+    if extras_of(block.protocol).elements:
         closing = text.rfind("</", start, end)
         opened = text.find(">", start, end)
         if opened >= 0:

@@ -12,9 +12,10 @@ from typing import Any, Literal, cast
 import msgspec
 
 from tamis.protocols.model import Block, Call, Param
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.positions import Span
 from tamis.server.analysis.describe import describe_schema, type_name
-from tamis.server.analysis.hover.prompt_texts import MAX_TOOL_CHARS, NAMES, PromptView, own_tool, prompt_texts
+from tamis.server.analysis.hover.prompt_texts import MAX_TOOL_CHARS, PromptView, heading, own_tool, prompt_texts
 from tamis.server.analysis.kinds import answer
 from tamis.server.analysis.places import blocks_in
 from tamis.server.analysis.shown.schema_parts import resolved, told, types_of
@@ -160,7 +161,7 @@ def _end_of(text: str, block: Block, call: Call) -> int:
     own = [param.span[1] for param in call.params if call.span[0] <= param.span[0] < call.span[1]]
     if own:
         return max(own)
-    if block.protocol == "action":
+    if extras_of(block.protocol).elements:
         opened = text.find(">", call.tool_span[1], call.span[1])
         return opened + 1 if opened >= 0 else call.tool_span[1]
     return call.span[1]
@@ -197,7 +198,7 @@ def _in_manifest(snapshot: Snapshot, wish: HintWish) -> Iterator[Hint]:
     elif wish.tokens and (tool := own_tool(snapshot)) is not None:
         first = next(prompt_texts(snapshot, tool, wish.view, first_only=True), None)
         if first is not None:
-            parts.append(f"{first.count} ({NAMES.get(first.protocol, first.protocol)})")
+            parts.append(f"{first.count} ({heading(first.protocol)})")
             later = "tokens"
     handler = snapshot.manifest.manifest.handler if snapshot.manifest.manifest is not None else None
     if wall is not None and not asked and handler is not None and hasattr(handler, "script_path"):
@@ -218,7 +219,7 @@ def token_tooltip(snapshot: Snapshot, view: PromptView) -> str:
     if tool is None:
         return ""
     lines = ["Tokens of what a model reads about this tool:", ""]
-    lines += [f"- {NAMES.get(one.protocol, one.protocol)}: {one.count}" for one in prompt_texts(snapshot, tool, view)]
+    lines += [f"- {heading(one.protocol)}: {one.count}" for one in prompt_texts(snapshot, tool, view)]
     handler = cast("object", tool.manifest.handler)
     wall = _operator_wall(snapshot)
     if wall is not None and hasattr(handler, "script_path"):

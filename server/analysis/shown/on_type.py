@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from tamis.protocols.model import Edit
+from tamis.protocols.plugins import extras_of
 from tamis.server.analysis.completion.cursor import find_cursor
 from tamis.server.analysis.kinds import MAX_ANALYSED_CHARS
 from tamis.server.analysis.shown.formatting import Layout
@@ -86,7 +87,12 @@ def _element(text: str, offset: int) -> tuple[Edit, ...]:
             else (Edit(offset, offset, "</ACTION>"),)
         )
     cursor = find_cursor(text, opened.start())
-    if cursor is None or cursor.protocol != "action" or cursor.expect == "nothing" or _in_raw(text, opened.start()):
+    if (
+        cursor is None
+        or not extras_of(cursor.protocol).elements
+        or cursor.expect == "nothing"
+        or _in_raw(text, opened.start())
+    ):
         return ()
     # In a value, markup is text more often than an element.
     if cursor.expect == "value" and text[_line_start(text, opened.start()) : opened.start()].strip():
@@ -127,7 +133,7 @@ def _indent(text: str, offset: int, layout: Layout) -> tuple[Edit, ...]:
     cursor = find_cursor(text, offset)
     if (
         cursor is None
-        or cursor.protocol != "action"
+        or not extras_of(cursor.protocol).elements
         or cursor.expect not in ("tool", "parameter")
         or _in_raw(text, offset)
     ):

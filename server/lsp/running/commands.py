@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from tamis.protocols.observation import plain
+from tamis.protocols.plugins import BUILT_IN
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.navigation.references import occurrences_of
 from tamis.server.analysis.running import lenses
@@ -418,7 +419,5 @@ _SUFFIXES = {
     "anthropic": "json",
     "mcp": "json",
     "cli": "sh",
-    "action": "md",
-    "tam": "md",
-    "vcp": "md",
+    **dict.fromkeys(BUILT_IN, "md"),
 }

@@ -6,11 +6,13 @@ Must not know how prompts are made.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tamis.protocols.base import Shape
 from tamis.protocols.observation import plain
+from tamis.protocols.plugins import BUILT_IN, extras_of
 from tamis.server.analysis.running.lenses import tokens_of_tool
 from tamis.server.analysis.running.rewriting import PROTOCOLS
 from tamis.server.lsp.client import Client
@@ -24,15 +26,15 @@ if TYPE_CHECKING:
     from tamis.server.lsp.documents import Document
     from tamis.server.lsp.workspace.roots import Root
 
-_SECTIONS: tuple[tuple[str, str, Shape], ...] = (
-    ("VCP", "vcp", "tag"),
-    ("TAM", "tam", "tag"),
-    ("ACTION, the tool id as tag", "action", "tag"),
-    ("ACTION, `<tool_id>` and `<inputs>`", "action", "inputs"),
-)
-
-
 MESSAGE_LINES = 10
+
+
+def _sections() -> Iterator[tuple[str, str, Shape]]:
+    """Each protocol in each of its shapes, with a heading."""
+    for name in reversed(BUILT_IN):
+        brought = extras_of(name)
+        for shape, words in brought.shapes.items():
+            yield f"{brought.title}, {words}" if words else brought.title, name, shape
 
 
 def _in_short(text: str, tool_id: str) -> str:
@@ -113,7 +115,7 @@ class Previews:
         parts = [f"# What a model is told of {plain(tool_id)}\n"]
         default = self._runner.runtime(root).settings.protocol.default
         # first the one of which the lens tells the tokens
-        for title, name, shape in sorted(_SECTIONS, key=lambda section: section[1] != default):
+        for title, name, shape in sorted(_sections(), key=lambda section: section[1] != default):
             if protocol not in (None, name):
                 continue
             found = self._generate(root, tool_id, name, shape)

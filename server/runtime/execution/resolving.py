@@ -14,6 +14,7 @@ from msgspec import UNSET
 from tamis.protocols.check import to_problem
 from tamis.protocols.contract import Problem
 from tamis.protocols.observation import plain, unknown_tool
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.schema.plan import Finding
 from tamis.server.runtime.calls.model import CallRequest, Stopped
 from tamis.server.runtime.calls.results import failure
@@ -86,14 +87,16 @@ def _find(request: CallRequest, registry: Registry) -> Resolved:
 
 
 def _spoken(request: CallRequest) -> tuple[str, dict[str, Any]]:
-    """The protocol that a call was written in, and in VCP its arguments; empty for a call that a host made itself."""
+    """The protocol that a call was written in, and its arguments where they may name the tool; empty for a call that a host made itself."""
     if request.call is not None:
         protocol = request.call.protocol
-        return protocol, dict(request.call.args(request.source)) if protocol == "vcp" else {}
+        return protocol, dict(request.call.args(request.source)) if extras_of(protocol).by_command else {}
     wire = request.wire_call or {}
     args = wire.get("args")
-    spoken = wire.get("protocol") == "vcp" and isinstance(args, dict)
-    return (str(wire.get("protocol", "")), cast("dict[str, Any]", args)) if spoken else ("", {})
+    protocol = wire.get("protocol")
+    if not isinstance(protocol, str) or not extras_of(protocol).by_command or not isinstance(args, dict):
+        return "", {}
+    return protocol, cast("dict[str, Any]", args)
 
 
 def without(request: CallRequest, name: str) -> CallRequest:

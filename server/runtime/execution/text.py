@@ -20,6 +20,7 @@ from tamis.protocols.contract import ExecuteTextResult, ExecutionError, Executio
 from tamis.protocols.model import Block, Call, Diag, Document
 from tamis.protocols.observation import Style, malformed, malformed_result, observation, style_of
 from tamis.protocols.passed_over import notes_of
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.protocols.wire import parse_result
 from tamis.server.runtime.calls.model import CallContext, CallRequest, Question, TokenAnswer
@@ -139,7 +140,7 @@ async def _execute_text(
         options = msgspec.structs.replace(options, key_of=digest)
     run = _TextRun(document, context, options, on_result, on_unread)
     with context.parts.running_calls.entered("", context.caller.session_id, run.stop):
-        if options.mode == "parallel" and not any(item.call.protocol == "tam" for item in run.planned):
+        if options.mode == "parallel" and not any(extras_of(item.call.protocol).modifiers for item in run.planned):
             await run.at_once()
         else:
             await run.in_order()
@@ -317,10 +318,9 @@ def call_id(item: Planned, options: TextOptions) -> str:
 
 
 def _stops(call: Call, on_error: OnError | None) -> bool:
-    if call.protocol == "tam":
-        return (call.on_error or on_error or "stop") == "stop"
-    default = "stop" if call.protocol == "action" else "continue"
-    return (on_error or default) == "stop"
+    protocol = extras_of(call.protocol)
+    own = call.on_error if protocol.modifiers else None
+    return (own or on_error or ("stop" if protocol.stops else "continue")) == "stop"
 
 
 def _step_counts(planned: list[Planned]) -> dict[int, int]:
@@ -342,9 +342,10 @@ def _refused(item: Planned, document: Document, options: TextOptions, step: int 
     assert item.refused is not None
     result = _empty(item, options)
     result.error = failure("ParameterValidationError", message(item.refused), code=item.refused.code)
-    if item.style == "vcp":
-        result.observation = observation(result, "vcp", step=step)
-    elif item.style.partition("-")[0] in ("action", "tam"):
+    observed = extras_of(item.call.protocol).observed
+    if observed == "block":
+        result.observation = observation(result, item.style, step=step)
+    elif observed == "line":
         result.observation = _malformed(item.call.protocol, item.refused, document)
     else:
         # The protocol's own form names the call; the place goes into the message.

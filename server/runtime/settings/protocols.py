@@ -24,7 +24,7 @@ from tamis.protocols.base import (
 from tamis.protocols.catalogue import CATALOGUE
 from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.model import Block, Call, Diag, ReadOptions
-from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols, register
+from tamis.protocols.plugins import ALWAYS, find_protocol, known_protocols, register
 from tamis.protocols.positions import Span
 from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.settings.installed import bring, fault, names, words
@@ -49,7 +49,7 @@ def load_also(ids: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     kept: dict[str, None] = {}
     problems: list[str] = []
     for name in ids:
-        if name in (*BUILT_IN, "auto", "json"):
+        if name == "auto" or name in ALWAYS:
             continue
         problem = load_protocol(name)
         if problem:

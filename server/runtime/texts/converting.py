@@ -18,6 +18,7 @@ from tamis.protocols.convert.fields import message_texts
 from tamis.protocols.convert.notes import loss
 from tamis.protocols.convert.plain import wire_call
 from tamis.protocols.model import ReadOptions, ToolHint
+from tamis.protocols.plugins import extras_of
 from tamis.server.runtime.tools.inline import InlineTool
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def convert_calls(
                 losses += members_lost(lost, f"/calls/{index}", title_of(to))
             continue
         try:
-            made, failed = wire_call(call, known, keep_hints=to == "tam")
+            made, failed = wire_call(call, known, keep_hints=extras_of(to).modifiers)
         except ValueError as error:
             raise BadCallError(f"{error} - at `$.calls[{index}]`") from None
         if call.get("executable") is False or call.get("complete") is False:

@@ -16,7 +16,7 @@ from tamis.protocols.catalogue import CATALOGUE
 from tamis.protocols.contract import ErrorType, ExecutionError, ExecutionResult, Status
 from tamis.protocols.inert import inert
 from tamis.protocols.observation import Observed, cut_middle, inert_result, observations, style_of, value_text
-from tamis.protocols.plugins import BUILT_IN, find_protocol
+from tamis.protocols.plugins import BUILT_IN, extras_of, find_protocol
 from tamis.server.runtime.calls.results import empty_result
 
 
@@ -72,10 +72,10 @@ def format_results(
         Observed(
             result=_full(result),
             style=style,
-            step=result.step if protocol == "tam" and steps > 1 else None,
+            step=result.step if extras_of(protocol).modifiers and steps > 1 else None,
             problems=_is_problem(result),
             request_id=result.request_id or "",
-            given=_unreadable(result) if style != "vcp" else "",
+            given=_unreadable(result) if extras_of(protocol).observed == "line" else "",
         )
         for result in results
     ]

@@ -18,7 +18,7 @@ from tamis.protocols.base import CallProtocol, Example, PromptTool, Shape, Style
 from tamis.protocols.contract import PromptResult, PromptTokens
 from tamis.protocols.manifest.reading import ExternalScript
 from tamis.protocols.manifest.workflow import PREFIX
-from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols
+from tamis.protocols.plugins import ALWAYS, extras_of, find_protocol, known_protocols
 from tamis.protocols.prompt.assemble import Pieces, PromptTooLargeError, PromptWish, build_prompt
 from tamis.protocols.prompt.macro import MACRO, TOOLS_MACRO, fill
 from tamis.protocols.suggest import best, hint
@@ -133,12 +133,12 @@ def _generate(runtime: Runtime, request: PromptRequest, pieces: Pieces) -> Promp
         raise
     except Exception as error:
         # Only a plug-in's own code can fail here: that is a sentence, never the end of the daemon.
-        if protocol.id in (*BUILT_IN, "json"):
+        if protocol.id in ALWAYS:
             raise
         raise PromptError(f"protocol '{protocol.id}' cannot write a prompt: {type(error).__name__}: {error}") from error
     if template is not None and fill(template, "")[1] == 0:
         notes.append(f"the template has no {MACRO}, so it is unchanged")
-    if request.shape != "tag" and protocol.id != "action":
+    if request.shape not in extras_of(protocol.id).shapes:
         notes.append(f"shape '{request.shape}' is one of ACTION's; {protocol.id} has one form")
     digest = hashlib.sha256(f"{protocol.id}\0{prompt.text}".encode("utf-8", "surrogatepass")).hexdigest()
     return PromptResult(
@@ -232,9 +232,9 @@ def shown_name(tool: Tool, protocol: str, shape: Shape, registry: Registry) -> s
     (A15, A16). Everything else shows the id.
     """
     wanted: list[str] = []
-    if protocol == "vcp" and tool.manifest.vcp_command:
+    if extras_of(protocol).by_command and tool.manifest.vcp_command:
         wanted = [tool.manifest.vcp_command]
-    elif protocol == "action" and shape == "tag" and _PORTABLE.fullmatch(tool.tool_id) is None:
+    elif extras_of(protocol).elements and shape == "tag" and _PORTABLE.fullmatch(tool.tool_id) is None:
         wanted = [name for name in tool.manifest.aliases if _PORTABLE.fullmatch(name)]
     for name in wanted:
         reached = registry.get(name)

@@ -14,6 +14,7 @@ import msgspec
 
 from tamis.protocols.manifest.reading import ServiceMethod
 from tamis.protocols.model import ToolHint
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.schema.words import is_object
 from tamis.server.runtime.tools.dependencies import DependencyFault, Node, circles, edges_of, faults_of
 from tamis.server.runtime.tools.naming import exported_spellings, longest, method_spellings, split_pin
@@ -201,7 +202,7 @@ class Registry:
         The longest match wins; a name that fits several tools equally well leads to none and names them.
         """
         exact = self._exact(name, version)
-        if protocol == "vcp" and command:
+        if extras_of(protocol).by_command and command:
             if exact.tool is not None and _declares(exact.tool, COMMAND):
                 return exact
             spelled = self._method(f"{name}_{command}", version)
@@ -209,13 +210,13 @@ class Registry:
                 spelled = self._exact(f"{name}_{command}", version)
             if spelled.tool is not None or (spelled.candidates and exact.tool is None):
                 return msgspec.structs.replace(spelled, takes_command=spelled.tool is not None)
-        if exact.tool is not None or exact.candidates or protocol != "vcp":
+        if exact.tool is not None or exact.candidates or not extras_of(protocol).by_command:
             return exact
         return self._method(name, version)
 
     def resolve_call(self, name: str, protocol: str, args: object, version: str | None = None) -> Resolved:
         """What a call means: its name, in VCP with its ``command``, or what an export called the tool (``pets_listPets``)."""
-        command = args.get(COMMAND) if protocol == "vcp" and is_object(args) else None
+        command = args.get(COMMAND) if extras_of(protocol).by_command and is_object(args) else None
         found = self.resolve(name, version, protocol=protocol, command=command if isinstance(command, str) else None)
         return found if found.tool is not None or found.candidates else self._led(self._exports(), name, version)
 
