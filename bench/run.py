@@ -7,8 +7,10 @@ usage: python bench/run.py                  prints every table and writes bench/
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -90,7 +92,9 @@ def main() -> None:
         sys.exit(f"no part {', '.join(unknown)}; there are: {', '.join(PARTS)}")
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
         # What is installed has its bytecode; a process that compiles each module anew is no measure.
-        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir()) / f"tamis-bench-{os.getuid()}")
+        # In a folder of its own: bytecode is code, and a name that others can guess would let them write it.
+        os.environ["PYTHONPYCACHEPREFIX"] = compiled = tempfile.mkdtemp(prefix="tamis-bench-")
+        atexit.register(shutil.rmtree, compiled, ignore_errors=True)
     parts = [f"Measured on {machine()}.\n"]
     print(parts[0])
     for name in names or PARTS:

@@ -61,15 +61,15 @@ def pipe(fds: Descriptors, read_name: str, write_name: str) -> None:
 
 def words(args: Sequence[Arg], fds: Descriptors, used: set[int]) -> list[str]:
     """The arguments with every stand-in as the number of its descriptor, which is noted in `used`."""
-    out: list[str] = []
-    for arg in args:
-        if isinstance(arg, str):
-            out.append(arg)
-            continue
-        if isinstance(arg, ArgFile):
-            content = os.fsencode("".join(f"{word}\0" for word in words(arg.args, fds, used)))
-            fds.put(arg.name, memory_file(arg.name, content))
-        number = fds.number(arg.name)
-        used.add(number)
-        out.append(f"/proc/self/fd/{number}" if isinstance(arg, FdPath) else str(number))
-    return out
+    return [arg if type(arg) is str else _number(arg, fds, used) for arg in args]
+
+
+def _number(arg: Arg, fds: Descriptors, used: set[int]) -> str:
+    if isinstance(arg, str):
+        return arg
+    if isinstance(arg, ArgFile):
+        content = os.fsencode("\0".join((*words(arg.args, fds, used), "")))
+        fds.put(arg.name, memory_file(arg.name, content))
+    number = fds.number(arg.name)
+    used.add(number)
+    return f"/proc/self/fd/{number}" if isinstance(arg, FdPath) else str(number)

@@ -459,3 +459,14 @@ def test_a_root_that_is_not_there_grants_nothing_and_says_what_to_do(top: Path, 
 def test_a_place_of_the_sandboxs_own_is_refused_with_the_reason() -> None:
     reason = refusal(files(read=["/etc/hostname"], read_roots=("/etc",)))
     assert reason == "nothing can be shown at /etc/hostname: the sandbox has a /etc of its own"
+
+
+@pytest.mark.parametrize("pattern", ["out", "out/**", "etc/cron.d", "./out"])
+def test_a_tool_that_stands_in_no_folder_writes_nothing_below_it(
+    pattern: str,
+) -> None:  # tools of hosts and built-in ones
+    found = files(write=[pattern], place=Place(), write_roots=("/",))
+    assert "stands in no folder" in refusal(found)
+    assert found.permissions.granted.write == []
+    # Without a place at all it is the same.
+    assert "stands in no folder" in refusal(files(write=[pattern], write_roots=("/",)))

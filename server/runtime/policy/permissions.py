@@ -225,18 +225,22 @@ class _Files:
             raise BadPattern("only a folder, or a folder followed by /**, can be granted for writing")
         if pattern.absolute:
             root, parts = below_root(pattern, self._write_roots, "writeRoots")
-        else:
+        elif self._place.folder:
             root, parts = Root(self._place.folder, self._place.folder), pattern.parts
+        else:
+            # below an empty folder it would be a path from the root, or from wherever the daemon was started
+            raise BadPattern(
+                "the tool stands in no folder, so nothing is below it; name an absolute path that policy.writeRoots holds"
+            )
         made = MadeFolder(root.real, "/".join(parts))
-        if pattern.absolute or self._place.folder:
-            self._open(made.path, writable=True)
-            reason = write_fault(made.path, root.real, self._place)
-            if reason:
-                raise BadPattern(reason)
-            if pattern.absolute:
-                self._there(root, "writeRoots")
-            if look(root.real, parts) == "file":
-                raise BadPattern("it is a file; only a folder can be granted for writing")
+        self._open(made.path, writable=True)
+        reason = write_fault(made.path, root.real, self._place)
+        if reason:
+            raise BadPattern(reason)
+        if pattern.absolute:
+            self._there(root, "writeRoots")
+        if look(root.real, parts) == "file":
+            raise BadPattern("it is a file; only a folder can be granted for writing")
         if any(inside(made.path, folder.path) for folder in self.writes):
             return
         self.writes = [folder for folder in self.writes if not inside(folder.path, made.path)]
