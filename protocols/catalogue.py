@@ -304,6 +304,18 @@ _ENTRIES: tuple[Entry, ...] = (
     # What was run from the editor
     _e("VA460", "run-failed", "error", "The last run of '{id}' failed: {reason}"),
     _e("VA461", "example-failed", "error", "examples[{i}] did not give its expectedOutput: {reason}"),
+    _e("VA462", "not-as-expected", "error", "The last run did not give what is expected here: {reason}"),
+    # Texts that a person runs: variables, results of earlier blocks, secrets, expectations
+    _e("VA470", "unknown-variable", "error", "No variable '{name}' in the environment '{environment}'{hint}"),
+    _e("VA471", "result-not-before", "error", "The block '{name}' {why}"),
+    _e(
+        "VA472",
+        "secret-misplaced",
+        "error",
+        "The secret '{name}' can only be the whole value of a parameter marked x-secret; '{p}' is not",
+    ),
+    _e("VA473", "block-name", "warning", "'{name}' names no block: {why}"),
+    _e("VA474", "expectation-unreadable", "error", "What is expected cannot be read: {reason}"),
     # Manifests
     _e("MF500", "unreadable", "error", "{reason}"),
     _e("MF501", "missing-field", "error", "Missing required field '{k}'{why}"),

@@ -19,6 +19,15 @@ from tamis.server.analysis.kinds import MAX_ANALYSED_CHARS, function_of
 from tamis.server.analysis.lints.lint import lint_manifest, lint_text
 from tamis.server.analysis.lints.silence import levels_of, silenced, with_levels
 from tamis.server.analysis.manifests import manifest_findings, plugin_findings, profile_findings
+from tamis.server.analysis.running.expectations import expectation_findings
+from tamis.server.analysis.running.variables import (
+    Filled,
+    Variables,
+    example_references,
+    filled,
+    reference_findings,
+    variables_in,
+)
 from tamis.server.analysis.snapshot import RegistryView, Snapshot
 from tamis.server.analysis.templates import is_markup, is_template, later_in_turn
 
@@ -61,7 +70,8 @@ def of_manifest(snapshot: Snapshot) -> list[Finding]:
     if _is_long(snapshot):
         return _long(MAX_ANALYSED_CHARS)
     levels = levels_of(snapshot)
-    return _judged(snapshot, [*manifest_findings(snapshot), *lint_manifest(snapshot, levels)], levels)
+    found = [*manifest_findings(snapshot), *lint_manifest(snapshot, levels)]
+    return _judged(snapshot, _with_variables(snapshot, found) if "{{" in snapshot.text else found, levels)
 
 
 def of_profile(snapshot: Snapshot) -> list[Finding]:
@@ -181,6 +191,9 @@ def text_findings(snapshot: Snapshot) -> list[Diag]:
             fix = Fix("Remove this block", (Edit(*block.span, ""),), "unsafe")
             found.append(Diag("TC007", block.open, fix=fix))
     found += _of_tools(snapshot, registry, [block for block in document.blocks if block not in markup])
+    if "{{" in snapshot.text or "tamis-name:" in snapshot.text:
+        found += reference_findings(snapshot, variables_in(snapshot))
+    found += expectation_findings(snapshot)
     return [_lowered(diag) if any(_holds(block, diag) for block in templates) else diag for diag in found]
 
 
@@ -200,13 +213,13 @@ def _of_tools(snapshot: Snapshot, registry: RegistryView | None, blocks: list[Bl
     found: list[Diag] = []
     if registry is None:
         return found
+    variables = variables_in(snapshot) if "{{" in snapshot.text else None
+    numbers = {id(block): number for number, block in enumerate(snapshot.document.blocks)} if variables else {}
     for block in blocks:
         if is_set_aside(block):
             continue
-        if len(block.calls) == 1:
-            found.extend(_check(snapshot, block.calls[0]))
-        else:
-            found.extend(_said_once([diag for call in block.calls for diag in _check(snapshot, call)]))
+        checked = [_check(snapshot, call, variables, numbers.get(id(block), 0)) for call in block.calls]
+        found.extend(checked[0] if len(checked) == 1 else _said_once([diag for one in checked for diag in one]))
     return found
 
 
@@ -234,7 +247,7 @@ def is_set_aside(block: Block) -> bool:
     return block.aside
 
 
-def _check(snapshot: Snapshot, call: Call) -> list[Diag]:
+def _check(snapshot: Snapshot, call: Call, variables: Variables | None = None, block: int = 0) -> list[Diag]:
     from tamis.protocols.check import check_call
 
     if not call.tool_id or snapshot.registry is None:
@@ -257,17 +270,42 @@ def _check(snapshot: Snapshot, call: Call) -> list[Diag]:
     if meant_by.takes_command:
         # What named the method is no argument (ruling 30).
         call = msgspec.structs.replace(call, params=[param for param in call.params if param.name != "command"])
-    checked = check_call(call, snapshot.text, tool.plan).problems
+    # What a person runs has its variables put in; of what only a run knows nothing is said.
+    put = filled(call, snapshot.text, variables, block) if variables is not None else Filled(call)
+    checked = check_call(put.call, snapshot.text, tool.plan).problems
     if checked:
         from tamis.server.analysis.embedded_schema import refined
 
-        problems = refined(call, snapshot.text, checked)
+        problems = [one for one in refined(put.call, snapshot.text, checked) if not _is_of(one, call, put)]
     else:
         problems = []
     if not call.complete:
         # What a cut-off call lacks, or has begun, may simply not have been typed yet.
         return [diag for diag in problems if diag.code == "VA403"]
     return problems
+
+
+def _with_variables(
+    snapshot: Snapshot, found: list[tuple[Diag, tuple[Related, ...]]]
+) -> list[tuple[Diag, tuple[Related, ...]]]:
+    """The findings of a manifest whose examples hold variables: a text that holds one is judged when it is run."""
+    own = example_references(snapshot, variables_in(snapshot))
+    if not own:
+        return found
+    spans = [span for span, _ in own]
+    kept = [
+        one
+        for one in found
+        if one[0].code != "VA453" or not any(start <= one[0].span[0] and one[0].span[1] <= end for start, end in spans)
+    ]
+    return [*kept, *((diag, ()) for _, diag in own if diag is not None)]
+
+
+def _is_of(diag: Diag, call: Call, put: Filled) -> bool:
+    """Whether a finding is of a value that is not known yet."""
+    names = {one.parameter for one in (*put.unknown, *put.open)}
+    values = [param.value.span for param in call.params if param.name in names]
+    return any(start <= diag.span[0] and diag.span[1] <= end for start, end in values)
 
 
 def _renamed(text: str, call: Call, name: str) -> tuple[Edit, ...]:

@@ -16,6 +16,7 @@ from tamis.server.cli.outputs import Paint, print_json, warn, write_line, write_
 
 if TYPE_CHECKING:
     from tamis.server.analysis.answers import Finding
+    from tamis.server.analysis.snapshot import Settings
     from tamis.server.runtime.runtime import Runtime
     from tamis.server.runtime.settings.config import Settings as OwnSettings
 
@@ -103,26 +104,12 @@ def _workflows(runtime: Runtime) -> dict[str, str]:
     }
 
 
-def _findings(
-    path: str,
-    text: str,
-    runtime: Runtime,
-    own: OwnSettings,
-    strict: bool,
-    texts: Mapping[str, str],
-    workflows: Mapping[str, str] | None,
-    is_graph: bool,
-) -> list[Finding]:
-    from tamis.server.analysis.diagnostics import diagnose
-    from tamis.server.analysis.kinds import kind_of
-    from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Settings, Snapshot
-    from tamis.server.runtime.settings.faults import disk_faults
-    from tamis.server.runtime.texts.checkables import files_beside, script_beside
+def analysis_settings(runtime: Runtime, own: OwnSettings, *, strict: bool = False) -> Settings:
+    """What the analyses of a root's files go by."""
+    from tamis.server.analysis.snapshot import Settings
     from tamis.server.runtime.tools.extensions import extensions_of
 
-    kind = kind_of(path, "")
-    folder = FolderFacts(*files_beside(os.path.dirname(path))) if kind == "manifest" else None
-    settings = Settings(
+    return Settings(
         strict_json=own.strict_json,
         runtimes=tuple(own.sandbox.runtimes),
         handlers=own.handlers,
@@ -136,6 +123,27 @@ def _findings(
         strict=strict,
         config=own,
     )
+
+
+def _findings(
+    path: str,
+    text: str,
+    runtime: Runtime,
+    own: OwnSettings,
+    strict: bool,
+    texts: Mapping[str, str],
+    workflows: Mapping[str, str] | None,
+    is_graph: bool,
+) -> list[Finding]:
+    from tamis.server.analysis.diagnostics import diagnose
+    from tamis.server.analysis.kinds import kind_of
+    from tamis.server.analysis.snapshot import FolderFacts, ScriptFile, Snapshot
+    from tamis.server.runtime.settings.faults import disk_faults
+    from tamis.server.runtime.texts.checkables import files_beside, script_beside
+
+    kind = kind_of(path, "")
+    folder = FolderFacts(*files_beside(os.path.dirname(path))) if kind == "manifest" else None
+    settings = analysis_settings(runtime, own, strict=strict)
     script = None
     if kind == "manifest" and (read := script_beside(path, text)) is not None:
         script = ScriptFile(*read)

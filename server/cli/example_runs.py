@@ -9,6 +9,7 @@ import asyncio
 import fnmatch
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,13 +17,16 @@ import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.protocols.expected import Match, shortfall
+from tamis.protocols.expected import UNJUDGED, Match, shortfall
 from tamis.protocols.manifest.worked import Example
 from tamis.protocols.schema.words import is_list, is_object
+from tamis.server.analysis.running.variables import NotReady, example_ready, filled_json, variables_of
 from tamis.server.cli.answering import REFUSED
 from tamis.server.cli.inputs import UsageError, tell_settings
+from tamis.server.cli.text_tests import TextBlock, secrets_from, text_of
 from tamis.server.runtime.calls.model import Answer, Ask, CallContext, CallRequest, Question, Reply
 from tamis.server.runtime.handlers.script.examples import MATCH_KEY, match_of
+from tamis.server.runtime.observe.masking import left_result
 from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.settings.files import find_root
@@ -32,10 +36,11 @@ from tamis.server.runtime.tools.reading import read_tool
 from tamis.server.runtime.tools.registry import Registry, RegistryError, Tool
 
 Outcome = Literal["passed", "failed", "skipped"]
+TEXT_SUFFIXES = (".md", ".markdown", ".txt", ".tam", ".vcp", ".action")
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One example of one tool; ``number`` is 0 for a manifest that has none to run, with the reason in ``fault``."""
+    """One example of one tool, or one block of a text; ``number`` is 0 for a manifest that has none to run, with the reason in ``fault``."""
 
     path: str
     tool_id: str
@@ -46,10 +51,14 @@ class Case(msgspec.Struct, frozen=True):
     fault: str = ""
     runtime: Runtime | None = None
     tool: Tool | None = None
+    text: TextBlock | None = None
+    """The block of a text that the case is, instead of an example."""
 
     @property
     def name(self) -> str:
         """What people call it."""
+        if self.text is not None:
+            return self.text.name
         about = " ".join(self.example.description.split()) if self.example is not None else ""
         return about or (f"example {self.number}" if self.number else "manifest")
 
@@ -70,7 +79,7 @@ class Verdict(msgspec.Struct, frozen=True):
         return self.result.duration_ms if self.result is not None else 0.0
 
 
-def find_cases(root: Path, paths: Sequence[Path], *, fixed: bool) -> list[Case]:
+def find_cases(root: Path, paths: Sequence[Path], *, fixed: bool, environment: str = "") -> list[Case]:
     """The examples below the paths (none: of every tool of ``root``), by file. Raises ``UsageError`` for a path that is no manifest.
 
     ``fixed``: ``root`` was named, so that no nearer ``tamis.toml`` counts.
@@ -80,7 +89,8 @@ def find_cases(root: Path, paths: Sequence[Path], *, fixed: bool) -> list[Case]:
     def runtime_of(folder: Path) -> Runtime:
         own = root if fixed else find_root(folder)
         if own not in runtimes:
-            runtimes[own] = Runtime(own)
+            # what a person chooses for this command goes over the files
+            runtimes[own] = Runtime(own, {"environment": environment} if environment else None)
             tell_settings(runtimes[own].loaded, runtimes[own].problems)
         return runtimes[own]
 
@@ -100,7 +110,15 @@ def find_cases(root: Path, paths: Sequence[Path], *, fixed: bool) -> list[Case]:
 
 
 def _sorted(cases: Any) -> list[Case]:
-    return sorted(cases, key=lambda case: (case.tool_id, case.version, case.path, case.number))
+    # the blocks of a text stand in its order, behind the manifests: a later one may use what an earlier one gave
+    return sorted(
+        cases,
+        key=lambda case: (
+            ("", "", case.path, case.number)
+            if case.text is not None
+            else (case.tool_id, case.version, case.path, case.number)
+        ),
+    )
 
 
 def _of_path(path: Path, runtime_of: Callable[[Path], Runtime]) -> list[Case]:
@@ -110,8 +128,11 @@ def _of_path(path: Path, runtime_of: Callable[[Path], Runtime]) -> list[Case]:
     elif path.name.endswith(SUFFIX):
         read = read_manifest_file(str(path))
         files, problems = ((), (read,)) if isinstance(read, LoadProblem) else ((read,), ())
+    elif path.name.endswith(TEXT_SUFFIXES):
+        return _of_text(path, runtime_of(path.parent))
     else:
-        raise UsageError(f"'{path}' is no manifest: its name does not end with {SUFFIX}")
+        wanted = f"end with {SUFFIX}, nor is it a text ({', '.join(TEXT_SUFFIXES)})"
+        raise UsageError(f"'{path}' is no manifest: its name does not {wanted}")
     cases = [
         Case(problem.path, _stem(problem.path), "", 0, fault=f"not registered: {problem.message}")
         for problem in problems
@@ -135,6 +156,24 @@ def _of_path(path: Path, runtime_of: Callable[[Path], Runtime]) -> list[Case]:
                 )
             )
     return cases
+
+
+def _of_text(path: Path, runtime: Runtime) -> list[Case]:
+    """The blocks of a text that are calls, each a case; what is set aside or mentioned is none."""
+    text = text_of(path, runtime)
+    return [
+        Case(
+            str(path),
+            block.tool_id,
+            "",
+            block.target.block + 1,
+            fault=block.target.reason,
+            runtime=runtime,
+            tool=block.tool,
+            text=block,
+        )
+        for block in text.blocks()
+    ]
 
 
 def _told(error: RegistryError, runtime: Runtime) -> str:
@@ -183,14 +222,17 @@ async def run_cases(
             return await ask(question)
 
     async def run(case: Case) -> Verdict:
-        async with turns:
-            if case.fault or case.runtime is None or case.tool is None:
+        async with nullcontext() if case.text is None else case.text.text.turn, turns:
+            if case.fault or case.runtime is None or (case.tool is None and case.text is None):
                 return Verdict(case, "failed", case.fault)
             if cancelled.is_set():
                 return Verdict(case, "skipped", "the tests were interrupted")
             context = case.runtime.call_context(
                 ask=None if ask is None else one_at_a_time, cancelled=cancelled, caller=Caller("cli")
             )
+            if case.text is not None:
+                return await _run_text(case, case.text, context, timeout_ms)
+            assert case.tool is not None
             return await _run(case, case.tool, context, timeout_ms)
 
     tasks = [asyncio.get_running_loop().create_task(run(case)) for case in cases]
@@ -214,26 +256,58 @@ async def _run(case: Case, tool: Tool, context: CallContext, timeout_ms: int | N
         return Verdict(case, "skipped", f"not available: {reason}")
     if context.registry.get(tool.tool_id, tool.manifest.version) is not tool:
         context = msgspec.structs.replace(context, registry=Registry([tool]))
+    variables = variables_of(case.runtime.settings)
+    try:
+        args, hidden = await example_ready(
+            dict(case.example.input), variables, tool, secrets_from(case.runtime, Path(case.path))
+        )
+    except NotReady as reason:
+        return Verdict(case, "failed", str(reason))
     request = CallRequest(
         call_id=f"test-{case.number}",
         name=tool.tool_id,
         version=tool.manifest.version,
-        args=dict(case.example.input),
+        args=args,
         timeout_ms=timeout_ms,
     )
     # what agents may call, and how often, is no matter of tests
-    return judged(case, await execute(request, context.having(rate=None, agent=AgentRules())))
+    result = await execute(request, context.having(rate=None, agent=AgentRules(), secrets=hidden))
+    if case.example.expected_output is not UNSET:
+        expected, _ = filled_json(case.example.expected_output, variables)
+        case = msgspec.structs.replace(case, example=msgspec.structs.replace(case.example, expected_output=expected))
+    return judged(case, left_result(result, hidden, hidden))
+
+
+async def _run_text(case: Case, block: TextBlock, context: CallContext, timeout_ms: int | None) -> Verdict:
+    """Runs a block of a text, and holds what it gave against what the text expects."""
+    try:
+        results = await block.run(context.having(rate=None, agent=AgentRules()), timeout_ms)
+    except NotReady as reason:
+        return Verdict(case, "failed", str(reason))
+    last = results[-1] if results else None
+    unmet = block.unmet(results)
+    if unmet is None:
+        refused = next((one for one in results if one.status in UNJUDGED), None)
+        return _refused(case, refused) if refused is not None else Verdict(case, "failed", "no call could be read here")
+    block.keep(results if not unmet else [])
+    if not unmet:
+        return Verdict(case, "passed", result=last)
+    return Verdict(case, "failed", unmet[0].reason, tuple(line for one in unmet for line in one.details), last)
+
+
+def _refused(case: Case, result: ExecutionResult) -> Verdict:
+    """A call that was not let run, or not to its end, says nothing about its tool."""
+    if result.status == "cancelled":
+        return Verdict(case, "skipped", "the tests were interrupted", result=result)
+    said = "" if result.error is UNSET else f"{result.error.type}: {result.error.message}"
+    needs = {"approvalUnavailable": "it needs approval: --yes gives it", "denied": "it was refused"}
+    return Verdict(case, "skipped", needs.get(result.status, said or result.status), result=result)
 
 
 def judged(case: Case, result: ExecutionResult) -> Verdict:
     """Whether a result is what the example says."""
     assert case.example is not None
-    error = None if result.error is UNSET else result.error
-    said = "" if error is None else f"{error.type}: {error.message}"
-    if result.status in REFUSED:
-        needs = {"approvalUnavailable": "it needs approval: --yes gives it", "denied": "it was refused"}
-        return Verdict(case, "skipped", needs.get(result.status, said or result.status), result=result)
-    if result.status == "cancelled":
-        return Verdict(case, "skipped", "the tests were interrupted", result=result)
+    if result.status in REFUSED or result.status == "cancelled":
+        return _refused(case, result)
     short = shortfall(case.example.expected_output, case.match, result)
     return Verdict(case, "passed", result=result) if short is None else Verdict(case, "failed", *short, result)

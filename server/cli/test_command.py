@@ -22,12 +22,18 @@ MAX_JOBS = 4
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``tamis test``."""
     parser.add_argument(
-        "paths", nargs="*", metavar="PATH", help="manifests, or folders with some (default: every tool of the root)"
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="manifests, folders with some (default: every tool of the root), or texts with calls (*.md …)",
     )
     parser.add_argument(
         "--filter",
         metavar="TEXT",
         help="only examples whose tool id or description holds it; * and ? stand for any text",
+    )
+    parser.add_argument(
+        "--environment", metavar="NAME", help="the environment whose variables hold (setting environment)"
     )
     parser.add_argument("--yes", "-y", action="store_true", help="run without asking, within the policy")
     parser.add_argument("--junit", metavar="FILE", help="write the results there as JUnit XML too")
@@ -53,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.junit and not Path(arguments.junit).absolute().parent.is_dir():
             raise UsageError(f"--junit: there is no folder for '{arguments.junit}'")
         ask_for_trust(root)
-        cases = find_cases(root, paths, fixed=arguments.root is not None)
+        cases = find_cases(root, paths, fixed=arguments.root is not None, environment=arguments.environment or "")
         if arguments.filter is not None and cases:
             cases = [case for case in cases if fits(case, arguments.filter)]
             if not cases:
@@ -112,14 +118,17 @@ def _show(verdict: Verdict, paint: Paint) -> None:
     colour, word = _WORDS[verdict.outcome]
     case = verdict.case
     tool = f"{case.tool_id}@{case.version}" if case.version else case.tool_id
-    number = f" {case.number}" if case.number else ""
+    number = f" {case.number}" if case.number and case.text is None else ""
     name = case.name if len(case.name) <= 90 else case.name[:89] + "…"
     time = f" ({verdict.duration_ms:.0f} ms)" if verdict.result is not None else ""
     why = f" - {verdict.reason}" if verdict.reason else ""
     write_line(paint(colour, word), "  ", paint("1", tool), f"{number}  {name}{time}{why}")
     if verdict.outcome == "failed":
         place = os.path.relpath(case.path) if case.path.startswith(os.getcwd() + os.sep) else case.path
-        write_line(f"        in {place}{f', /examples/{case.number - 1}' if case.number else ''}")
+        where = (
+            f":{case.text.line}" if case.text is not None else f", /examples/{case.number - 1}" if case.number else ""
+        )
+        write_line(f"        in {place}{where}")
         for detail in verdict.details:
             write_line(f"        {detail}")
 
@@ -128,7 +137,8 @@ def _summary(verdicts: list[Verdict], paint: Paint) -> None:
     outcomes = [one.outcome for one in verdicts]
     tools = len({(one.case.tool_id, one.case.version) for one in verdicts})
     parts = [f"{outcomes.count(one)} {one}" for one in ("passed", "failed", "skipped") if outcomes.count(one)]
-    text = f"{len(outcomes)} example{'' if len(outcomes) == 1 else 's'} of {tools} tool{'' if tools == 1 else 's'}"
+    what = "call" if any(one.case.text is not None for one in verdicts) else "example"
+    text = f"{len(outcomes)} {what}{'' if len(outcomes) == 1 else 's'} of {tools} tool{'' if tools == 1 else 's'}"
     colour = "31" if "failed" in outcomes else "33" if "skipped" in outcomes else "32"
     write_line(paint(colour, f"{text}: {', '.join(parts) or 'nothing to run'}"))
 
@@ -144,11 +154,13 @@ def _report(verdicts: list[Verdict]) -> dict[str, Any]:
             "toolId": case.tool_id,
             "version": case.version,
             "path": case.path,
-            "example": case.number - 1 if case.number else None,
+            "example": case.number - 1 if case.number and case.text is None else None,
             "description": case.name,
             "outcome": one.outcome,
             "durationMs": one.duration_ms,
         }
+        if case.text is not None:
+            test["line"] = case.text.line
         if one.reason:
             test["reason"] = one.reason
         if one.details:

@@ -22,7 +22,7 @@ from tamis.server.runtime.handlers.runners import Ready, needs_of, runner_of
 from tamis.server.runtime.in_force import InForce
 from tamis.server.runtime.policy.permissions import missing_capability
 from tamis.server.runtime.policy.rates import CallRate, Refusals
-from tamis.server.runtime.policy.secrets import missing_secret
+from tamis.server.runtime.policy.secrets import SecretFault, missing_secret, secret_fault
 from tamis.server.runtime.policy.strangers import StrangerGate
 from tamis.server.runtime.settings.config import LoadedSettings, Settings
 from tamis.server.runtime.tools.discovery import Discovery, in_inventory
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tamis.server.runtime.observe.audit import AuditLog
     from tamis.server.runtime.observe.tracing import Trace
     from tamis.server.runtime.observe.trail import Caller, Level, Log
+    from tamis.server.runtime.policy.secret_values import Value
     from tamis.server.runtime.texts.exports import Form
 
 MAX_TEXT_CHARS = 64 * 1024 * 1024
@@ -300,6 +301,22 @@ class Runtime(InForce):
             return ""
         settings = self.settings
         return missing_secret(names, tool.tool_id, tool.manifest.version, settings.secrets, settings.policy)
+
+    async def secret_for(self, name: str, tool: Tool) -> Value:
+        """The value of a secret that a person's call hands to a tool as an argument. Raises ``SecretUnusable``: the folder is not trusted, or
+        the operator does not let the tool have it."""
+        from tamis.server.runtime.policy.secret_values import SecretUnusable
+
+        own, manifest = self.settings, tool.manifest
+        if not self.gate.is_trusted():
+            why = f"'{name}' is not given to calls of a folder that you do not trust"
+            raise SecretUnusable(
+                SecretFault(name, "secretNotGranted", why, f"secrets.{name}", "trust the folder with `tamis trust`")
+            )
+        fault = secret_fault(name, manifest.tool_id, manifest.version, own.secrets, own.policy)
+        if fault is not None:
+            raise SecretUnusable(fault)
+        return await self.parts.secrets.value(name, own.secrets[name], self.root)
 
     def _summary(self, tool: Tool, ready: Ready, *, full: bool = False) -> ToolSummary:
         manifest = tool.manifest

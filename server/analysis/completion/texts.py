@@ -5,10 +5,13 @@ Each proposal is written the way its protocol writes it, once plain and once wit
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from tamis.protocols.jsontext.tree import Path
 from tamis.protocols.model import Piece
+from tamis.protocols.patterns import lazy
 from tamis.protocols.plugins import BUILT_IN, SHIPPED, editing_of
 from tamis.server.analysis.answers import Proposal
 from tamis.server.analysis.completion.action import propose_in_action
@@ -23,6 +26,8 @@ from tamis.server.analysis.snapshot import Snapshot
 
 __all__ = ["propose_in_text", "tools_of"]
 
+_REFERENCE = lazy(r"(?<!\\)\{\{[ \t]*([\w.:-]*)\Z")
+
 
 def propose_in_text(snapshot: Snapshot, offset: int) -> list[Proposal]:
     """Proposals at an offset of a text with calls."""
@@ -33,6 +38,9 @@ def propose_in_text(snapshot: Snapshot, offset: int) -> list[Proposal]:
         found = propose_in_json_call(snapshot, offset)
         return _blocks(snapshot, offset) if found is None else found
     cursor = _on_its_line(snapshot.text, offset, cursor)
+    begun = _REFERENCE.search(snapshot.text, max(0, offset - 256), offset) if cursor.expect == "value" else None
+    if begun is not None:
+        return _references(snapshot, offset, begun)
     items = _ends(snapshot.text, offset, cursor)
     if items:
         return items
@@ -41,6 +49,23 @@ def propose_in_text(snapshot: Snapshot, offset: int) -> list[Proposal]:
         return marks if marks and cursor.container == "text" else [*_values(snapshot, cursor, offset), *marks]
     made = propose_in_action if editing_of(cursor.protocol).fields is None else propose_in_pairs
     return made(snapshot, cursor)
+
+
+def _references(snapshot: Snapshot, offset: int, begun: re.Match[str]) -> list[Proposal]:
+    """What may stand in ``{{…}}``: variables, results of the blocks before, names of secrets."""
+    from tamis.server.analysis.running.variables import known_names, variables_in
+
+    blocks = snapshot.document.blocks
+    here = next((number for number, block in enumerate(blocks) if offset <= block.span[1]), None)
+    config = snapshot.settings.config
+    words = known_names(variables_in(snapshot), here)
+    words |= {f"secret:{name}": "a secret, by its name" for name in (config.secrets if config is not None else ())}
+    span = (begun.start(1), offset)
+    closed = snapshot.text.startswith("}}", offset)
+    return [
+        Proposal(name, "value", span, name if closed else name + "}}", detail=detail, filter=name)
+        for name, detail in words.items()
+    ]
 
 
 def _on_its_line(text: str, offset: int, cursor: Cursor) -> Cursor:

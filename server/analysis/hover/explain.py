@@ -44,6 +44,9 @@ def in_text(snapshot: Snapshot, offset: int, facts: HoverFacts) -> HoverText | N
     block = block_at(snapshot.document.blocks, offset)
     if block is None:
         return _mention(snapshot.text, offset) or _half_typed(snapshot, offset, facts)
+    put = _reference(snapshot, offset)
+    if put is not None:
+        return put
     for call in calls_at(block, offset):
         if call.tool_span[0] <= offset <= call.tool_span[1]:
             return _tool(snapshot, call.tool_id, call.tool_span, facts, call.protocol)
@@ -51,6 +54,17 @@ def in_text(snapshot: Snapshot, offset: int, facts: HoverFacts) -> HoverText | N
         if found is not None:
             return found
     return _part(snapshot, block, offset, facts)
+
+
+def _reference(snapshot: Snapshot, offset: int) -> HoverText | None:
+    """What ``{{…}}`` stands for: a variable's value and environment, a block's result, a secret's name and nothing more."""
+    from tamis.server.analysis.running.variables import reference_at, told, variables_in
+
+    found = reference_at(snapshot, offset)
+    if found is None:
+        return None
+    said = told(found[0], variables_in(snapshot), found[1])
+    return HoverText(found[0].span, said) if said else None
 
 
 def _mention(text: str, offset: int) -> HoverText | None:

@@ -14,6 +14,7 @@ from tamis.protocols.positions import Span
 from tamis.server.analysis.facts import Declared, inner
 from tamis.server.analysis.navigation.schemas_here import declaring, property_of
 from tamis.server.analysis.navigation.subject import Subject, has_slots, input_of, script_of, subject_at
+from tamis.server.analysis.running.variables import names_in, reference_at
 from tamis.server.analysis.snapshot import Snapshot
 
 
@@ -35,6 +36,11 @@ class Found(msgspec.Struct, frozen=True):
 
 def definition(snapshot: Snapshot, offset: int) -> Found:
     """A call's tool to its manifest, the manifest's id to its script, a parameter to its property, a reference to its target."""
+    named = reference_at(snapshot, offset) if snapshot.kind == "text" else None
+    if named is not None:
+        # the comment that gives an earlier block its name
+        spans = [one.span for one in names_in(snapshot) if one.name == named[0].head and one.block < named[1]]
+        return Found(named[0].span, tuple(Target(snapshot.path, span, span) for span in spans[:1]))
     subject = subject_at(snapshot, offset)
     if subject is None:
         return Found()

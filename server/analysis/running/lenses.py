@@ -150,6 +150,8 @@ def _of_block(target: Target, around: Around, wanted: _Wanted) -> list[Lens]:
     several = len(target.tool_ids)
     found = _running(target, around, f"▶ Run {several} calls" if several > 1 else "▶ Run")
     if not target.reason:
+        if not around.barred and target.needs:
+            found.insert(1, Lens(target.head, f"▶ Run with {', '.join(target.needs)}", RUN, target, {"chain": True}))
         if not around.barred:
             found.insert(1, Lens(target.head, "Dry run", DRY_RUN, target))
         found.append(Lens(target.head, "Copy as…", COPY_AS, target))

@@ -47,6 +47,8 @@ class Target(msgspec.Struct, frozen=True):
     step: int | None = None
     protocol: str = ""
     reason: str = ""
+    needs: tuple[str, ...] = ()
+    """Of a block: the names of earlier blocks whose results it uses."""
 
 
 def digest_of(text: str) -> str:
@@ -111,13 +113,30 @@ def of_text(snapshot: Snapshot) -> list[Target]:
         reason = _TEMPLATE if is_template(snapshot, block) else _why_not(block)
         names = tuple(call.tool_id for call in block.calls)
         found.append(
-            Target("block", block.span, block.open, names, block=number, protocol=block.protocol, reason=reason)
+            Target(
+                "block",
+                block.span,
+                block.open,
+                names,
+                block=number,
+                protocol=block.protocol,
+                reason=reason,
+                needs=_needs(snapshot, block, number),
+            )
         )
         if len(block.calls) > 1:
             found += [_of_call(block, number, place, call, reason) for place, call in enumerate(block.calls)]
         if len(found) >= MAX_TARGETS:
             break
     return found[:MAX_TARGETS]
+
+
+def _needs(snapshot: Snapshot, block: Block, number: int) -> tuple[str, ...]:
+    if "{{" not in snapshot.text[block.span[0] : block.span[1]]:
+        return ()
+    from tamis.server.analysis.running.variables import needed, variables_in
+
+    return tuple(one.name for one in needed(block, snapshot.text, variables_in(snapshot)) if one.block < number)
 
 
 def _of_call(block: Block, number: int, place: int, call: Call, reason: str) -> Target:

@@ -58,6 +58,8 @@ class Arguments(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     to: str | None = None
     protocol: str | None = None
     lossy: bool = False
+    chain: bool = False
+    """Of a run: the blocks whose results it uses are run before it."""
     tool_id: str = ""
     run: int | None = None
     approval_id: str = ""
@@ -186,7 +188,16 @@ class Commands:
     async def _run(self, given: Arguments, token: Token, cancel: asyncio.Event) -> Run:
         self.runner.check_allowed()
         place = find_place(self._session, given, "call", "block")
-        run = await self.runner.run_calls(place.document, place.snapshot, place.target, token, cancel)
+        document = place.document
+        for target in self.runner.chain(place.snapshot, place.target) if given.chain else ():
+            run = await self.runner.run_calls(document, place.snapshot, target, token, cancel)
+            if not is_good(run):
+                return self._told(run, given)
+            if self._session.documents.get(document.uri) is not document:
+                raise RpcError(
+                    CONTENT_MODIFIED, "The document was edited meanwhile; what was left of the chain was not run"
+                )
+        run = await self.runner.run_calls(document, place.snapshot, place.target, token, cancel)
         return self._told(run, given)
 
     async def _dry_run(self, given: Arguments, token: Token, cancel: asyncio.Event) -> Run:

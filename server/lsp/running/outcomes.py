@@ -104,7 +104,8 @@ def outcome(
     if not results:
         return plain(observation.partition("\n")[0])[:300] or "nothing was run"
     if not failed:
-        said = " did not give its expectedOutput" if passed is False else " would run" if kind == "dryRun" else ""
+        other = " did not give its expectedOutput" if kind == "example" else " did not give what is expected"
+        said = other if passed is False else " would run" if kind == "dryRun" else ""
         return f"{'✗' if passed is False else '✓'} {what}{said}, {duration_ms:.0f} ms"
     first = failed[0]
     why = first.status if first.error is UNSET else f"{first.error.type}: {first.error.message}"
@@ -144,6 +145,7 @@ def finished_run(
     tools: Sequence[Tool],
     passed: bool | None = None,
     expected: Any = UNSET,
+    differences: tuple[str, ...] = (),
 ) -> Run:
     """A run as it is kept."""
     failed = next((result for result in results if result.status != "success"), None)
@@ -165,6 +167,7 @@ def finished_run(
         example=target.example if target.kind == "example" else None,
         passed=passed,
         expected=expected,
+        differences=differences,
         trace=trace(results, tools),
         result_uri=_result_uri(number, document, results, duration_ms, failed is None and passed is not False),
     )
@@ -195,6 +198,8 @@ def result_text(run: Run) -> str:
         ]
     if run.expected is not UNSET:
         shown["expected"] = run.expected
+    if run.differences:
+        shown["differences"] = run.differences
     if run.notes:
         shown["notes"] = run.notes
     # On a line of its own each, as a person reads it.

@@ -8,6 +8,7 @@ notes say so. Scripts are the files on disk. Must not know commands or the wire.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,9 @@ from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.expected import UNJUDGED, shortfall
+from tamis.protocols.model import Call
+from tamis.protocols.model import Document as Read
+from tamis.server.analysis.running.expectations import expectations_of, expected_value, judge
 from tamis.server.analysis.running.runnables import (
     Target,
     digest_of,
@@ -28,11 +32,24 @@ from tamis.server.analysis.running.runnables import (
     selected,
     targets,
 )
+from tamis.server.analysis.running.variables import (
+    HIDDEN,
+    NotReady,
+    SecretOf,
+    Variables,
+    chain_of,
+    example_ready,
+    filled_json,
+    ready_to_run,
+    result_of,
+    variables_in,
+    variables_of,
+)
 from tamis.server.lsp.client import Client, Progress
 from tamis.server.lsp.documents import Document
 from tamis.server.lsp.running.approvals import Approvals
 from tamis.server.lsp.running.outcomes import finished_run, result_text, unsaved_notes
-from tamis.server.lsp.running.runs import Run, Runs, in_short, ordinal_of
+from tamis.server.lsp.running.runs import Run, Runs, in_short, is_good, ordinal_of
 from tamis.server.lsp.running.virtual import VirtualDocuments
 from tamis.server.rpc.showing import Shown
 from tamis.server.runtime.calls.model import Answer, Ask, CallContext, CallRequest, Question, Reply
@@ -40,8 +57,11 @@ from tamis.server.runtime.execution.idempotency_keys import IdempotencyKeys
 from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.execution.text import TextOptions, execute_text, unread_observations
 from tamis.server.runtime.handlers.script.examples import match_of
+from tamis.server.runtime.observe.masking import left_result, without
 from tamis.server.runtime.observe.trail import Caller
+from tamis.server.runtime.policy.secret_values import SecretUnusable
 from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.settings.classes import is_inside
 from tamis.server.wire.jsonrpc import RpcError
 
 if TYPE_CHECKING:
@@ -189,6 +209,9 @@ class Runner:
             started, since = datetime.now(UTC), perf_counter()
             digest = digest_of(document.text[target.span[0] : target.span[1]])
             context = self._around(runtime, document, digest, running, progress)
+            variables = self._variables(document, snapshot)
+            put_in, hidden = await self._put_in(document, chosen, target.block, variables, runtime, dry_run=dry_run)
+            context = context.having(secrets=hidden) if hidden else context
             total, done = len(chosen.calls), 0
 
             def tell(result: ExecutionResult) -> None:
@@ -197,20 +220,30 @@ class Runner:
                 if total > 1:
                     progress.report(f"{done} of {total}: {result.tool_id} {result.status}", done * 100 // total)
 
-            executed = await execute_text(chosen, context, options, tell)
+            executed = await execute_text(put_in, context, options, tell)
+            results = [left_result(result, hidden, hidden) for result in executed.results]
+            expected = expectations_of(snapshot, target.block) if target.kind == "block" and not dry_run else []
+            unmet = judge(expected, results, variables) if expected else None
             run = finished_run(
                 running.number,
                 document,
                 target,
                 "dryRun" if dry_run else "run",
-                executed.results,
+                results,
                 started,
                 (perf_counter() - since - running.asked_seconds) * 1000,
-                observation=executed.observation,
+                observation=without(executed.observation, hidden),
                 notes=await asyncio.to_thread(
                     unsaved_notes, self._session.documents, document, [tool for tool in tools if tool is not None]
                 ),
                 tools=[tool for tool in tools if tool is not None],
+                passed=None if unmet is None else not unmet,
+                expected=UNSET
+                if not expected
+                else expected_value(expected[0])
+                if len(expected) == 1
+                else [expected_value(one) for one in expected],
+                differences=tuple(line for one in unmet or () for line in (one.reason, *one.details)),
             )
             status = run.outcome
         finally:
@@ -218,6 +251,42 @@ class Runner:
             progress.end(status)
         self._keep(document, snapshot, target, run)
         return run
+
+    def chain(self, snapshot: Snapshot, target: Target) -> list[Target]:
+        """The blocks that have to run before one, in the order of the document."""
+        blocks = chain_of(snapshot, target.block, variables_in(snapshot))[:-1]
+        return [one for one in targets(snapshot) if one.kind == "block" and one.block in blocks]
+
+    def _variables(self, document: Document, snapshot: Snapshot) -> Variables:
+        """The variables of a document, with the last good results of its named blocks as they stand there now."""
+        variables = variables_in(snapshot)
+        if not variables.named:
+            return variables
+        found = targets(snapshot)
+        runs = self._runs.results(document.uri, document.text, [one.span for one in found])
+        spans = {one.block: one.span for one in found if one.kind == "block"}
+        first = {one.name: one.block for one in reversed(variables.named)}
+        last = {name: runs.get(spans[block]) for name, block in first.items() if block in spans}
+        results = {
+            name: result_of(run.status, run.results[-1].output)
+            for name, run in last.items()
+            if run is not None and run.results and is_good(run)
+        }
+        return msgspec.structs.replace(variables, results=results)
+
+    async def _put_in(
+        self, document: Document, chosen: Read, block: int, variables: Variables, runtime: Runtime, *, dry_run: bool
+    ) -> tuple[Read, tuple[str, ...]]:
+        """The chosen calls with their references put in, and how the secrets among it may be spelled."""
+
+        def tool_of(call: Call) -> Tool | None:
+            return runtime.registry.resolve_call(call.tool_id, call.protocol, call.args(document.text)).tool
+
+        try:
+            secret_of = _secret_of(document, runtime, dry_run=dry_run)
+            return await ready_to_run(chosen, block, variables, tool_of, secret_of)
+        except NotReady as reason:
+            raise RpcError(REQUEST_FAILED, f"Not run: {reason}") from None
 
     async def run_example(
         self, document: Document, snapshot: Snapshot, target: Target, token: int | str | None, cancel: asyncio.Event
@@ -297,17 +366,27 @@ class Runner:
         await self._probe(runtime)
         started, since, asked = datetime.now(UTC), perf_counter(), running.asked_seconds
         digest = digest_of(document.text[target.span[0] : target.span[1]])
+        given, expected = expected_output(snapshot, target.example)
+        variables = variables_of(runtime.settings)
+        try:
+            secret_of = _secret_of(document, runtime, dry_run=False)
+            written = example_input(snapshot, target.example) or {}
+            args, hidden = await example_ready(written, variables, tool, secret_of)
+        except NotReady as reason:
+            raise RpcError(REQUEST_FAILED, f"Not run: {reason}") from None
+        expected, _ = filled_json(expected, variables)
+        context = self._around(runtime, document, digest, running, progress)
         result = await execute(
             CallRequest(
                 call_id=f"editor-{running.number}-{target.example + 1}",
                 name=tool.tool_id,
                 version=tool.manifest.version,
-                args=example_input(snapshot, target.example) or {},
+                args=args,
                 timeout_ms=self._session.workspace.client.timeout_ms,
             ),
-            self._around(runtime, document, digest, running, progress),
+            context.having(secrets=hidden) if hidden else context,
         )
-        given, expected = expected_output(snapshot, target.example)
+        result = left_result(result, hidden, hidden)
         match = match_of(tool.manifest, expected_match(snapshot, target.example))
         short = shortfall(expected if given else UNSET, match, result)
         passed = None if result.status in UNJUDGED else short is None
@@ -404,3 +483,20 @@ class Runner:
     def short(self, run: Run) -> str:
         """A run in a few words."""
         return in_short(run).title
+
+
+def _secret_of(document: Document, runtime: Runtime, *, dry_run: bool) -> SecretOf:
+    """What gives secrets to the calls of a document: to those of files in the folder alone; a dry run reads none."""
+
+    async def value(name: str, tool: Tool) -> tuple[str, tuple[str, ...]]:
+        if document.path is None or not is_inside(document.path, os.path.realpath(runtime.root)):
+            raise NotReady(f"the secret '{name}' is given only to calls of files in the folder {runtime.root}")
+        if dry_run:
+            return HIDDEN, ()
+        try:
+            found = await runtime.secret_for(name, tool)
+        except SecretUnusable as unusable:
+            raise NotReady(unusable.fault.sentence) from None
+        return found.text, found.spellings
+
+    return value

@@ -56,8 +56,10 @@ class Run(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     notes: tuple[str, ...] = ()
     example: int | None = None
     passed: bool | None = None
-    """Of an example: whether it gave what the manifest says."""
+    """Of an example, and of a block with something expected behind it: whether it gave that."""
     expected: Any = msgspec.UNSET
+    differences: tuple[str, ...] = ()
+    """Of a block: why it did not give what is expected, and where."""
     trace: tuple[Trace, ...] = ()
     result_uri: str = ""
 
@@ -196,7 +198,7 @@ def in_short(run: Run) -> Outcome:
     if first is not None:
         words.append(first.error.type if first.error is not msgspec.UNSET else first.status)
     elif run.passed is False:
-        words.append("not what the example expects")
+        words.append("not what the example expects" if run.kind == "example" else "not what is expected")
     words.append(f"{run.duration_ms:.0f} ms")
     if first is None and run.results and run.results[-1].output is not msgspec.UNSET:
         words.append(msgspec.json.encode(run.results[-1].output).decode("utf-8", "replace"))

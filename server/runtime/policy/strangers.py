@@ -74,7 +74,7 @@ class StrangerGate:
     def asked_of(self, tool: Tool, rights: Grant) -> tuple[Gain, ...]:
         """What a tool gets that is for a person to know: nothing in a trusted folder, nor of a tool that the operator brought."""
         got = gains(tool, rights)
-        return () if not got or self._is_operators(tool) or self._is_trusted() else got
+        return () if not got or self._is_operators(tool) or self.is_trusted() else got
 
     def lets(self, tool: Tool, rights: Grant) -> bool:
         """Whether a call keeps its grant; tells what it gets where nobody was asked."""
@@ -83,7 +83,7 @@ class StrangerGate:
             return True
         if self.allowed is not None:
             return self.allowed.issuperset(got) or self._is_operators(tool)
-        if not self._is_operators(tool) and not self._is_trusted():
+        if not self._is_operators(tool) and not self.is_trusted():
             self._tell(told(self._loaded(), got))
         self._settled.update(got)
         return True
@@ -99,7 +99,8 @@ class StrangerGate:
         tops = (os.path.realpath(os.path.join(root, name)) for name in loaded.settings.tools if "\0" not in name)
         return any(is_inside(tool.folder, top) for top in tops)
 
-    def _is_trusted(self) -> bool:
+    def is_trusted(self) -> bool:
+        """Whether somebody trusted the root as it is now."""
         loaded = self._loaded()
         return bool(loaded.trusted_by or word_of_start()) or recorded_now(loaded.root)
 

@@ -233,6 +233,9 @@ CLASSES: Mapping[str, SettingClass] = {
     "protocol.stderrFails": _narrowing(True, False),
     "lint": _FOLDER,
     "diagnostics.workspace": _FOLDER,
+    # data for arguments that a person runs; a model's text never sees it
+    "environment": _FOLDER,
+    "environments": _FOLDER,
 }
 """The class of every setting by its dotted name; tables with free names are one setting."""
 

@@ -262,6 +262,8 @@ class Settings(msgspec.Struct, rename="camel", frozen=True):
     protocol: ProtocolSettings = ProtocolSettings()
     lint: dict[str, Any] = {}
     diagnostics: DiagnosticsSettings = DiagnosticsSettings()
+    environment: str = "default"
+    environments: dict[str, dict[str, Any]] = {}
 
 
 class NotInForce(msgspec.Struct, frozen=True):

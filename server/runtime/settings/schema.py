@@ -67,6 +67,7 @@ _OTHERS = {
     "policy.rules.*.parameter": "A parameter's name, or a JSON Pointer into the arguments in which `*` is any item.",
     "policy.rules.*.matches": "A pattern for its values, whole and as text.",
     "policy.rules.*.reason": "Why; the model and the user read it.",
+    "environments.*": "The variables of this environment, each `name = value`.",
     "resources.*": "The folder behind `fam://` and this name.",
     "mcpServers.*": "An MCP server that is run in the sandbox.",
     "sandbox.runtimes.*": "A runtime of your own.",
@@ -151,6 +152,8 @@ def _type(kind: Any, dotted: str) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": entry}
     if kind is str and dotted == "protocol.default":
         return {"type": "string", "examples": list(SHIPPED)}
+    if kind is Any:
+        return {}
     names = {str: "string", bool: "boolean", int: "integer"}
     made: dict[str, Any] = {"type": names[kind]}
     return {**made, "minimum": 0} if kind is int else made

@@ -563,5 +563,17 @@ WORDS: dict[str, Word] = {
         "folders behind `fam://`",
         '`{ notes = "notes" }`',
     ),
+    "environment": Word(
+        "name",
+        '`"default"`',
+        "the environment whose variables calls get that a person runs from an editor or by `tamis test`; see [testing.md](editors/testing.md#variables)",
+        '`"dev"`',
+    ),
+    "environments": Word(
+        "table of name to table of variables",
+        "`{}`",
+        "the variables of each environment; those of `shared` hold in all. A model's text never sees them",
+        '`{ dev = { city = "Oslo" } }`',
+    ),
 }
 """The settings by their dotted names."""

@@ -1,0 +1,188 @@
+"""What a text says that a call of it gives: fences marked ``expect`` between a block and the next one, and whether a result fits them.
+
+```` ```json expect ```` holds a JSON value of which objects may have more members (``json expect equal``: not), ```` ```text expect ```` the exact
+text, ```` ```regex expect ```` a regular expression that is found in it. Pure; must not run anything.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from msgspec import UNSET
+
+from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.expected import MAX_DIFFERENCES, UNJUDGED, Match, shortfall
+from tamis.protocols.model import Diag, Json
+from tamis.protocols.patterns import lazy
+from tamis.protocols.positions import Span
+from tamis.protocols.schema.regex import PatternError, compile_pattern
+from tamis.server.analysis.running.variables import Variables, filled_json
+
+if TYPE_CHECKING:
+    from tamis.server.analysis.snapshot import Snapshot
+
+Form = Literal["json", "text", "regex"]
+WORD = "expect"
+_FENCE = lazy(r"(?m)^ {0,3}(`{3,}|~{3,})[ \t]*([^\n\r]*?)[ \t]*\r?$")
+_FORMS: Mapping[str, Form] = {"json": "json", "regex": "regex", "regexp": "regex"}
+
+
+class Expectation(msgspec.Struct, frozen=True):
+    """What is expected: ``span`` is the line that opens the fence, ``body`` what stands in it."""
+
+    span: Span
+    form: Form
+    match: Match
+    body: str
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """An expectation that was not met: why, and the places that differ."""
+
+    expectation: Expectation | None
+    reason: str
+    details: tuple[str, ...] = ()
+
+
+def expectations_of(snapshot: Snapshot, block: int) -> list[Expectation]:
+    """What stands between a block and the next call of its text, by place."""
+    if WORD not in snapshot.text:
+        return []
+    blocks = snapshot.document.blocks
+    start = blocks[block].span[1]
+    later = (blocks[number] for number in range(block + 1, len(blocks)))
+    end = next((one.span[0] for one in later if one.calls and not one.aside), len(snapshot.text))
+    return list(_fences(snapshot.text, start, end))
+
+
+def _fences(text: str, start: int, end: int) -> Iterator[Expectation]:
+    line = text.find("\n", start, end)
+    at = end if line < 0 else line + 1
+    while (opened := _FENCE.search(text, at, end)) is not None:
+        mark, info = opened[1], opened[2]
+        body = min(opened.end() + 1, end)
+        closed = next(
+            (
+                one
+                for one in _FENCE.finditer(text, body, end)
+                if not one[2] and one[1][0] == mark[0] and len(one[1]) >= len(mark)
+            ),
+            None,
+        )
+        inner = text[body : closed.start() if closed is not None else end]
+        words = info.split()
+        if WORD in words:
+            form: Form = next((_FORMS[word] for word in words if word in _FORMS), "text")
+            match: Match = "equal" if "equal" in words else "partial"
+            yield Expectation((opened.start(1), opened.end(2)), form, match, inner.replace("\r\n", "\n"))
+        if closed is None:
+            return
+        at = closed.end()
+
+
+def fault_of(expectation: Expectation) -> str:
+    """Why nothing can be held against it; empty where something can."""
+    if expectation.form == "json":
+        try:
+            msgspec.json.decode(expectation.body.encode("utf-8", "surrogatepass"))
+        except (msgspec.DecodeError, RecursionError) as error:
+            return str(error)
+    if expectation.form == "regex":
+        try:
+            compile_pattern(_text_of(expectation))
+        except PatternError as error:
+            return str(error)
+    return ""
+
+
+def expectation_findings(snapshot: Snapshot) -> list[Diag]:
+    """Expectations of a text that cannot be read."""
+    if WORD not in snapshot.text:
+        return []
+    return [
+        Diag("VA474", one.span, {"reason": reason})
+        for number, block in enumerate(snapshot.document.blocks)
+        if block.calls and not block.aside
+        for one in expectations_of(snapshot, number)
+        if (reason := fault_of(one))
+    ]
+
+
+def judge(
+    expectations: Sequence[Expectation], results: Sequence[ExecutionResult], variables: Variables
+) -> list[Judgement] | None:
+    """What of the results of a block is not as expected; None where nothing can be said, for a call was not let run.
+
+    The last call's result is held against each expectation, those before it have to be successes. Without an expectation so has the last.
+    """
+    if not results or any(result.status in UNJUDGED for result in results):
+        return None
+    for result in results[:-1]:
+        short = shortfall(UNSET, "equal", result)
+        if short is not None:
+            return [Judgement(None, f"{result.tool_id}: {short[0]}", short[1])]
+    last = results[-1]
+    if not expectations:
+        short = shortfall(UNSET, "equal", last)
+        return [] if short is None else [Judgement(None, *short)]
+    return [found for one in expectations if (found := _judged(one, last, variables)) is not None]
+
+
+def _judged(expectation: Expectation, result: ExecutionResult, variables: Variables) -> Judgement | None:
+    fault = fault_of(expectation)
+    if fault:
+        return Judgement(expectation, f"what is expected cannot be read: {fault}")
+    if expectation.form == "json":
+        expected, unknown = filled_json(expected_value(expectation), variables)
+        if unknown:
+            return Judgement(expectation, f"what is expected names '{unknown[0]}', which is no variable here")
+        short = shortfall(expected, expectation.match, result)
+        return None if short is None else Judgement(expectation, *short)
+    short = shortfall(UNSET, "equal", result)
+    if short is not None:
+        return Judgement(expectation, *short)
+    given = text_of_output(result)
+    if expectation.form == "regex":
+        found = compile_pattern(_text_of(expectation)).test(given)
+        return None if found else Judgement(expectation, "the pattern is not found in the output", tuple(_lines(given)))
+    wanted = _text_of(expectation)
+    if wanted == given.rstrip("\n"):
+        return None
+    return Judgement(expectation, "the output is not the expected text", tuple(_difference(wanted, given)))
+
+
+def expected_value(expectation: Expectation) -> Json:
+    """What is expected, as a value: of a readable JSON fence what it holds, else its text."""
+    if expectation.form == "json" and not fault_of(expectation):
+        return msgspec.json.decode(expectation.body.encode("utf-8", "surrogatepass"))
+    return _text_of(expectation)
+
+
+def _text_of(expectation: Expectation) -> str:
+    return expectation.body.rstrip("\n")
+
+
+def text_of_output(result: ExecutionResult) -> str:
+    """The output as a text: a string as it is, anything else as lines of JSON."""
+    if result.output is UNSET:
+        return ""
+    output: object = result.output
+    given = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
+    return given.replace("\r\n", "\n")
+
+
+def _lines(text: str) -> list[str]:
+    lines = text[:4_000].split("\n")
+    return lines if len(lines) <= MAX_DIFFERENCES else [*lines[:MAX_DIFFERENCES], "… and more"]
+
+
+def _difference(wanted: str, given: str) -> list[str]:
+    """Where two texts differ, a line of the expected one with ``-``, of the given one with ``+``."""
+    one, other = wanted[:20_000].split("\n")[:400], given.rstrip("\n")[:20_000].split("\n")[:400]
+    changed = list(difflib.unified_diff(one, other, n=0, lineterm=""))[2:]
+    lines = [f"{line[0]} {line[1:]}" for line in changed if not line.startswith("@@")]
+    return lines if len(lines) <= MAX_DIFFERENCES else [*lines[:MAX_DIFFERENCES], "… and more"]
