@@ -158,7 +158,7 @@ def _unavailable(reason: str, remedy: str, info: SandboxInfo, *, passing: bool) 
 
 def _not_waited(request: RunRequest, error: access.NotWaited, info: SandboxInfo) -> RunOutcome:
     if error.cancelled:
-        return RunOutcome(kind="cancelled", message="the run was cancelled before it began", sandbox=info)
+        return _cancelled_early(info)
     return RunOutcome(
         kind="timeout",
         error_type="TimeoutError",
@@ -235,38 +235,26 @@ async def _checked_run(
     if early is not None:
         return msgspec.structs.replace(early, sandbox=info)
     if cancelled is not None and cancelled.is_set():
-        return RunOutcome(kind="cancelled", message="the run was cancelled before it began", sandbox=info)
+        return _cancelled_early(info)
     found = _interpreter(request)
-    if isinstance(found, Missing) and found.passing:
-        raise Unavailable(found.reason, found.remedy, passing=True)
     if isinstance(found, Missing):
-        return RunOutcome(
-            kind="unavailable", error_type="SandboxUnavailable", message=found.reason, remedy=found.remedy, sandbox=info
-        )
+        return _missing(found, info)
+    parks = warm is not None and warm.parks
     if info.backend == unsandboxed.NAME:
-        if warm is not None and warm.parks:
+        if parks:
             raise Unavailable("nothing is kept ready without a sandbox")
         began.set()
         ended = await unsandboxed.execute(request, found, on_output=on_output, cancelled=cancelled, talk=talk)
         return _outcome(request, ended, (), info)
     listening = find_interpreter("python", request.interpreters) if request.hosts else None
-    if isinstance(listening, Missing) and listening.passing:
-        raise Unavailable(listening.reason, listening.remedy, passing=True)
     if isinstance(listening, Missing):
-        return RunOutcome(
-            kind="unavailable",
-            error_type="SandboxUnavailable",
-            message=f"allowHosts needs a Python to open the proxy inside: {listening.reason}",
-            remedy=listening.remedy,
-            sandbox=info,
-        )
+        return _missing(listening, info, "allowHosts needs a Python to open the proxy inside: ")
     for host_path, _ in (*found.binds, *(listening.binds if listening is not None else ())):
         never.require_shown(host_path)
     violations: list[str] = []
     async with AsyncExitStack() as cleaning:
-        counted = talk is None and (warm is None or not warm.parks)
-        if counted and not await cleaning.enter_async_context(turns.turn(cancelled)):
-            return RunOutcome(kind="cancelled", message="the run was cancelled before it began", sandbox=info)
+        if talk is None and not parks and not await cleaning.enter_async_context(turns.turn(cancelled)):
+            return _cancelled_early(info)
         opening = grants.Opening()
         cleaning.callback(opening.close)
         folder, file, pinned, hidden = _open(request, found, opening, cleaning)
@@ -275,35 +263,25 @@ async def _checked_run(
         if reserved is not None:
             cleaning.callback(reserved.close)
         uid = request.uid if reserved is None else reserved.uid
+        waiting = access.Waiting(request.limits.wall_ms, cancelled, on_wait)
         view: tuple[str, ...] = ()
         limits = request.limits
         if os.geteuid() == 0 and uid is not None:
-            waiting = access.Waiting(request.limits.wall_ms, cancelled, on_wait)
-            needed = _needed(request, folder, script, opening)
-            view = await access.give(needed, uid, waiting, violations, cleaning)
+            view = await access.give(_needed(request, folder, script, opening), uid, waiting, violations, cleaning)
             limits = msgspec.structs.replace(limits, wall_ms=max(1, limits.wall_ms - waiting.ms))
         _sweep_at_end(request, opening, violations, cleaning)
         job = _job(request, found, script, opening, uid, without, info.backend)
         job = msgspec.structs.replace(job, files=pinned, hidden=hidden, view=view)
         opened = {name: item.fd for name, item in opening.opened.items()}
-        network: Handoff | None = None
-        if listening is not None:
+        network = _connect(request, cleaning) if listening is not None else None
+        if network is not None:
             job = msgspec.structs.replace(job, egress=listening, listener=LISTENER, preload=PRELOAD)
-            budgets = Budgets(bytes=request.network_bytes)
-            network = Handoff(request.hosts, request.allow_cidrs, request.pin, budgets=budgets, headers=request.headers)
-            cleaning.push_async_callback(network.close)
             opened["handoff"] = network.inside
         ready: engine.Standing | None = None
         if warm is not None:
-            if file is None:
-                raise Unavailable("a program without a script is always started cold")
-            key = warm_key(job, opening.opened, os.fstat(file.fd), warm.generation)
+            key = _warm_key(job, opening, file, warm)
             if warm.parks:
-                if found.runner or not starter(found.language):
-                    raise Unavailable(f"{found.path} is always started cold")
-                job = msgspec.structs.replace(job, warm=starter(found.language))
-                plan = BACKENDS[info.backend].build(job)
-                standing = await engine.park(plan, opened=opened, limits=request.limits, seccomp=_filter())
+                standing = await _park(request, found, job, opened, info)
                 if reserved is not None:
                     standing.on_release = reserved.keep()
                 warm.put(key, standing)
@@ -329,6 +307,48 @@ async def _checked_run(
         info = msgspec.structs.replace(info, warm=ended.warm)
     outcome = _outcome(request, ended, tuple(violations), info)
     return outcome if network is None else with_contacts(outcome, network.egress)
+
+
+def _cancelled_early(info: SandboxInfo) -> RunOutcome:
+    return RunOutcome(kind="cancelled", message="the run was cancelled before it began", sandbox=info)
+
+
+def _missing(found: Missing, info: SandboxInfo, lead: str = "") -> RunOutcome:
+    """The outcome of a run without its interpreter. Raises ``Unavailable`` for a lack that passes."""
+    if found.passing:
+        raise Unavailable(found.reason, found.remedy, passing=True)
+    return RunOutcome(
+        kind="unavailable",
+        error_type="SandboxUnavailable",
+        message=f"{lead}{found.reason}",
+        remedy=found.remedy,
+        sandbox=info,
+    )
+
+
+def _connect(request: RunRequest, cleaning: AsyncExitStack) -> Handoff:
+    """The private network's way out, closed with the run."""
+    budgets = Budgets(bytes=request.network_bytes)
+    network = Handoff(request.hosts, request.allow_cidrs, request.pin, budgets=budgets, headers=request.headers)
+    cleaning.push_async_callback(network.close)
+    return network
+
+
+def _warm_key(job: Job, opening: grants.Opening, file: Opened | None, warm: Warm) -> str:
+    """What a waiting sandbox and a call must have in common."""
+    if file is None:
+        raise Unavailable("a program without a script is always started cold")
+    return warm_key(job, opening.opened, os.fstat(file.fd), warm.generation)
+
+
+async def _park(
+    request: RunRequest, found: Interpreter, job: Job, opened: dict[str, int], info: SandboxInfo
+) -> engine.Standing:
+    """A sandbox that waits for one call of the same job."""
+    if found.runner or not starter(found.language):
+        raise Unavailable(f"{found.path} is always started cold")
+    plan = BACKENDS[info.backend].build(msgspec.structs.replace(job, warm=starter(found.language)))
+    return await engine.park(plan, opened=opened, limits=request.limits, seccomp=_filter())
 
 
 def _with_secrets(job: Job, request: RunRequest) -> Job:

@@ -91,8 +91,7 @@ def _flat(source: Source, opener: Span, limit: int) -> Block | None:
     find, startswith = text.find, text.startswith
     match = _TAG_HEAD.match(text, opener[1], limit)
     tag = match is not None and match.group(1).lower() not in _RESERVED
-    if not tag:
-        match = _INPUTS_HEAD.match(text, opener[1], limit)
+    match = match if tag else _INPUTS_HEAD.match(text, opener[1], limit)
     if match is None:
         return None
     tool, key = match.group(1, 2)
@@ -112,25 +111,16 @@ def _flat(source: Source, opener: Span, limit: int) -> Block | None:
             if 0 <= ampersand < start:
                 ampersand = source.find("&", start)
             if 0 <= ampersand < end:
-                value = _escaped(text, start, end)
-                if value is None:
-                    raise _Unusual
+                value = _decoded(text, start, end)
             elif start == end or text[start].isspace() or text[end - 1].isspace() or text[start] in "![":
                 value = _plain(text, start, end)
             else:
                 value = Value("text", (start, end), (Piece(start, end),))
-        elif start < end and not text[start:end].isspace():
-            raise _Unusual
-        elif startswith("![CDATA[", end + 1):
-            start = end + 9
-            close = _section_end(source, start, limit)
-            if close is None:
-                raise _Unusual
-            end = close + 3
-            start, close = trim_cdata(text, start, close)
-            value = Value("text", (start, close), (Piece(start, close),) if start < close else (), cdata=True)
         else:
-            return None
+            section = _section(source, start, end, limit)
+            if section is None:
+                return None
+            value, end = section
         match = following.match(text, end, limit)
         if match is None:
             return None
@@ -145,22 +135,34 @@ def _flat(source: Source, opener: Span, limit: int) -> Block | None:
         if closes_call is not None:
             break
         key = then
-    outer = match.end()
-    last = _END.match(text, outer, limit)
     if (tag and closes_call != tool) or len(params) > MAX_PARAMS:
         raise _Unusual
+    shape = "tag" if tag else "inputs"
+    call = Call("action", tool, tool_span, (find("<", opener[1]), match.end()), list(params.values()), shape=shape)
+    return _around(text, opener, call, limit)
+
+
+def _around(text: str, opener: Span, call: Call, limit: int) -> Block | None:
+    """The block that ends behind its only call; None where something else follows."""
+    last = _END.match(text, call.span[1], limit)
     if last is None:
         return None
-    call = Call(
-        "action",
-        tool,
-        tool_span,
-        (find("<", opener[1]), outer),
-        list(params.values()),
-        shape="tag" if tag else "inputs",
-    )
     end = last.end()
     return Block("action", (opener[0], end), opener, (end - 9, end), calls=[call])
+
+
+def _section(source: Source, start: int, opened: int, limit: int) -> tuple[Value, int] | None:
+    """The CDATA section that is all of a value, and where it ends; None where an element begins at ``opened``."""
+    text = source.text
+    if start < opened and not text[start:opened].isspace():
+        raise _Unusual
+    if not text.startswith("![CDATA[", opened + 1):
+        return None
+    close = _section_end(source, opened + 9, limit)
+    if close is None:
+        raise _Unusual
+    start, end = trim_cdata(text, opened + 9, close)
+    return Value("text", (start, end), (Piece(start, end),) if start < end else (), cdata=True), close + 3
 
 
 def _plain(text: str, start: int, end: int) -> Value:
@@ -170,6 +172,14 @@ def _plain(text: str, start: int, end: int) -> Value:
     if text.startswith(SECTION_LIKE, start, end) and text.endswith("]]>", start, end):
         raise _Unusual
     return Value("text", (start, end), (Piece(start, end),) if start < end else ())
+
+
+def _decoded(text: str, start: int, end: int) -> Value:
+    """Element text with entities that are all known."""
+    value = _escaped(text, start, end)
+    if value is None:
+        raise _Unusual
+    return value
 
 
 def _escaped(text: str, start: int, end: int) -> Value | None:

@@ -268,82 +268,86 @@ class ParamReader(ElementReader):
 
     def _input(self, params: dict[str, Param], child: Element, schema: Json) -> None:
         """One ``<input name="…">``, or what was written for it (AX157 to AX160)."""
-        text, token = self.text, child.token
-        attributes = read_attributes(text, token.attributes)
+        attributes = read_attributes(self.text, child.token.attributes)
         by_name = any(a.name.lower() == "name" and a.value is not None for a in attributes)
         if (child.key not in INPUT_ALIASES and not by_name) or (child.name in schema_names(schema) and not attributes):
-            if any(not a.name for a in attributes):
-                self.findings.add("AX157", (child.open, child.start), error=True)
-                return
-            if self._marker(child):
-                return
-            if child.key == INPUTS:
-                self.findings.add("AX160", (child.open, child.start), {"name": child.name}, error=True)
-                return
-            self.findings.add(
-                "AX160",
-                (child.open, child.start),
-                {"name": child.name},
-                edits=self._as_input(child),
-                title=f'Write <{INPUT} name="{child.name}">',
-                unsafe=f"</{INPUT}" in text[child.start : child.end].lower(),
-            )
-            self.values.check_name(token, tool=False)
-            self._named(params, child, child.name, token.name_span, attributes, schema)
+            self._instead_of_input(params, child, attributes, schema)
             return
         if child.name != INPUT:
             self._alias(child, INPUT)
-        named = next((a for a in attributes if a.name.lower() == "name" and a.value is not None), None)
-        if named is None:
-            for wanted in NAME_ATTRIBUTES:
-                named = next((a for a in attributes if a.name.lower() == wanted and a.value is not None), None)
-                if named is not None:
-                    break
-        if named is None:
-            named = next((a for a in attributes if not a.name and a.value is not None), None)
+        named = _naming(attributes)
         if named is None or named.value is None:
-            pair = self._name_value_pair(child)
-            if pair is None:
-                self.findings.add("AX157", (child.open, child.start), error=True)
-                return
-            name_element, value_element = pair
-            name_value = self.values.read_plain(name_element, "name")
-            name = name_value.text(text).strip()
-            if not name:
-                self.findings.add("AX157", (child.open, child.start), error=True)
-                return
-            edits = (
-                Edit(child.open, value_element.start, f'<{INPUT} name="{_quoted(name)}">'),
-                Edit(value_element.end, child.outer_end, f"</{INPUT}>"),
-            )
-            whole = child.closed and value_element.closed and value_element.token.kind == "open"
-            whole = whole and not (value_element.token.flag or name_element.token.flag)
-            args: dict[str, str | int] = {"got": name_element.name, "canonical": INPUT}
-            title = "Write the name as an attribute"
-            self.findings.add("AX154", name_element.token.name_span, args, edits=edits if whole else (), title=title)
-            self._named(params, value_element, name, name_value.span, [], schema)
+            self._name_and_value(params, child, schema)
             return
-        name = named.value.text(text).strip()
-        rest = [a for a in attributes if a is not named]
-        written = _quoted(bare_name(name))
-        if named.name != "name":
-            shown = named.name or "="
-            edits = (Edit(named.name_span[0], named.name_span[1], "name"),)
-            if not named.name or not named.straight:
-                start = named.span[0] if named.name else token.name_span[1]
-                edits = (Edit(start, named.span[1], f'{"" if named.name else " "}name="{written}"'),)
-            self.findings.add("AX158", named.span, {"attr": shown}, edits=edits, title="Write name=")
-        if not named.straight and named.name:
-            edits = (Edit(named.span[0], named.span[1], f'name="{written}"'),) if named.name == "name" else ()
-            self.findings.add("AX159", named.span, {"raw": named.raw}, edits=edits, title="Write straight quotes")
+        name = named.value.text(self.text).strip()
+        rest = [attribute for attribute in attributes if attribute is not named]
+        self._spell_name(child, named, name)
         same = next((a for a in rest if a.name.lower() == "name"), None)
-        if same is not None and (same.value is None or same.value.text(text) != named.value.text(text)):
-            self.findings.add("AX157", (child.open, child.start), error=True)
-            return
-        if not name:
+        differs = same is not None and (same.value is None or same.value.text(self.text) != named.value.text(self.text))
+        if differs or not name:
             self.findings.add("AX157", (child.open, child.start), error=True)
             return
         self._named(params, child, name, named.value.span, rest, schema)
+
+    def _instead_of_input(
+        self, params: dict[str, Param], child: Element, attributes: list[Attribute], schema: Json
+    ) -> None:
+        """An element whose tag is the parameter's name, where an ``<input>`` belongs (AX160)."""
+        opening = (child.open, child.start)
+        if any(not attribute.name for attribute in attributes):
+            self.findings.add("AX157", opening, error=True)
+            return
+        if self._marker(child):
+            return
+        if child.key == INPUTS:
+            self.findings.add("AX160", opening, {"name": child.name}, error=True)
+            return
+        self.findings.add(
+            "AX160",
+            opening,
+            {"name": child.name},
+            edits=self._as_input(child),
+            title=f'Write <{INPUT} name="{child.name}">',
+            unsafe=f"</{INPUT}" in self.text[child.start : child.end].lower(),
+        )
+        self.values.check_name(child.token, tool=False)
+        self._named(params, child, child.name, child.token.name_span, attributes, schema)
+
+    def _name_and_value(self, params: dict[str, Param], child: Element, schema: Json) -> None:
+        """An input whose name and value are elements in it (AX154)."""
+        pair = self._name_value_pair(child)
+        if pair is None:
+            self.findings.add("AX157", (child.open, child.start), error=True)
+            return
+        name_element, value_element = pair
+        name_value = self.values.read_plain(name_element, "name")
+        name = name_value.text(self.text).strip()
+        if not name:
+            self.findings.add("AX157", (child.open, child.start), error=True)
+            return
+        edits = (
+            Edit(child.open, value_element.start, f'<{INPUT} name="{_quoted(name)}">'),
+            Edit(value_element.end, child.outer_end, f"</{INPUT}>"),
+        )
+        whole = child.closed and value_element.closed and value_element.token.kind == "open"
+        whole = whole and not (value_element.token.flag or name_element.token.flag)
+        args: dict[str, str | int] = {"got": name_element.name, "canonical": INPUT}
+        title = "Write the name as an attribute"
+        self.findings.add("AX154", name_element.token.name_span, args, edits=edits if whole else (), title=title)
+        self._named(params, value_element, name, name_value.span, [], schema)
+
+    def _spell_name(self, child: Element, named: Attribute, name: str) -> None:
+        """What is not canonical about the attribute that holds the name: its own name, its quotes (AX158, AX159)."""
+        written = _quoted(bare_name(name))
+        if named.name != "name":
+            edits = (Edit(named.name_span[0], named.name_span[1], "name"),)
+            if not named.name or not named.straight:
+                start = named.span[0] if named.name else child.token.name_span[1]
+                edits = (Edit(start, named.span[1], f'{"" if named.name else " "}name="{written}"'),)
+            self.findings.add("AX158", named.span, {"attr": named.name or "="}, edits=edits, title="Write name=")
+        if not named.straight and named.name:
+            edits = (Edit(named.span[0], named.span[1], f'name="{written}"'),) if named.name == "name" else ()
+            self.findings.add("AX159", named.span, {"raw": named.raw}, edits=edits, title="Write straight quotes")
 
     def _named(
         self,
@@ -455,3 +459,13 @@ def listed(value: Value, schema: Json) -> bool:
     """True when an object stands for a list under another name: ``<files><file>…</file></files>``."""
     del schema
     return len(value.entries) == 1 and next(iter(value.entries.values())).repeated
+
+
+def _naming(attributes: list[Attribute]) -> Attribute | None:
+    """The attribute that holds an input's name: ``name``, else a word for it, else a value without a name."""
+    valued = [attribute for attribute in attributes if attribute.value is not None]
+    for wanted in ("name", *NAME_ATTRIBUTES, ""):
+        for attribute in valued:
+            if attribute.name.lower() == wanted:
+                return attribute
+    return None

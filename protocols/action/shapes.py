@@ -267,6 +267,23 @@ class Shapes(ParamReader):
         return False
 
     def _inputs_call(self, head: Element | None, parts: list[Element], given: Attribute | None) -> Call | None:
+        """One call by ``<tool_id>``, or by what stands for it, with its arguments."""
+        named = self._id_of(head, parts, given)
+        if named is None:
+            return None
+        raw, span, outer = named
+        tool_id, span = self._clean_id(raw, span)
+        if not tool_id:
+            self.findings.add("AX151", outer, error=True)
+            return None
+        call = Call("action", self._fit_id(tool_id, span), span, outer, shape="inputs")
+        self._arguments(call, parts)
+        return call
+
+    def _id_of(
+        self, head: Element | None, parts: list[Element], given: Attribute | None
+    ) -> tuple[str, Span, Span] | None:
+        """The tool's id as it is written, its place and that of all that says it; None with a finding where nothing does."""
         text = self.text
         if head is not None:
             attributes = read_attributes(text, head.token.attributes)
@@ -279,36 +296,30 @@ class Shapes(ParamReader):
             value = self.values.read_plain(head, TOOL_ID)
             if named is not None and named.value is not None:
                 value = named.value
-            raw, span = value.text(text), value.span
-            start = head.open
-            end = head.outer_end
-        elif given is not None and given.value is not None:
-            edits: tuple[Edit, ...] = ()
-            if text[given.span[1] : self.opener_end].strip() == ">":
-                body = escape(given.value.text(text).strip())
-                edits = (Edit(given.span[0], self.opener_end, f"><{TOOL_ID}>{body}</{TOOL_ID}>"),)
-            self.findings.add("AX138", given.span, {"name": TOOL_ID}, edits=edits, title="Write <tool_id>")
-            raw, span = given.value.text(text), given.value.span
-            start, end = given.span
-        else:
-            at = parts[0]
-            self.findings.add("AX150", (at.open, at.start), error=True)
+            return value.text(text), value.span, (head.open, head.outer_end)
+        if given is None or given.value is None:
+            self.findings.add("AX150", (parts[0].open, parts[0].start), error=True)
             return None
-        tool_id, span = self._clean_id(raw, span)
-        if not tool_id:
-            self.findings.add("AX151", (start, end), error=True)
-            return None
+        edits: tuple[Edit, ...] = ()
+        if text[given.span[1] : self.opener_end].strip() == ">":
+            body = escape(given.value.text(text).strip())
+            edits = (Edit(given.span[0], self.opener_end, f"><{TOOL_ID}>{body}</{TOOL_ID}>"),)
+        self.findings.add("AX138", given.span, {"name": TOOL_ID}, edits=edits, title="Write <tool_id>")
+        return given.value.text(text), given.value.span, given.span
+
+    def _fit_id(self, tool_id: str, span: Span) -> str:
+        """An id without what none can hold, within its length (AX110, TC022)."""
         if "<" in tool_id or "\n" in tool_id:
-            self.findings.add(
-                "AX110", span, {"char": "<" if "<" in tool_id else "line break", "param": TOOL_ID}, error=True
-            )
+            args: dict[str, str | int] = {"char": "<" if "<" in tool_id else "line break", "param": TOOL_ID}
+            self.findings.add("AX110", span, args, error=True)
         if len(tool_id) > MAX_NAME_CHARS:
-            self.findings.add(
-                "TC022", span, {"limit": MAX_NAME_CHARS, "what": f"characters in <{TOOL_ID}>"}, error=True
-            )
-            tool_id = tool_id[:MAX_NAME_CHARS]
-        call = Call("action", tool_id, span, (start, end), shape="inputs")
-        schema = self._schema(tool_id)
+            args = {"limit": MAX_NAME_CHARS, "what": f"characters in <{TOOL_ID}>"}
+            self.findings.add("TC022", span, args, error=True)
+        return tool_id[:MAX_NAME_CHARS]
+
+    def _arguments(self, call: Call, parts: list[Element]) -> None:
+        """What stands beside a ``<tool_id>``: ``<inputs>``, what goes with the call, arguments without ``<inputs>`` (AX155)."""
+        schema = self._schema(call.tool_id)
         params: dict[str, Param] = {}
         loose: list[Element] = []
         with_inputs = any(part.key == INPUTS for part in parts)
@@ -325,13 +336,13 @@ class Shapes(ParamReader):
             loose.append(part)
             if part.key not in INPUT_ALIASES and self._has_elements(part) and part.name not in schema_names(schema):
                 # A tool by its tag beside a tool by its id.
-                self.findings.add("AX152", (part.open, part.start), {"a": tool_id, "b": part.name}, error=True)
+                names: dict[str, str | int] = {"a": call.tool_id, "b": part.name}
+                self.findings.add("AX152", (part.open, part.start), names, error=True)
             self._input(params, part, schema)
         if loose:
             edits = self._wrapping(parts, loose)
             self.findings.add("AX155", (loose[0].open, loose[0].start), edits=edits, title=f"Wrap in <{INPUTS}>")
         self._finish(call, params)
-        return call
 
     def _is_context(self, part: Element, schema: Json) -> bool:
         """Whether a child beside ``<inputs>`` is none of them but something that goes with the call (seed 003 §4.3): by its name, or

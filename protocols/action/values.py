@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from html.entities import html5
 
+import msgspec
+
 from tamis.protocols.action.attributes import read_attributes
 from tamis.protocols.action.decode import (
     SECTION_LIKE,
@@ -140,6 +142,28 @@ def item_schema(schema: Json) -> Json:
 
 class _MixedError(Exception):
     """Text beside elements somewhere inside: the whole parameter is text (AX114)."""
+
+
+class _Content(msgspec.Struct, frozen=True, gc=False):
+    """What stands inside an element: its text decoded, and what of it may be markup."""
+
+    decoded: Decoded
+    literal: Decoded
+    """The text of the sections alone."""
+    sections: list[Token]
+    comments: list[Token]
+    raw: Token | None
+    """The first tag without a partner."""
+    own: Token | None
+    """The first tag of the element's own name."""
+    balanced: int
+    """Tags that stand in pairs, or alone and closed."""
+    beside: bool
+    """Whether text stands beside sections and comments."""
+
+    @property
+    def markup(self) -> bool:
+        return self.raw is not None or self.own is not None or self.balanced > 0
 
 
 class ValueReader:
@@ -385,21 +409,59 @@ class ValueReader:
             start, end = trim_layout(text, element.start, element.end)
             if not (text.startswith(SECTION_LIKE, start, end) and text.endswith("]]>", start, end)):
                 return Value("text", (start, end), (Piece(start, end),) if start < end else ())
+        content = self._content(element, plain=plain)
+        sections, comments = content.sections, content.comments
+        if comments and not content.markup:
+            if plain:
+                return self._text_without_comments(element, name, comments, sections)
+            if not (declared or mixed or content.beside or sections):
+                return self._left_out(element, name, comments)
+            self._check_comments(element, comments)
+        if sections and not (content.beside or content.markup or comments):
+            for section in sections:
+                self._check_section(section, name)
+            start, end = self._section_edges(sections)
+            return Value("text", (start, end), tuple(clip(content.literal.pieces, start, end)), cdata=True)
+        trim = trim_layout if element.closed else trim_blank
+        start, end = trim(text, element.start, element.end)
+        if not sections and text.startswith(("!", "[", "<", "＜"), start):
+            like = _LIKE_CDATA.match(text, start, end)
+            if like is not None:
+                return self._like_section(like, start, end, name)
+        value = Value("text", (start, end), tuple(clip(content.decoded.pieces, start, end)))
+        self._report_text(
+            element,
+            value,
+            content.decoded,
+            name,
+            content.raw,
+            content.own,
+            sections,
+            content.balanced,
+            declared=declared,
+            mixed=mixed,
+            unclear=unclear,
+        )
+        return value
+
+    def _content(self, element: Element, *, plain: bool) -> _Content:
+        """What the tokens inside an element are, and their text decoded; a comment is text unless ``plain``."""
+        text = self.text
         decoded = Decoded()
         literal = Decoded()
         sections: list[Token] = []
+        comments: list[Token] = []
         raw: Token | None = None
         own: Token | None = None
         balanced = 0
-        plain_gap = False
-        comments: list[Token] = []
+        beside = False
         at = element.start
         inner = [self.tokens[k] for k in range(element.a, element.b) if self.tokens[k].start >= element.start]
         for token in inner:
             if token.start < at or token.start >= element.end:
                 continue
             if token.kind == "cdata":
-                plain_gap = plain_gap or bool(text[at : token.start].strip())
+                beside = beside or bool(text[at : token.start].strip())
                 decoded.text(text, at, token.start)
                 decoded.literal(*token.content)
                 literal.literal(*token.content)
@@ -408,7 +470,7 @@ class ValueReader:
             elif token.kind == "comment" and not token.flag:
                 comments.append(token)
                 if not plain:
-                    plain_gap = plain_gap or bool(text[at : token.start].strip())
+                    beside = beside or bool(text[at : token.start].strip())
                     decoded.text(text, at, token.start)
                     decoded.literal(token.start, token.end)
                     at = token.end
@@ -418,36 +480,9 @@ class ValueReader:
                 balanced += 1
             elif raw is None:
                 raw = token
-        markup = raw is not None or own is not None or balanced > 0
-        plain_gap = plain_gap or bool(text[at : element.end].strip())
+        beside = beside or bool(text[at : element.end].strip())
         decoded.text(text, at, element.end)
-        if not markup and comments:
-            if plain:
-                return self._text_without_comments(element, name, comments, sections)
-            if not (declared or mixed or plain_gap or sections):
-                return self._left_out(element, name, comments)
-            self._check_comments(element, comments)
-        if sections and not plain_gap and not markup and not comments:
-            for section in sections:
-                self._check_section(section, name)
-            start, end = self._section_edges(sections)
-            return Value("text", (start, end), tuple(clip(literal.pieces, start, end)), cdata=True)
-        if element.closed:
-            start, end = trim_layout(text, element.start, element.end)
-        else:
-            start, end = trim_blank(text, element.start, element.end)
-        like = (
-            _LIKE_CDATA.match(text, start, end)
-            if not sections and text.startswith(("!", "[", "<", "＜"), start)
-            else None
-        )
-        if like is not None:
-            return self._like_section(like, start, end, name)
-        value = Value("text", (start, end), tuple(clip(decoded.pieces, start, end)))
-        self._report_text(
-            element, value, decoded, name, raw, own, sections, balanced, declared=declared, mixed=mixed, unclear=unclear
-        )
-        return value
+        return _Content(decoded, literal, sections, comments, raw, own, balanced, beside)
 
     def _like_section(self, mark: re.Match[str], start: int, end: int, name: str) -> Value:
         """A value in marks that are nearly those of a section: nobody means them as text (AX122)."""

@@ -171,10 +171,15 @@ def python_of(green: Green) -> Json:
                         part = _fresh(value.kind)
                         fresh.append((value, part))
                     into.append(part)
-    for branch, made in fresh:
-        if branch.made is None:
-            branch.made = made
+    _keep(fresh)
     return root if green.made is None else green.made
+
+
+def _keep(fresh: list[tuple[Branch, list[Json] | dict[str, Json]]]) -> None:
+    """Keeps the values with their branches; what another thread kept meanwhile stays."""
+    for branch, value in fresh:
+        if branch.made is None:
+            branch.made = value
 
 
 _MADE = attrgetter("made")

@@ -44,6 +44,7 @@ _ODD_KEYS = ("$id", "$anchor", "$dynamicAnchor", "$ref", "$dynamicRef", "$recurs
 _MAPS = MAPS - {"patternProperties"}
 _NARROW = 32
 _MISSING = object()
+_MAX_LEAVES = 20_000
 _Step = tuple[str | int, ...]
 
 
@@ -215,24 +216,30 @@ class Builder:
                 facts.odd = self._odd_value(key, value, facts, old, before)
             elif key in ("$id", "$anchor", "$dynamicAnchor", "$recursiveRef") and isinstance(value, str):
                 facts.odd = True
-        plain = not (local.children or local.maps or local.refs or facts.issues or facts.odd)
         if "default" in schema:
-            plain = False
-            if facts.refs:
-                facts.asks = True
-            elif not facts.odd and not any(issue.severity == "error" for issue in facts.issues) and not facts.broken:
-                facts.default = default_fault(schema, schema, self.draft)
+            self._judge_default(schema, facts)
         if facts.issues or facts.asks or facts.default:
             facts.loud = True
-            facts.broken = facts.broken or any(issue.severity == "error" for issue in facts.issues)
-        if plain:
-            if len(self.leaves) > 20_000:
-                self.leaves.clear()
-            try:
-                return self.leaves.setdefault((self.draft, facts.token), facts)
-            except RecursionError:
-                return facts
-        return facts
+            facts.broken = facts.broken or _has_error(facts)
+        if local.children or local.maps or local.refs or facts.issues or facts.odd or "default" in schema:
+            return facts
+        return self._shared_leaf(facts)
+
+    def _judge_default(self, schema: dict[str, Json], facts: Facts) -> None:
+        """Whether the default fits its schema; behind a reference that is asked where the whole document is known."""
+        if facts.refs:
+            facts.asks = True
+        elif not facts.odd and not facts.broken and not _has_error(facts):
+            facts.default = default_fault(schema, schema, self.draft)
+
+    def _shared_leaf(self, facts: Facts) -> Facts:
+        """The facts of an equal subschema without parts, where one was met already."""
+        if len(self.leaves) > _MAX_LEAVES:
+            self.leaves.clear()
+        try:
+            return self.leaves.setdefault((self.draft, facts.token), facts)
+        except RecursionError:
+            return facts
 
     def _below(self, facts: Facts, local: _Local, before: Facts | None, depth: int) -> None:
         children: dict[_Step, tuple[Json, Facts]] = {}
@@ -372,6 +379,10 @@ def _add(facts: Facts, part: Facts | MapFacts, refs: dict[str, int]) -> None:
     facts.broken = facts.broken or part.broken
     for ref, times in part.refs.items():
         refs[ref] = refs.get(ref, 0) + times
+
+
+def _has_error(facts: Facts) -> bool:
+    return any(issue.severity == "error" for issue in facts.issues)
 
 
 def _counted(refs: dict[str, int], more: dict[str, int], sign: int) -> dict[str, int]:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member, Path
+from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member, Path, Place
 from tamis.protocols.positions import Span
 
 _BLANKS = " \t\r\n\ufeff"
@@ -39,7 +39,6 @@ class Slot(msgspec.Struct, frozen=True):
 
 def slot_at(tree: JsonTree, offset: int) -> Slot | None:
     """The slot at an offset; None where nothing belongs: in a comment, behind a value, in a document that has its value."""
-    text = tree.text
     if in_comment(tree, offset):
         return None
     if tree.root is None:
@@ -47,44 +46,59 @@ def slot_at(tree: JsonTree, offset: int) -> Slot | None:
             return None
         return Slot("value", (), (offset, offset), "", None)
     place = tree.pointer_at(offset)
-    container, member, node = place.container, place.member, place.node
-    if place.slot == "key" and member is not None:
-        if offset == member.key_start and member.colon >= 0:
-            # Right before a whole member: another one.
-            return _between(tree, offset, place.path[:-1], container)
-        span = member.key_span
-        has_colon = member.colon >= 0
-        return Slot(
-            "key", place.path[:-1], span, "" if has_colon else _after(text, span[1]), container, None, member, has_colon
-        )
     if place.slot == "key":
-        return _between(tree, offset, place.path, container)
+        return _at_key(tree, offset, place)
     if place.slot == "gap":
-        path = place.path
-        if (
-            member is not None
-            and path
-            and path[-1] == member.key
-            and (container is None or container.member(member.key) is member)
-        ):
-            path = path[:-1]
-        return _between(tree, offset, path, container)
-    if node is None and member is not None and member.value is not None and offset < member.value.start:
+        return _in_gap(tree, offset, place)
+    if place.node is None:
+        return _without_value(tree, tree.root, offset, place)
+    return _at_value(tree, offset, place, place.node)
+
+
+def _at_key(tree: JsonTree, offset: int, place: Place) -> Slot | None:
+    """In or beside a member's name."""
+    member = place.member
+    if member is None:
+        return _between(tree, offset, place.path, place.container)
+    has_colon = member.colon >= 0
+    if offset == member.key_start and has_colon:
+        # Right before a whole member: another one.
+        return _between(tree, offset, place.path[:-1], place.container)
+    span = member.key_span
+    behind = "" if has_colon else _after(tree.text, span[1])
+    return Slot("key", place.path[:-1], span, behind, place.container, None, member, has_colon)
+
+
+def _in_gap(tree: JsonTree, offset: int, place: Place) -> Slot | None:
+    """Between two members, or before the first and behind the last one."""
+    path, container, member = place.path, place.container, place.member
+    at_member = member is not None and bool(path) and path[-1] == member.key
+    if at_member and member is not None and (container is None or container.member(member.key) is member):
+        path = path[:-1]
+    return _between(tree, offset, path, container)
+
+
+def _without_value(tree: JsonTree, root: JsonNode, offset: int, place: Place) -> Slot | None:
+    """Where a value belongs and none is, or before the one that is."""
+    text, container, member = tree.text, place.container, place.member
+    value = member.value if member is not None else None
+    if value is not None and offset < value.start:
         # Before a value that is there: it is replaced, for two would be one too many.
-        value = member.value
         if value.kind in ("object", "array") or "\n" in text[offset : value.end]:
             return None
         return Slot("value", place.path, (offset, value.end), _after(text, value.end), container, value, member)
-    if node is None:
-        if container is None:
-            blank = not text[:offset].strip(_BLANKS) and offset <= tree.root.start
-            behind = _before(tree, offset) in "}],:"
-            return (
-                None if blank or behind or tree.root.kind != "error" else Slot("value", (), (offset, offset), "", None)
-            )
-        if container.kind == "array" and _before(tree, offset) not in "[,":
-            return None
-        return Slot("value", place.path, (offset, offset), _after(text, offset), container, None, member)
+    if container is None:
+        blank = not text[:offset].strip(_BLANKS) and offset <= root.start
+        behind = _before(tree, offset) in "}],:"
+        return None if blank or behind or root.kind != "error" else Slot("value", (), (offset, offset), "", None)
+    if container.kind == "array" and _before(tree, offset) not in "[,":
+        return None
+    return Slot("value", place.path, (offset, offset), _after(text, offset), container, None, member)
+
+
+def _at_value(tree: JsonTree, offset: int, place: Place, node: JsonNode) -> Slot | None:
+    """In or beside a value."""
+    text, container, member = tree.text, place.container, place.member
     if node.kind in ("object", "array"):
         if offset > node.start or container is None or container.kind != "array" or _before(tree, offset) not in "[,":
             return None

@@ -168,36 +168,33 @@ class _PythonReader:
         while stack:
             node = stack.pop()
             kind = type(node).__name__
-            if kind == "Import":
-                for alias in node.names:
-                    self._imported(alias.name, node)
-            elif kind == "ImportFrom" and node.level == 0 and node.module:
-                self._imported(node.module, node)
-                for alias in node.names:
-                    self._imported(f"{node.module}.{alias.name}", node)
-            elif kind == "Constant":
-                if isinstance(node.value, str):
-                    for host in hosts_in(node.value):
-                        self.hosts.setdefault(host, At(host, node.lineno - 1))
-            elif kind == "Call":
+            if kind in ("Import", "ImportFrom"):
+                self._import(node)
+            elif kind == "Constant" and isinstance(node.value, str):
+                for host in hosts_in(node.value):
+                    self.hosts.setdefault(host, At(host, node.lineno - 1))
+            elif kind in ("Call", "Subscript"):
                 calls.append(node)
-                self._call(node)
-            elif kind == "Subscript":
-                calls.append(node)
+                if kind == "Call":
+                    self._call(node)
             elif kind in ("Assign", "AnnAssign") and node.value is not None and _is_input(node.value):
                 for target in node.targets if kind == "Assign" else [node.target]:
                     self.inputs.update(_names(target))
             elif kind == "Expr" and type(node.value).__name__ == "Constant":
                 continue  # a docstring may name any host
-            for field in node._fields:
-                below: Any = getattr(node, field, None)
-                if isinstance(below, list):
-                    many = cast("list[Any]", below)
-                    stack.extend(reversed([one for one in many if hasattr(one, "_fields")]))
-                elif hasattr(below, "_fields"):
-                    stack.append(below)
+            stack.extend(_parts(node))
         for node in calls:
             self._read(node)
+
+    def _import(self, node: Any) -> None:
+        """What an import statement names; a relative one stays inside the tool's folder."""
+        if type(node).__name__ == "Import":
+            for alias in node.names:
+                self._imported(alias.name, node)
+        elif node.level == 0 and node.module:
+            self._imported(node.module, node)
+            for alias in node.names:
+                self._imported(f"{node.module}.{alias.name}", node)
 
     def _imported(self, name: str, node: Any) -> None:
         parts = name.split(".")
@@ -340,3 +337,13 @@ def _javascript(text: str) -> ScriptFacts:
             functions.setdefault("...", None)
     open_names = _JS_OPEN.search(code) is not None or "..." in functions
     return ScriptFacts(functions, open_names, tuple(network.values()), tuple(hosts.values()))
+
+
+def _parts(node: Any) -> Iterator[Any]:
+    """The parts of a syntax node, for a stack: those of a list from its end."""
+    for field in node._fields:
+        part: Any = getattr(node, field, None)
+        if isinstance(part, list):
+            yield from reversed([item for item in cast("list[Any]", part) if hasattr(item, "_fields")])
+        elif hasattr(part, "_fields"):
+            yield part
