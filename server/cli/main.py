@@ -15,7 +15,7 @@ from tamis import __version__
 COMMANDS = {
     "lsp": "the language server on stdio, for editors",
     "rpc": "the tool methods as JSON-RPC on stdio, for host applications",
-    "mcp": "the registered tools as an MCP server on stdio, for hosts that speak MCP",
+    "mcp": "the registered tools as an MCP server on stdio or HTTP, for hosts that speak MCP",
     "check": "diagnostics for manifests and for calls in text",
     "parse": "the calls found in a text, as JSON",
     "stats": "counts over logs of messages: calls, tools, models, repairs, unknown names",

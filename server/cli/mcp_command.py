@@ -1,4 +1,4 @@
-"""The registered tools as an MCP server on stdio, for hosts that speak the Model Context Protocol."""
+"""The registered tools as an MCP server, for hosts that speak the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -28,11 +28,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--print", action="store_true", help="with install: show the entry, write nothing")
     parser.add_argument("--name", default="tamis", help="with install: what the host calls the server (default: tamis)")
     parser.add_argument("--yes", "-y", action="store_true", help="with install: write without asking")
-    parser.add_argument("--stdio", action="store_true", help="accepted and ignored: stdio is the only transport")
+    parser.add_argument("--stdio", action="store_true", help="serve on stdio, as it does without --http")
+    parser.add_argument("--http", metavar="HOST:PORT", help="serve over Streamable HTTP at /mcp (needs the extra http)")
+    parser.add_argument(
+        "--bind-any", action="store_true", help="with --http: take an address that other machines can reach"
+    )
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with --http: a name of this server (repeatable)",
+    )
+    parser.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="with --http: the bearer token is in FILE (else TAMIS_MCP_TOKEN, else made)",
+    )
+    parser.add_argument("--no-token", action="store_true", help="with --http: ask for no token; only on this machine")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serves until stdin ends, or changes a host's list of servers."""
+    """Serves until its client has gone, or changes a host's list of servers."""
     if arguments.verb == "install":
         from tamis.server.cli.mcp_install import install
 
@@ -46,6 +63,10 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         write_note(f"tamis mcp: {error}")
         return 2
+    if arguments.http is not None:
+        from tamis.server.cli.mcp_http import serve_http
+
+        return serve_http(arguments, root)
     from tamis.server.cli.interrupts import run_to_end
     from tamis.server.mcp.server import serve
 

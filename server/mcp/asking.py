@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from tamis.protocols.contract import ApprovalRequest, Permissions
+from tamis.protocols.contract import ApprovalOption, ApprovalRequest, Permissions
 from tamis.server.mcp.revisions import NAMESPACE, SERVER, Peer, as_object
 from tamis.server.runtime.calls.model import Ask, Question, Reply, TokenAnswer
 from tamis.server.runtime.execution.approvals.preview import MAX_SENTENCE_CHARS, sentence
@@ -21,6 +21,8 @@ KEY = "approval"
 """The name of the question among the inputs that a result asks for."""
 FIELD = "decision"
 CHOICES = {"allow_once": ALLOW, "allow_session": SESSION, "deny": REJECT}
+CHOICES_ONCE = {name: option for name, option in CHOICES.items() if option is not SESSION}
+"""For a client without a session: there is nothing that an answer could hold for."""
 _LABELS = {"allow_once": ALLOW.label, "allow_session": "Allow until this server ends", "deny": REJECT.label}
 TITLED_SINCE = "2025-11-25"
 Send = Callable[[str, object], Awaitable[Any]]
@@ -41,32 +43,41 @@ def by_request(send: Send, version: str) -> Ask:
     return ask
 
 
-def form(tool_id: str, display_name: str, preview: str, permissions: Permissions, version: str) -> dict[str, Any]:
+def form(
+    tool_id: str,
+    display_name: str,
+    preview: str,
+    permissions: Permissions,
+    version: str,
+    choices: Mapping[str, ApprovalOption] = CHOICES,
+) -> dict[str, Any]:
     """The params of ``elicitation/create``: one choice."""
     choice: dict[str, Any] = {"type": "string", "title": "Decision"}
     if version >= TITLED_SINCE:
-        choice["oneOf"] = [{"const": name, "title": label} for name, label in _LABELS.items()]
+        choice["oneOf"] = [{"const": name, "title": _LABELS[name]} for name in choices]
     else:
-        choice |= {"enum": list(_LABELS), "enumNames": list(_LABELS.values())}
+        choice |= {"enum": list(choices), "enumNames": [_LABELS[name] for name in choices]}
     made: dict[str, Any] = {"mode": "form"} if version >= TITLED_SINCE else {}
     made["message"] = sentence(tool_id, display_name, preview, permissions, MAX_SENTENCE_CHARS)
     made["requestedSchema"] = {"type": "object", "properties": {FIELD: choice}, "required": [FIELD]}
     return made
 
 
-def option_of(answer: Mapping[str, Any]) -> str | None:
+def option_of(answer: Mapping[str, Any], choices: Mapping[str, ApprovalOption] = CHOICES) -> str | None:
     """The option that an answer chose; None for one that chose none: a closed form, or what is no answer."""
     action = answer.get("action")
     if action == "decline":
         return REJECT.option_id
     decision = as_object(answer.get("content")).get(FIELD)
-    option = CHOICES.get(decision) if action == "accept" and isinstance(decision, str) else None
+    option = choices.get(decision) if action == "accept" and isinstance(decision, str) else None
     return None if option is None else option.option_id
 
 
-def input_required(question: ApprovalRequest, display_name: str, peer: Peer) -> dict[str, Any]:
+def input_required(
+    question: ApprovalRequest, display_name: str, peer: Peer, choices: Mapping[str, ApprovalOption]
+) -> dict[str, Any]:
     """The result that asks; the client sends the same call again with the person's answer and the state."""
-    params = form(question.tool, display_name, question.args_preview, question.permissions, peer.version)
+    params = form(question.tool, display_name, question.args_preview, question.permissions, peer.version, choices)
     return {
         "resultType": "input_required",
         "inputRequests": {KEY: {"method": "elicitation/create", "params": params}},
@@ -78,7 +89,7 @@ def input_required(question: ApprovalRequest, display_name: str, peer: Peer) -> 
 class Answered:
     """What a repeated call brings: the state that it was given, and the person's answer."""
 
-    def __init__(self, params: Mapping[str, Any]) -> None:
+    def __init__(self, params: Mapping[str, Any], choices: Mapping[str, ApprovalOption]) -> None:
         """Raises ``RpcError`` for a state that is no text."""
         state = params.get("requestState")
         if state is not None and not isinstance(state, str):
@@ -87,7 +98,7 @@ class Answered:
         answer = as_object(as_object(params.get("inputResponses")).get(KEY))
         self.closed = bool(self.state) and answer.get("action") == "cancel"
         """The person closed the form without a choice."""
-        option = option_of(answer)
+        option = option_of(answer, choices)
         self.token = TokenAnswer(token=self.state, option_id=option) if self.state and option is not None else None
         self.is_missing = bool(self.state) and self.token is None and not self.closed
         """The state came back without an answer that can be read: the question is put again."""

@@ -67,7 +67,8 @@ def peer_of(params: Mapping[str, Any], known: Peer | None) -> Peer:
     if known is not None and version == known.version:
         return known
     if version not in MODERN:
-        told = {"supported": [*MODERN, *HANDSHAKE], "requested": version[:MAX_NAME_CHARS]}
+        # the others begin with a handshake, which no request replaces
+        told = {"supported": list(MODERN), "requested": version[:MAX_NAME_CHARS]}
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", told)
     able = meta.get(f"{NAMESPACE}clientCapabilities")
     if not isinstance(able, dict):

@@ -1,4 +1,4 @@
-"""The MCP server of one client on stdio: its methods in both eras, and what it is told by itself. Holds no rules of its own."""
+"""The MCP server: its methods in both eras for one client, what it tells by itself, what all clients share. Holds no rules of its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tamis.server.mcp.revisions import (
 )
 from tamis.server.mcp.session import McpSession
 from tamis.server.mcp.showing import Shown
-from tamis.server.mcp.tools import TaskMethods, Tools
+from tamis.server.mcp.tools import Kept, OfferedTools, TaskMethods, Tools
 from tamis.server.rpc.session import Method, Request
 from tamis.server.rpc.stray import catch_stray_text
 from tamis.server.rpc.watching import Watching
@@ -45,28 +45,94 @@ INSTRUCTIONS = (
 Answering = Callable[[Request, Peer, dict[str, Any]], Awaitable[object] | object]
 
 
-class McpServer:
-    """The state of one client."""
+class Shared:
+    """What all clients of one server share: the runtime, who looks for changes, the log."""
 
     def __init__(self, root: Path | None) -> None:
         self._given_root = root
         self._runtime: Runtime | None = None
         self._early_log: Log | None = None
+        self._watching = Watching(self)
+        self.clients: set[McpServer] = set()
+        """Who is told of changes."""
+        self.offered = OfferedTools()
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime; its root is ``--root``, else the folder that the server was started in."""
+        if self._runtime is None:
+            self._runtime = Runtime(self._given_root or find_root(Path.cwd()))
+            self._runtime.parts.host = self
+            self._runtime.log_level = self._runtime.settings.log_level
+            self._runtime.keep_warm()
+            self._runtime.parts.stays = True
+            self._watching.start()
+        return self._runtime
+
+    async def close(self) -> None:
+        """Ends what the runtime keeps for further calls."""
+        await self._watching.close()
+        if self._runtime is not None:
+            await self._runtime.close()
+
+    def log(self) -> Log:
+        """Where the server says what is wrong; before there is a runtime in the form that its settings would have."""
+        if self._runtime is not None:
+            return self._runtime.parts.log
+        if self._early_log is None:
+            self._early_log = Log()
+            with contextlib.suppress(OSError):  # the folder that it was started in is gone
+                self._early_log.form = load_settings(self._given_root or find_root(Path.cwd())).settings.log_format
+        return self._early_log
+
+    def count(self, method: str, seconds: float, failed: bool) -> None:
+        """A request was answered."""
+        if self._runtime is not None:
+            self._runtime.parts.metrics.answered(method, seconds, failed=failed)
+
+    # The host, as calls see it
+
+    async def ask(self, method: str, params: object) -> Any:
+        """An MCP client has no services of its own. Raises ``HostError``."""
+        raise HostError(f"an MCP client has no '{method}'")
+
+    def tell(self, method: str, params: object) -> None:
+        """What has changed, in MCP's words."""
+        if method == "registry/changed":
+            for client in self.clients:
+                for kind in CHANGING:
+                    client.changed(kind)
+
+
+class McpServer:
+    """The state of one client."""
+
+    def __init__(
+        self, shared: Shared, kept: Kept, session_id: str = "", session: Callable[..., McpSession] = McpSession
+    ) -> None:
+        """``kept``: what is kept between requests; ``session``: makes the connection of its methods."""
+        self._shared = shared
         self._shaken: Peer | None = None
         self._ready = False
-        self._listening: dict[object, frozenset[str]] = {}
+        self._listening: dict[object, tuple[Request, frozenset[str]]] = {}
         self.log_level = ""
         """The least level of log messages that a client of the handshake asked for; empty: none."""
-        self.session_id = f"mcp-{os.urandom(8).hex()}"
-        """What answers "for this session" hold for: this process, which its host started."""
+        self.session_id = session_id or new_session_id()
+        """What answers "for this session" hold for: on stdio this process, which its host started."""
+        self.kept = kept
+        self.offered = shared.offered
         self.tools = Tools(self)
         self.tasks = TaskMethods(self.tools)
-        self.shown = Shown(self.tools)
-        self.session = McpSession({"initialize": Method(self._initialize, finishes=True)} | self._methods())
+        self.shown = Shown(self.tools, kept)
+        self.session = session({"initialize": Method(self._initialize, finishes=True)} | self._methods())
         self.session.on_notification["notifications/initialized"] = self._initialized
-        self.session.log = self.log
-        self.session.on_answered = self._count
-        self._watching = Watching(self)
+        self.session.log = shared.log
+        self.session.on_answered = shared.count
+        shared.clients.add(self)
+
+    def gone(self) -> None:
+        """The client has left."""
+        self._shared.clients.discard(self)
 
     def _methods(self) -> dict[str, Method]:
         either: dict[str, Answering] = {
@@ -111,55 +177,23 @@ class McpServer:
 
     @property
     def runtime(self) -> Runtime:
-        """The runtime; its root is ``--root``, else the folder that the server was started in."""
-        if self._runtime is None:
-            self._runtime = Runtime(self._given_root or find_root(Path.cwd()))
-            self._runtime.parts.host = self
-            self._runtime.log_level = self._runtime.settings.log_level
-            self._runtime.keep_warm()
-            self._runtime.parts.stays = True
-            self._watching.start()
-        return self._runtime
+        """What is in force."""
+        return self._shared.runtime
 
-    async def close(self) -> None:
-        """Ends what the runtime keeps for further calls."""
-        await self._watching.close()
-        if self._runtime is not None:
-            await self._runtime.close()
+    @property
+    def version(self) -> str:
+        """The revision of the handshake; empty before it."""
+        return "" if self._shaken is None else self._shaken.version
 
-    def log(self) -> Log:
-        """Where the server says what is wrong; before there is a runtime in the form that its settings would have."""
-        if self._runtime is not None:
-            return self._runtime.parts.log
-        if self._early_log is None:
-            self._early_log = Log()
-            with contextlib.suppress(OSError):  # the folder that it was started in is gone
-                self._early_log.form = load_settings(self._given_root or find_root(Path.cwd())).settings.log_format
-        return self._early_log
-
-    def _count(self, method: str, seconds: float, failed: bool) -> None:
-        if self._runtime is not None:
-            self._runtime.parts.metrics.answered(method, seconds, failed=failed)
-
-    # The host, as calls see it
-
-    async def ask(self, method: str, params: object) -> Any:
-        """An MCP client has no services of its own. Raises ``HostError``."""
-        raise HostError(f"an MCP client has no '{method}'")
-
-    def tell(self, method: str, params: object) -> None:
-        """What has changed, in MCP's words."""
-        if method == "registry/changed":
-            for kind in CHANGING:
-                self._changed(kind)
-
-    def _changed(self, kind: str) -> None:
+    def changed(self, kind: str) -> None:
+        """Tells that a list changed."""
         method = f"notifications/{kind}/list_changed"
         if self._ready:
             self.session.notify(method, {})
-        for identity, wanted in self._listening.items():
+        for identity, (request, wanted) in self._listening.items():
             if f"{kind}ListChanged" in wanted:
-                self.session.notify(method, {"_meta": {f"{NAMESPACE}subscriptionId": identity}})
+                told = {"_meta": {f"{NAMESPACE}subscriptionId": identity}}
+                self.session.notify(method, told, droppable=True, about=request)
 
     # Beginning
 
@@ -201,8 +235,8 @@ class McpServer:
         told = {"_meta": tag, "notifications": agreed}
         if agreed:
             _ = self.runtime  # whoever wants to hear of changes wants them looked for
-        self.session.notify("notifications/subscriptions/acknowledged", told)
-        self._listening[request.identity] = frozenset(agreed)
+        self.session.notify("notifications/subscriptions/acknowledged", told, about=request)
+        self._listening[request.identity] = (request, frozenset(agreed))
         try:
             await request.cancelled.wait()
         finally:
@@ -231,14 +265,25 @@ def serve(root: Path | None, run: Callable[[Coroutine[Any, Any, int]], int] = as
 
 
 async def _serve(root: Path | None) -> int:
-    server = McpServer(root)
-    catch_stray_text(server.log)
-    if notice := trust_notice():
-        server.log().write("warning", notice)
+    shared = begin(root)
     try:
-        return await server.session.serve()
+        return await McpServer(shared, Kept(listed=True)).session.serve()
     finally:
-        await server.close()
+        await shared.close()
+
+
+def begin(root: Path | None) -> Shared:
+    """The server of a process, whose standard error is its log from here on."""
+    shared = Shared(root)
+    catch_stray_text(shared.log)
+    if notice := trust_notice():
+        shared.log().write("warning", notice)
+    return shared
+
+
+def new_session_id() -> str:
+    """A name that nobody can guess."""
+    return f"mcp-{os.urandom(16).hex()}"
 
 
 def _params(given: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""MCP's manners on stdio, on top of the JSON-RPC session: a message a line, no word after a cancel, batches only where a revision has them.
+"""MCP's manners, on top of the JSON-RPC session: a message a line, no word after a cancel, batches only where a revision has them.
 
 Must not know what a method does.
 """
@@ -9,7 +9,7 @@ import re
 from functools import partial
 from typing import Any, cast
 
-from tamis.server.rpc.session import Answer, Method, Session
+from tamis.server.rpc.session import Answer, Method, Request, Session
 from tamis.server.wire.jsonrpc import INVALID_REQUEST, PARSE_ERROR, RpcError, encode_error
 
 _HEADER = re.compile(rb"(?i)[ \t]*content-(?:length|type)[ \t]*:")
@@ -40,7 +40,7 @@ class McpSession(Session):
             super()._batch(items)
             return
         text = "the revision of MCP that is spoken here has no batches; send each message on its own line"
-        self._send(encode_error(None, RpcError(INVALID_REQUEST, text)))
+        self._way()(encode_error(None, RpcError(INVALID_REQUEST, text)))
 
     def _notification(self, method: str, params: object) -> None:
         if method in self.on_notification:
@@ -51,15 +51,18 @@ class McpSession(Session):
         found = self.pending.get(identity) if isinstance(identity, str | int | float) else None
         if found is None:
             return
-        request, _ = found
+        self.take_back(found[0])
+
+    def take_back(self, request: Request) -> None:
+        """Cancels a request that its client does not wait for any more."""
         if request.method in _KEPT:
             return
         # nothing more is said of a cancelled request, however it ends
         request.answer = partial(_say_nothing, request.answer)
         request.cancelled.set()
 
-    def _withdraw(self, identity: str) -> None:
-        self.notify("notifications/cancelled", {"requestId": identity, "reason": "the call has ended"})
+    def _withdraw(self, identity: str, about: Request | None) -> None:
+        self.notify("notifications/cancelled", {"requestId": identity, "reason": "the call has ended"}, about=about)
 
 
 def _say_nothing(answer: Answer, _reply: bytes | None) -> None:

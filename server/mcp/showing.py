@@ -6,7 +6,6 @@ the last results of this server whole, with logs and rights. Files are no resour
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from tamis.server.mcp.revisions import Peer, as_object, completed
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
-    from tamis.server.mcp.tools import Tools
+    from tamis.server.mcp.tools import Kept, Tools
     from tamis.server.runtime.texts.prompts import Prompts
 
 RESOURCE_NOT_FOUND = -32002
@@ -49,10 +48,11 @@ ARGUMENTS = [
 class Shown:
     """What one client may look at."""
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: Tools, kept: Kept) -> None:
         self._tools = tools
         self._prompts: Prompts | None = None
-        self._results: OrderedDict[str, bytes] = OrderedDict()
+        self._results = kept.results
+        self._is_listed = kept.listed
 
     # Prompts
 
@@ -102,6 +102,9 @@ class Shown:
             self._results.popitem(last=False)
         return f"{RESULT}{result.call_id}"
 
+    def _listed(self) -> list[str]:
+        return list(self._results) if self._is_listed else []
+
     def resources(self, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
         """``resources/list``: the tools that are listed, in the same pages, and behind the last one the results that are kept."""
         page, more = self._tools.page(params.get("cursor"))
@@ -122,7 +125,7 @@ class Shown:
             words = "The result of this call, with its logs and rights."
             listed += [
                 {"uri": f"{RESULT}{call_id}", "name": call_id, "description": words, "mimeType": "application/json"}
-                for call_id in self._results
+                for call_id in self._listed()
             ]
         return completed(peer, made, ttl_ms=0)
 
@@ -192,7 +195,7 @@ class Shown:
         if uri == f"{TOOL}{{name}}" and name == "name":
             return [one for one in self._tools.names() if one.startswith(value)]
         if uri == f"{RESULT}{{callId}}" and name == "callId":
-            return [one for one in self._results if one.startswith(value)]
+            return [one for one in self._listed() if one.startswith(value)]
         if not uri.startswith(TOOL):
             return []
         try:

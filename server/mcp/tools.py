@@ -9,7 +9,10 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+import os
+from collections import OrderedDict
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -46,6 +49,19 @@ POLL_MS = 1_000
 """A client is asked to wait so long between two looks at a task."""
 
 
+class Kept:
+    """What is kept between the requests of one client; of those who have no session, together for all."""
+
+    def __init__(self, *, listed: bool) -> None:
+        self.listed = listed
+        """Whether it is one client's: then that one may be shown what there is, and an answer may hold for its session. What is kept for
+        several clients is found by a name alone that only the one who was given it knows."""
+        self.questions: dict[str, dict[str, Any]] = {}
+        """The questions that were handed out, by their state: one is put again where its answer is missing."""
+        self.results: OrderedDict[str, bytes] = OrderedDict()
+        """The last results, by call."""
+
+
 class Offered:
     """The tools of one registry under their MCP names, newest version each."""
 
@@ -64,24 +80,32 @@ class Offered:
         return made
 
 
+class OfferedTools:
+    """The same of the registries that are still in use, for all clients of one server."""
+
+    def __init__(self) -> None:
+        # a registry is replaced as a whole, never changed
+        self._known: WeakKeyDictionary[Registry, Offered] = WeakKeyDictionary()
+
+    def of(self, registry: Registry) -> Offered:
+        """Those of one registry."""
+        found = self._known.get(registry)
+        if found is None:
+            found = self._known[registry] = Offered(registry)
+        return found
+
+
 class Tools:
     """The tools, for one client."""
 
     def __init__(self, server: McpServer) -> None:
         self._server = server
-        # a registry is replaced as a whole, never changed
-        self._offered: WeakKeyDictionary[Registry, Offered] = WeakKeyDictionary()
         self._calls = 0
-        self._questions: dict[str, dict[str, Any]] = {}
-        """The questions that were handed out, by their state: one is put again where its answer is missing."""
+        self._questions = server.kept.questions
 
     def offered(self) -> Offered:
         """The tools in force."""
-        registry = self._server.runtime.registry
-        found = self._offered.get(registry)
-        if found is None:
-            found = self._offered[registry] = Offered(registry)
-        return found
+        return self._server.offered.of(self._server.runtime.registry)
 
     @property
     def runtime(self) -> Runtime:
@@ -131,7 +155,8 @@ class Tools:
         _, tool = self.find(params.get("name"))
         if not isinstance(params.get("arguments", {}), dict | None):
             raise RpcError(INVALID_PARAMS, "wrong params: arguments are an object - at `$.arguments`")
-        answered = asking.Answered(params) if peer.modern else asking.Answered({})
+        choices = asking.CHOICES if self._server.kept.listed else asking.CHOICES_ONCE
+        answered = asking.Answered(params if peer.modern else {}, choices)
         if answered.is_missing:
             question = self._questions.get(answered.state)
             if question is not None and self._server.runtime.parts.approvals.knows(answered.state):
@@ -140,7 +165,7 @@ class Tools:
         result = await self._run(request, peer, tool, as_object(params.get("arguments")), params, answered)
         if result.status == "inputRequired" and result.approval is not UNSET and peer.elicits:
             asked = msgspec.convert(result.approval, ApprovalRequest)
-            made = asking.input_required(asked, tool.manifest.display_name, peer)
+            made = asking.input_required(asked, tool.manifest.display_name, peer, choices)
             self._questions[str(asked.token)] = made
             while len(self._questions) > MAX_QUESTIONS:
                 del self._questions[next(iter(self._questions))]
@@ -165,7 +190,8 @@ class Tools:
         from tamis.server.runtime.execution.pipeline import execute
 
         self._calls += 1
-        call_id = f"call-{self._calls}"
+        # where a result may be read by whoever knows its name, nobody can guess the name
+        call_id = f"call-{self._calls}" if self._server.kept.listed else f"call-{os.urandom(16).hex()}"
         if answered.closed:
             self._questions.pop(answered.state, None)
             self._server.runtime.parts.approvals.close_question(answered.state)
@@ -191,7 +217,9 @@ class Tools:
         told = _Told(server, request, peer, tool.tool_id, meta.get("progressToken"))
         parent, state = meta.get("traceparent"), meta.get("tracestate")
         context = server.runtime.call_context(
-            ask=asking.by_request(server.session.ask, peer.version) if peer.elicits and not peer.modern else None,
+            ask=asking.by_request(partial(server.session.ask, about=request), peer.version)
+            if peer.elicits and not peer.modern
+            else None,
             on_output=told.on_output,
             on_progress=told.on_progress,
             cancelled=request.cancelled,
@@ -235,7 +263,7 @@ class _Told:
             self._reader.piece(text)
         if self._logs and not self._request.cancelled.is_set():
             params = {"level": "info", "logger": self._tool_id, "data": text}
-            self._server.session.notify("notifications/message", params, droppable=True)
+            self._server.session.notify("notifications/message", params, droppable=True, about=self._request)
 
     def _words(self, _call_id: str, text: str) -> None:
         self._progress(TaskProgress(message=text))
@@ -252,7 +280,7 @@ class _Told:
             params["total"] = said.total
         if said.message is not UNSET:
             params["message"] = said.message
-        self._server.session.notify("notifications/progress", params, droppable=True)
+        self._server.session.notify("notifications/progress", params, droppable=True, about=self._request)
 
 
 def _closed(call_id: str, tool: Tool) -> ExecutionResult:

@@ -47,7 +47,7 @@ class Batch:
 
     __slots__ = ("_left", "_replies", "_send")
 
-    def __init__(self, size: int, send: Callable[[bytes], object]) -> None:
+    def __init__(self, size: int, send: Answer) -> None:
         self._left = size
         self._replies: list[bytes] = []
         self._send = send
@@ -57,14 +57,14 @@ class Batch:
         if reply is not None:
             self._replies.append(reply)
         self._left -= 1
-        if self._left == 0 and self._replies:
-            self._send(b"[" + b",".join(self._replies) + b"]")
+        if self._left == 0:
+            self._send(b"[" + b",".join(self._replies) + b"]" if self._replies else None)
 
 
 class Request:
     """One request while it is answered; ``cancelled`` is set by ``$/cancelRequest`` and at the session's end."""
 
-    __slots__ = ("answer", "cancelled", "identity", "method", "session")
+    __slots__ = ("answer", "cancelled", "identity", "method", "session", "stream")
 
     def __init__(self, session: Session, identity: object, answer: Answer, method: str = "") -> None:
         self.session = session
@@ -72,6 +72,8 @@ class Request:
         self.method = method
         self.answer = answer
         self.cancelled = asyncio.Event()
+        self.stream: object = None
+        """Where what is said about it goes, on a transport that has more than one way to the client."""
 
 
 Handler = Callable[[Request, Any], Awaitable[object] | object]
@@ -125,11 +127,18 @@ class Session:
         # who cannot be answered any more has gone, though its input is still open
         unwatched = watch_output(outgoing, lambda: self._later(self.end))
         await self._ended.wait()
+        await self.end_requests()
+        unwatched()
+        self._writer.close(FLUSH_S)
+        return self._exit_code
+
+    async def end_requests(self, seconds: float = KILL_S) -> None:
+        """Cancels what is still answered and waits so long for it, then briefly for what must be ended: each request has a reply then."""
         for request, _ in self.pending.values():
             request.cancelled.set()
         tasks = [task for _, task in self.pending.values()]
         if tasks:
-            _, late = await asyncio.wait(tasks, timeout=KILL_S)
+            _, late = await asyncio.wait(tasks, timeout=seconds)
             for task in late:
                 task.cancel()
             if late:
@@ -140,9 +149,6 @@ class Session:
                         request.answer(
                             encode_error(request.identity, RpcError(REQUEST_CANCELLED, "the daemon is ending"))
                         )
-        unwatched()
-        self._writer.close(FLUSH_S)
-        return self._exit_code
 
     def end(self, exit_code: int = 0) -> None:
         """Ends the session soon: what runs is cancelled, what is answered is written."""
@@ -155,28 +161,28 @@ class Session:
             self.log().warn(f"there is no process {process_id} (processId of initialize); the session ends")
             self.end()
 
-    def notify(self, method: str, params: object, *, droppable: bool = False) -> bool:
-        """Sends a notification; False when it was dropped."""
-        return self._send(encode_notification(method, params), droppable=droppable)
+    def notify(self, method: str, params: object, *, droppable: bool = False, about: Request | None = None) -> bool:
+        """Sends a notification, ``about`` one request or none; False when it was dropped."""
+        return self._send(encode_notification(method, params), droppable=droppable, about=about)
 
-    async def ask(self, method: str, params: object) -> Any:
+    async def ask(self, method: str, params: object, *, about: Request | None = None) -> Any:
         """Sends a request to the client and waits for its result; raises ``RpcError`` for an error reply."""
         self._reverse += 1
         identity = f"tamis-{self._reverse}"
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[identity] = future
-        self._send(encode_request(identity, method, params))
+        self._send(encode_request(identity, method, params), about=about)
         try:
             return await future
         except asyncio.CancelledError:
             # who asked does not want to know any more: the client may take the question back
-            self._withdraw(identity)
+            self._withdraw(identity, about)
             raise
         finally:
             self._waiting.pop(identity, None)
 
-    def _withdraw(self, identity: str) -> None:
-        self.notify("$/cancelRequest", {"id": identity})
+    def _withdraw(self, identity: str, about: Request | None) -> None:
+        self.notify("$/cancelRequest", {"id": identity}, about=about)
 
     def _later(self, call: Callable[..., None], *arguments: object) -> None:
         # The loop may be closed already while another thread still has something to say.
@@ -184,7 +190,8 @@ class Session:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(call, *arguments)
 
-    def _send(self, body: bytes, *, droppable: bool = False) -> bool:
+    def _send(self, body: bytes, *, droppable: bool = False, about: Request | None = None) -> bool:
+        # one way leads to this client, whatever a message is about
         writer = self._writer
         return writer is not None and writer.write(encode_frame(body, self._framing), droppable=droppable)
 
@@ -223,16 +230,20 @@ class Session:
         if isinstance(message, list):
             self._batch(cast("list[object]", message))
         else:
-            self._message(message, self._answer_alone)
+            self._message(message, self._way())
 
     def _batch(self, items: list[object]) -> None:
         if not 0 < len(items) <= MAX_PENDING:
             text = f"a batch holds from 1 to {MAX_PENDING} messages, this one {len(items)}"
-            self._send(encode_error(None, RpcError(INVALID_REQUEST, text)))
+            self._way()(encode_error(None, RpcError(INVALID_REQUEST, text)))
             return
-        batch = Batch(len(items), self._send)
+        batch = Batch(len(items), self._way())
         for item in items:
             self._message(item, batch.answer)
+
+    def _way(self) -> Answer:
+        """Where the answer to what arrives now goes."""
+        return self._answer_alone
 
     def _answer_alone(self, reply: bytes | None) -> None:
         if reply is not None:
@@ -319,11 +330,14 @@ class Session:
         if key in self.pending:
             answer(encode_error(identity, RpcError(INVALID_REQUEST, "a request with this id is still answered")))
             return
-        request = Request(self, identity, answer, method)
+        request = self._new_request(identity, answer, method)
         task = asyncio.get_running_loop().create_task(self._answer(request, method, found, params))
         self.pending[key] = (request, task)
         # whatever became of it; one that was answered has gone already, and its id may be another request's by now
         task.add_done_callback(lambda done: self._forget(key, done))
+
+    def _new_request(self, identity: object, answer: Answer, method: str) -> Request:
+        return Request(self, identity, answer, method)
 
     def _forget(self, key: object, task: asyncio.Task[None] | None) -> None:
         found = self.pending.get(key)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from tamis.server.rpc.aside import aside
-from tamis.server.rpc.session import Session
+from tamis.server.runtime.observe.trail import Log
 from tamis.server.runtime.runtime import Runtime
 
 POLL_SECONDS = 0.5
@@ -26,9 +26,8 @@ SETTLE_SECONDS = 0.1
 class Watcher(Protocol):
     """The face that looks."""
 
-    @property
-    def session(self) -> Session:
-        """The connection."""
+    def log(self) -> Log:
+        """Where what is wrong is said."""
         ...
 
     @property
@@ -64,7 +63,7 @@ class Watching:
                 pause = max(POLL_SECONDS, await self._once())
             except Exception as error:  # a folder that cannot be looked at is no end of the looking
                 pause = 10 * POLL_SECONDS
-                self._host.session.log().warn(f"looking for changes failed: {type(error).__name__}: {error}")
+                self._host.log().warn(f"looking for changes failed: {type(error).__name__}: {error}")
 
     async def _once(self) -> float:
         """Looks once; how long to wait before the next time, in seconds."""

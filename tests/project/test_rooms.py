@@ -38,6 +38,7 @@ DOORS: dict[str, tuple[set[str], set[str]]] = {
 LAZY = {
     "protocols": {"docstring_parser", "lxml", "jsonschema", "jsonschema_specifications", "referencing"},
     "server/logs": {"pyarrow"},
+    "server/mcp": {"starlette", "uvicorn"},
     "server/runtime": {"splintr", "opentelemetry", "requests"},
 }
 CONTRACT = {
