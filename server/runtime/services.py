@@ -171,7 +171,7 @@ class Parts:
         if self._tasks is None:
             from tamis.server.runtime.execution.tasks.tasks import Tasks
 
-            self._tasks = Tasks(self)
+            self._tasks = Tasks(self.root, self)
         return self._tasks
 
     @property
@@ -184,8 +184,10 @@ class Parts:
         """The questions that are open, and the answers that hold."""
         if self._approvals is None:
             from tamis.server.runtime.execution.approvals.questions import Approvals
+            from tamis.server.runtime.execution.approvals.remembered import StandingAnswers
 
-            self._approvals = Approvals(self)
+            standing = StandingAnswers(str(self.root), lambda: self.store, lambda text: self.log.write("warning", text))
+            self._approvals = Approvals(standing)
         return self._approvals
 
     @property

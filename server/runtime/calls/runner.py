@@ -18,10 +18,12 @@ from tamis.server.runtime.tools.workflows import READER
 
 if TYPE_CHECKING:
     # Lists ask runners too, and start without an event loop.
+    from tamis.server.runtime.calls.host import Host
     from tamis.server.runtime.calls.model import CallContext, CallRequest
     from tamis.server.runtime.observe.trail import Trail
     from tamis.server.runtime.policy.permissions import Grant
-    from tamis.server.runtime.services import Parts
+    from tamis.server.runtime.settings.config import Settings
+    from tamis.server.runtime.tools.host_services import HostServices
 
 
 class Invocation(msgspec.Struct, kw_only=True):
@@ -66,6 +68,38 @@ def effective_timeout_ms(tool: Tool | None, context: CallContext, asked_ms: int 
     return max(1, min(ms for ms in asked if ms is not None))
 
 
+class McpProblems(Protocol):
+    """What is known of MCP servers without starting one."""
+
+    def problem(self, server: str, /) -> str:
+        """Why a server cannot be asked now; empty when it can."""
+        ...
+
+
+class HandlerServices(Protocol):
+    """What decides whether a tool's handler can run now."""
+
+    @property
+    def settings(self) -> Settings:
+        """Those in force."""
+        ...
+
+    @property
+    def host(self) -> Host | None:
+        """Who is asked for the host's services; None where there is no one."""
+        ...
+
+    @property
+    def host_services(self) -> HostServices:
+        """Those that the host has registered."""
+        ...
+
+    @property
+    def mcp(self) -> McpProblems:
+        """The MCP servers of the settings."""
+        ...
+
+
 class Runner(Protocol):
     """Runs the calls of one type of handler."""
 
@@ -74,7 +108,7 @@ class Runner(Protocol):
         """The error type of a ``problem``."""
         ...
 
-    def problem(self, tool: Tool, parts: Parts) -> str:
+    def problem(self, tool: Tool, services: HandlerServices) -> str:
         """Why a tool of this type cannot be called now, cause and remedy; empty when it can. Cheap: lists ask it too."""
         ...
 

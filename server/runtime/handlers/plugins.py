@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from msgspec import UNSET
 
@@ -17,12 +17,9 @@ from tamis.protocols.manifest.reading import OtherHandler
 from tamis.protocols.observation import plain
 from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.calls.handlers import HANDLER_API, HandlerCall, HandlerError, HandlerPlugin
-from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.calls.runner import HandlerServices, Invocation
 from tamis.server.runtime.settings.installed import bring, fault, names, words
 from tamis.server.runtime.tools.registry import Tool
-
-if TYPE_CHECKING:
-    from tamis.server.runtime.services import Parts
 
 GROUP = "tamis.handlers"
 NO_FOLDER = "/dev/null"
@@ -38,11 +35,11 @@ class PluginRunner:
 
     problem_type: ErrorType = "DependencyError"
 
-    def problem(self, tool: Tool, parts: Parts) -> str:
+    def problem(self, tool: Tool, services: HandlerServices) -> str:
         """Why the handler cannot be used."""
         handler = tool.manifest.handler
         assert isinstance(handler, OtherHandler)
-        if handler.type not in parts.settings.handlers:
+        if handler.type not in services.settings.handlers:
             return f"the handler type '{handler.type}' is not allowed: `handlers` in tamis.toml has to name it"
         plugin = load_handler(handler.type)
         if isinstance(plugin, str):

@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -22,9 +22,6 @@ from tamis.server.runtime.calls.prepared import Prepared, call_digest
 from tamis.server.runtime.execution.approvals.preview import preview, risk_of
 from tamis.server.runtime.execution.approvals.remembered import StandingAnswers
 from tamis.server.runtime.execution.approvals.replies import BATCH_OPTIONS, CANCELLED, OPTIONS, chosen
-
-if TYPE_CHECKING:
-    from tamis.server.runtime.services import Parts
 
 MAX_TOKENS = 1_000
 """So many questions wait with a token; with one more the oldest has expired."""
@@ -68,10 +65,8 @@ class _Token(msgspec.Struct):
 class Approvals:
     """The questions of one runtime, and the answers that hold."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.standing = StandingAnswers(
-            str(parts.root), lambda: parts.store, lambda text: parts.log.write("warning", text)
-        )
+    def __init__(self, standing: StandingAnswers) -> None:
+        self.standing = standing
         self._open: dict[str, _Open] = {}
         self._tokens: dict[str, _Token] = {}
 

@@ -13,7 +13,8 @@ import re
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -32,7 +33,12 @@ from tamis.server.runtime.observe.stored import storable, stored_result
 from tamis.server.runtime.observe.trail import Log, Trail
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.services import Parts
+    from tamis.server.runtime.calls.running_calls import RunningCalls
+    from tamis.server.runtime.execution.approvals.questions import Approvals
+    from tamis.server.runtime.observe.audit import AuditLog
+    from tamis.server.runtime.settings.config import Settings
+    from tamis.server.runtime.store.owners import Owner
+    from tamis.server.runtime.store.store import Store
 
 MAX_UNFINISHED = 1_000
 """Tasks of one process that have not ended; a call that would be one more is refused."""
@@ -49,6 +55,44 @@ _ID = re.compile(r"task-[0-9a-f]{20}")
 
 T = TypeVar("T")
 Run = Callable[[Invocation], Awaitable[ExecutionResult]]
+
+
+class TaskServices(Protocol):
+    """What tasks need of the runtime that they are of."""
+
+    @property
+    def settings(self) -> Settings:
+        """Those in force."""
+        ...
+
+    @property
+    def store(self) -> Store:
+        """Where tasks stand."""
+        ...
+
+    @property
+    def owner(self) -> Owner:
+        """Who works on them here."""
+        ...
+
+    @property
+    def approvals(self) -> Approvals:
+        """The questions about them."""
+        ...
+
+    @property
+    def running_calls(self) -> RunningCalls:
+        """The calls that run, for a cancel by the call's id."""
+        ...
+
+    @property
+    def audit(self) -> Callable[[], AuditLog | None]:
+        """Where call-backs are written down."""
+        ...
+
+    def tell(self, method: str, params: object) -> None:
+        """Tells the host, if there is one."""
+        ...
 
 
 class _Running:
@@ -70,9 +114,9 @@ class _Running:
 class Tasks:
     """The tasks of one root."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._root = str(parts.root)
+    def __init__(self, root: Path, services: TaskServices) -> None:
+        self._services = services
+        self._root = str(root)
         self._running: dict[str, _Running] = {}
         self._gate: asyncio.Semaphore | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -95,7 +139,7 @@ class Tasks:
             raise Stopped("error", failure("RateLimited", text))
         row = TaskRow(
             task_id=f"task-{os.urandom(10).hex()}",
-            owner=self._parts.owner.token,
+            owner=self._services.owner.token,
             call_id=storable(call.request.call_id),
             tool_id=call.tool.tool_id,
             version=call.tool.manifest.version,
@@ -104,32 +148,32 @@ class Tasks:
         running = _Running(row)
 
         def write(db: sqlite3.Connection) -> None:
-            self._parts.owner.mark(db)
-            own = self._parts.settings.tasks
+            self._services.owner.mark(db)
+            own = self._services.settings.tasks
             rows.prune(db, own.keep, own.keep_seconds)
             rows.insert(db, self._root, row)
 
         # from here on it counts, so that many calls at once do not pass the bound together
         self._running[row.task_id] = running
         try:
-            await self._parts.store.run(write)
+            await self._services.store.run(write)
         except BaseException:
             del self._running[row.task_id]
             row.status, row.ended = "cancelled", time.time()
-            self._parts.store.post(lambda db: rows.end(db, self._root, row))
+            self._services.store.post(lambda db: rows.end(db, self._root, row))
             raise
         if self._closing:
             # ``close`` has given up the row, or will
             del self._running[row.task_id]
             raise Stopped("cancelled")
-        self._parts.owner.begin()
+        self._services.owner.begin()
         if self._looking is None:
             self._looking = asyncio.get_running_loop().create_task(self._look())
         own = self._own(call, running)
         call.trail.note("task.started", "info", taskId=row.task_id)
         running.work = asyncio.get_running_loop().create_task(self._work(running, own, run))
         call.result.status, call.result.task_id = "accepted", row.task_id
-        self._parts.tell("task/changed", rows.to_task(row))
+        self._services.tell("task/changed", rows.to_task(row))
 
     def judge(self, result: ExecutionResult) -> None:
         """Makes the outcome of a task that the end of this process cancelled what the store says of it: it is lost."""
@@ -162,13 +206,13 @@ class Tasks:
             raise ApprovalUnknown(
                 "no question of this task has this token: it is answered, its time is over, or another daemon asked"
             )
-        self._parts.approvals.answer(given, question.binding)
+        self._services.approvals.answer(given, question.binding)
 
     async def page(self, cursor: str | None = None, limit: int | None = None) -> TaskList:
         """One page of the tasks of this root, the newest first."""
         before = int(cursor) if cursor is not None and cursor.isdecimal() and len(cursor) < 19 else None
         size = max(1, min(limit or PAGE, PAGE))
-        own = self._parts.settings.tasks
+        own = self._services.settings.tasks
 
         def read(db: sqlite3.Connection) -> list[TaskRow]:
             rows.prune(db, own.keep, own.keep_seconds)
@@ -199,7 +243,7 @@ class Tasks:
         if running is not None:
             running.cancelled.set()
         elif _ID.fullmatch(task_id):
-            await self._parts.store.run(lambda db: rows.ask_to_cancel(db, self._root, task_id))
+            await self._services.store.run(lambda db: rows.ask_to_cancel(db, self._root, task_id))
         if await self.result(task_id, round(4 * _LOOK_S * 1000)) is None:
             return None
         return await self.get(task_id)
@@ -212,7 +256,9 @@ class Tasks:
                 self._running[task_id].cancelled.set()
         others = [task_id for task_id in found if task_id not in self._running]
         if others:
-            await self._parts.store.run(lambda db: [rows.ask_to_cancel(db, self._root, task_id) for task_id in others])
+            await self._services.store.run(
+                lambda db: [rows.ask_to_cancel(db, self._root, task_id) for task_id in others]
+            )
         return found
 
     async def close(self) -> None:
@@ -232,8 +278,8 @@ class Tasks:
         if self._looking is not None:
             self._looking.cancel()
         if works:
-            token = self._parts.owner.token
-            self._parts.store.post(lambda db: rows.give_up(db, token, rows.ENDED))
+            token = self._services.owner.token
+            self._services.store.post(lambda db: rows.give_up(db, token, rows.ENDED))
 
     def _own(self, call: Invocation, running: _Running) -> Invocation:
         """The call with a result, a cancel and listeners of its own: those of its request end with it."""
@@ -282,7 +328,7 @@ class Tasks:
 
     async def _polled(self, running: _Running, question: Question) -> Reply:
         settled: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        approvals = self._parts.approvals
+        approvals = self._services.approvals
         # ``Approvals.ask`` lists the question and tells of its end; here it only gets the token that answers it
         request = approvals.hand_out(
             question, None, lambda reply: None if settled.done() else settled.set_result(reply)
@@ -302,15 +348,15 @@ class Tasks:
         if running.ended.is_set() or row.status == status:
             return
         row.status = status
-        self._parts.store.post(lambda db: rows.note_status(db, row.task_id, status))
-        self._parts.tell("task/changed", rows.to_task(row))
+        self._services.store.post(lambda db: rows.note_status(db, row.task_id, status))
+        self._services.tell("task/changed", rows.to_task(row))
 
     async def _work(self, running: _Running, call: Invocation, run: Run) -> None:
         row = running.row
         if self._gate is None:
             self._gate = asyncio.Semaphore(AT_ONCE)
         try:
-            with self._parts.running_calls.entered(row.call_id, row.session_id, running.cancelled):
+            with self._services.running_calls.entered(row.call_id, row.session_id, running.cancelled):
                 try:
                     await unless_cancelled(running.cancelled, self._gate.acquire())
                     has_room = True
@@ -324,7 +370,7 @@ class Tasks:
             if self._closing and result.error is not UNSET and result.error == rows.lost(rows.ENDED):
                 return  # ``close`` writes it
             await self._ended(running, result, call.trail.secrets)
-            if row.status != "cancelled" and self._parts.settings.tasks.callback_url:
+            if row.status != "cancelled" and self._services.settings.tasks.callback_url:
                 self._call_back_soon(row.task_id, call.trail)
         except BaseException as error:
             why = rows.ENDED if isinstance(error, asyncio.CancelledError) else f"{type(error).__name__}: {error}"
@@ -333,7 +379,7 @@ class Tasks:
                 text = f"the task was ended by {type(error).__name__}: {error}"
                 call.result.status, call.result.error = "error", failure("ServiceError", text, code="taskLost")
                 row.result = stored_result(call.result, call.trail.secrets)
-                self._parts.store.post(lambda db: rows.end(db, self._root, row))
+                self._services.store.post(lambda db: rows.end(db, self._root, row))
             call.trail.note("task.lost", "error", taskId=row.task_id, message=why)
             if not isinstance(error, Exception):
                 raise
@@ -341,8 +387,8 @@ class Tasks:
             del self._running[row.task_id]
             running.ended.set()
             for token in list(running.handed_out):
-                self._parts.approvals.close_question(token)  # nobody finds it any more
-            self._parts.owner.end()
+                self._services.approvals.close_question(token)  # nobody finds it any more
+            self._services.owner.end()
             if not self._running and self._looking is not None:
                 self._looking.cancel()
                 self._looking = None
@@ -356,16 +402,16 @@ class Tasks:
         row.status = {"success": "completed", "cancelled": "cancelled"}.get(result.status, "failed")
         row.progress = None if running.progress is None else msgspec.json.encode(running.progress)
         # as long as none has more than its share, all of them fit
-        large = len(row.result) * self._parts.settings.tasks.keep > rows.MAX_BYTES
+        large = len(row.result) * self._services.settings.tasks.keep > rows.MAX_BYTES
 
         def write(db: sqlite3.Connection) -> None:
             rows.end(db, self._root, row)
             if large:
                 rows.prune_large(db)
 
-        await self._parts.store.run(write)
+        await self._services.store.run(write)
         running.ended.set()
-        self._parts.tell("task/changed", rows.to_task(row))
+        self._services.tell("task/changed", rows.to_task(row))
 
     def _call_back_soon(self, task_id: str, trail: Trail) -> None:
         """Tells the URL of a task's end, apart from it: who is slow to take it keeps no task from beginning."""
@@ -383,7 +429,7 @@ class Tasks:
         try:
             async with self._lines:
                 # read again, since results may be large and many may wait
-                task, settings = await self.get(task_id), self._parts.settings
+                task, settings = await self.get(task_id), self._services.settings
                 said = "" if task is None else await call_back(settings.tasks.callback_url, task, settings.policy)
         except (sqlite3.Error, OSError) as error:
             said = f"{type(error).__name__}: {error}"
@@ -399,8 +445,8 @@ class Tasks:
         running.telling = None
         row = running.row
         row.progress = progress = msgspec.json.encode(running.progress)
-        self._parts.store.post(lambda db: rows.note_progress(db, row.task_id, progress))
-        self._parts.tell("task/changed", rows.to_task(row))
+        self._services.store.post(lambda db: rows.note_progress(db, row.task_id, progress))
+        self._services.tell("task/changed", rows.to_task(row))
 
     async def _find(self, task_id: str) -> TaskRow | None:
         if not _ID.fullmatch(task_id):
@@ -409,19 +455,23 @@ class Tasks:
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """What ``work`` finds once the tasks of lost processes have been ended; they are written down."""
-        lost, found = await self._parts.store.run(lambda db: (rows.give_up_lost(db), work(db)), durable=False)
+        lost, found = await self._services.store.run(lambda db: (rows.give_up_lost(db), work(db)), durable=False)
         for row in lost:
-            trail = Trail(self._parts.audit(), Log("warning", self._parts.settings.log_format), row.root, row.call_id)
+            trail = Trail(
+                self._services.audit(), Log("warning", self._services.settings.log_format), row.root, row.call_id
+            )
             trail.of_tool(row.tool_id, row.version)
             trail.note("task.lost", "warning", taskId=row.task_id, message=rows.CRASHED)
         return found
 
     async def _look(self) -> None:
         """Looks for cancels that other processes ask for, while tasks run here."""
-        token = self._parts.owner.token
+        token = self._services.owner.token
         while True:
             await asyncio.sleep(_LOOK_S)
             with contextlib.suppress(sqlite3.Error):
-                for task_id in await self._parts.store.run(lambda db: rows.asked_to_cancel(db, token), durable=False):
+                for task_id in await self._services.store.run(
+                    lambda db: rows.asked_to_cancel(db, token), durable=False
+                ):
                     if task_id in self._running:
                         self._running[task_id].cancelled.set()

@@ -12,13 +12,12 @@ from tamis.protocols.manifest.reading import McpTool
 from tamis.protocols.observation import plain
 from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.calls.results import failure
-from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.calls.runner import HandlerServices, Invocation
 from tamis.server.runtime.observe.masking import without
 from tamis.server.runtime.tools.registry import Tool
 
 if TYPE_CHECKING:
     from tamis.server.runtime.handlers.mcp.session import McpSession
-    from tamis.server.runtime.services import Parts
 
 MAX_MESSAGE_CHARS = 2_000
 
@@ -80,11 +79,11 @@ class McpRunner:
 
     problem_type: ErrorType = "ServiceError"
 
-    def problem(self, tool: Tool, parts: Parts) -> str:
+    def problem(self, tool: Tool, services: HandlerServices) -> str:
         """Why the server cannot be used."""
         handler = tool.manifest.handler
         assert isinstance(handler, McpTool)
-        return parts.mcp.problem(handler.server)
+        return services.mcp.problem(handler.server)
 
     async def run(self, call: Invocation) -> None:
         """Calls the tool once."""

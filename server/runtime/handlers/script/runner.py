@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tamis.protocols.contract import ErrorType
-from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.calls.runner import HandlerServices, Invocation
 from tamis.server.runtime.handlers.script.interpreters import missing_runtime
 from tamis.server.runtime.tools.registry import Tool
-
-if TYPE_CHECKING:
-    from tamis.server.runtime.services import Parts
 
 
 class ScriptRunner:
@@ -18,9 +13,9 @@ class ScriptRunner:
 
     problem_type: ErrorType = "DependencyError"
 
-    def problem(self, tool: Tool, parts: Parts) -> str:
+    def problem(self, tool: Tool, services: HandlerServices) -> str:
         """What is missing on this machine."""
-        return missing_runtime(tool.manifest, parts.settings)
+        return missing_runtime(tool.manifest, services.settings)
 
     async def run(self, call: Invocation) -> None:
         """Runs the script once."""

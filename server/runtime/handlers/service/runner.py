@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -21,14 +21,11 @@ from tamis.protocols.messages import ServiceCancel, ServiceInvoke
 from tamis.protocols.observation import plain
 from tamis.protocols.schema.plan import Plan
 from tamis.server.runtime.calls.host import HostError
-from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.calls.runner import HandlerServices, Invocation
 from tamis.server.runtime.tools.builtin import is_own
 from tamis.server.runtime.tools.host_services import HostMethod
 from tamis.server.runtime.tools.method_metadata import alike
 from tamis.server.runtime.tools.registry import Tool
-
-if TYPE_CHECKING:
-    from tamis.server.runtime.services import Parts
 
 Work = Callable[[Invocation], Awaitable[Any]]
 MAX_ERROR_CHARS = 2_000
@@ -40,15 +37,15 @@ class ServiceRunner:
 
     problem_type: ErrorType = "ServiceError"
 
-    def problem(self, tool: Tool, parts: Parts) -> str:
+    def problem(self, tool: Tool, services: HandlerServices) -> str:
         """Why the service cannot be called."""
         handler = tool.manifest.handler
         assert isinstance(handler, ServiceMethod)
         service, method = handler.service_name, handler.method_name
         if is_own(service):
-            return own_problem(tool, service, method, parts)
-        problem = parts.host_services.problem(service, method)
-        if problem or parts.host is not None:
+            return own_problem(tool, service, method, services)
+        problem = services.host_services.problem(service, method)
+        if problem or services.host is not None:
             return problem
         return f"the host of the service '{service}' has gone"
 
@@ -80,7 +77,7 @@ class ServiceRunner:
         take_output(call, output, whose, None if hosted is None else hosted.output_plan)
 
 
-def own_problem(tool: Tool, service: str, method: str, parts: Parts) -> str:
+def own_problem(tool: Tool, service: str, method: str, services: HandlerServices) -> str:
     """Why one of Tamis's own methods cannot be called."""
     if own_method(service, method) is None:
         return f"the service '{service}' of Tamis has no method '{method}'"
@@ -90,7 +87,7 @@ def own_problem(tool: Tool, service: str, method: str, parts: Parts) -> str:
             if tool.origin == "builtin"
             else "the manifest asks for no folder to write to: name it in securityContext.fileAccess.allowWrite"
         )
-    if service == "Events" and parts.host is None:
+    if service == "Events" and services.host is None:
         return "there is no host that could be told of an event"
     return ""
 

@@ -4,18 +4,13 @@ first run. Must not know faces.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tamis.protocols.contract import ErrorType
 from tamis.protocols.manifest.reading import WorkflowHandler
-from tamis.server.runtime.calls.runner import Invocation, Runner
+from tamis.server.runtime.calls.runner import HandlerServices, Invocation, Runner
 from tamis.server.runtime.handlers.workflow.engine import BUILT_IN
 from tamis.server.runtime.handlers.workflow.engines import engine_of
 from tamis.server.runtime.tools.registry import Tool
 from tamis.server.runtime.tools.workflows import READER, WorkflowTool
-
-if TYPE_CHECKING:
-    from tamis.server.runtime.services import Parts
 
 
 def runner_for(tool: Tool, handler: WorkflowHandler) -> Runner:
@@ -25,8 +20,8 @@ def runner_for(tool: Tool, handler: WorkflowHandler) -> Runner:
     return NodeRunner() if tool.origin == "node" and handler.workflow_id == tool.tool_id else WorkflowRunner()
 
 
-def _engine_fault(parts: Parts) -> str:
-    return "" if parts.settings.engine.type == BUILT_IN else engine_of(parts.settings)[1]
+def _engine_fault(services: HandlerServices) -> str:
+    return "" if services.settings.engine.type == BUILT_IN else engine_of(services.settings)[1]
 
 
 class WorkflowRunner:
@@ -34,11 +29,11 @@ class WorkflowRunner:
 
     problem_type: ErrorType = "WorkflowError"
 
-    def problem(self, tool: Tool, parts: Parts) -> str:
+    def problem(self, tool: Tool, services: HandlerServices) -> str:
         """Why the workflow cannot be run: its graph as far as the file tells, or the engine."""
-        if parts.settings.engine.type == BUILT_IN and isinstance(tool, WorkflowTool):
+        if services.settings.engine.type == BUILT_IN and isinstance(tool, WorkflowTool):
             return tool.fault
-        return _engine_fault(parts)
+        return _engine_fault(services)
 
     async def run(self, call: Invocation) -> None:
         """Runs the workflow once."""
@@ -52,14 +47,14 @@ class NodeRunner:
 
     problem_type: ErrorType = "WorkflowError"
 
-    def problem(self, tool: Tool, parts: Parts) -> str:
+    def problem(self, tool: Tool, services: HandlerServices) -> str:
         """Why no engine can run the node."""
-        if parts.settings.engine.type == BUILT_IN:
+        if services.settings.engine.type == BUILT_IN:
             return (
                 f"'{tool.tool_id}' is a node that the built-in engine cannot run; let its definition name the tool that does its "
                 "work (toolId), or name an engine in engine.type"
             )
-        return _engine_fault(parts)
+        return _engine_fault(services)
 
     async def run(self, call: Invocation) -> None:
         """Runs the node once, wrapped as a graph of its own."""
@@ -73,7 +68,7 @@ class ReadRunner:
 
     problem_type: ErrorType = "WorkflowError"
 
-    def problem(self, tool: Tool, parts: Parts) -> str:
+    def problem(self, tool: Tool, services: HandlerServices) -> str:
         """Always there."""
         return ""
 
