@@ -1,0 +1,44 @@
+"""What the conformance suite asks for and docs/mcp.md says that Tamis does not offer, by scenario and check; ``*`` is all checks of one."""
+
+OWN_PROMPTS = "prompts are the instructions for text protocols; a folder brings none of its own"
+OWN_RESOURCES = "resources are definitions of tools and results; files reach a model by tools alone"
+QUESTIONS = "a tool asks nothing by itself; a person is asked for approvals alone"
+SAMPLING = "nothing of the client's model or folders is asked for"
+TASK_QUESTIONS = "a task asks before it begins, so it never waits for input"
+FIXTURE = "the tool that the suite wants answers in a way that no tool of Tamis can choose"
+
+NOT_OFFERED: dict[str, dict[str, str]] = {
+    "completion-complete": {"*": OWN_PROMPTS},
+    "prompts-get-simple": {"*": OWN_PROMPTS},
+    "prompts-get-with-args": {"*": OWN_PROMPTS},
+    "prompts-get-embedded-resource": {"*": OWN_PROMPTS},
+    "prompts-get-with-image": {"*": OWN_PROMPTS},
+    "resources-read-text": {"*": OWN_RESOURCES},
+    "resources-read-binary": {"*": OWN_RESOURCES},
+    "resources-templates-read": {"*": OWN_RESOURCES},
+    "resources-subscribe": {"*": OWN_RESOURCES},
+    "resources-unsubscribe": {"*": OWN_RESOURCES},
+    "tools-call-sampling": {"*": SAMPLING},
+    "tools-call-elicitation": {"*": QUESTIONS},
+    "elicitation-sep1034-defaults": {"*": QUESTIONS},
+    "elicitation-sep1330-enums": {"*": QUESTIONS},
+    "input-required-result-basic-elicitation": {"*": QUESTIONS},
+    "input-required-result-basic-sampling": {"*": SAMPLING},
+    "input-required-result-basic-list-roots": {"*": SAMPLING},
+    "input-required-result-multi-round": {"*": QUESTIONS},
+    "input-required-result-multiple-input-requests": {"*": QUESTIONS},
+    "input-required-result-non-tool-request": {"*": OWN_PROMPTS},
+    "input-required-result-capability-check": {"*": SAMPLING},
+    "input-required-result-request-state": {"sep-2322-request-state-complete": QUESTIONS},
+    "server-stateless": {
+        "sep-2575-server-rejects-undeclared-capability": SAMPLING,
+        "sep-2575-missing-capability-http-400": SAMPLING,
+    },
+    "tasks-lifecycle": {"sep-2663-tasks-get-status-failed": FIXTURE},
+    "tasks-dispatch-and-envelope": {"tasks-result-type-complete-on-non-task-responses": TASK_QUESTIONS},
+    "tasks-mrtr-input": {"*": TASK_QUESTIONS},
+    "tasks-mrtr-composition": {"*": TASK_QUESTIONS},
+    "tasks-required-task-error": {
+        "sep-2663-server-returns-missing-capability-when-required": "a tool that can be a task is waited for where the client takes none"
+    },
+}

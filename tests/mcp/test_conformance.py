@@ -1,0 +1,102 @@
+"""The official conformance suite of MCP against the server over HTTP (mcp, Referees); ``--long`` runs all that a revision requires."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="the extra `http` is not installed")
+
+from tests.mcp.conformance.not_offered import NOT_OFFERED
+from tests.mcp.conformance.tools import make_tools
+from tests.mcp.http_client import HttpServer
+from tests.node_runtime import NODE, npm
+
+HERE = Path(__file__).parent / "conformance"
+SHARE = ("dns-rebinding-protection", "tools-list", "tools-call-mixed-content")
+"""What is run without ``--long``: it waits for nothing and starts few tools."""
+REVISIONS = ("2026-07-28", "2025-11-25")
+Checks = dict[str, dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("conformance")
+    for name in ("package.json", "package-lock.json", ".npmrc"):
+        shutil.copy(HERE / name, folder)
+    npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+    root = tmp_path_factory.mktemp("tools")
+    make_tools(root)
+    # the suite knows no token
+    with HttpServer(root, "--no-token") as made:
+        made.call("test_logging_tool")  # some of its checks wait for half a second only
+        yield made
+
+
+def failures(suite: Path, server: HttpServer, out: Path, *words: str) -> tuple[Checks, set[str]]:
+    """What failed, by scenario and check; and which scenarios were run."""
+    program = suite / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
+    url = f"http://127.0.0.1:{server.port}/mcp"
+    done = subprocess.run(
+        [NODE, str(program), "server", "--url", url, "-o", str(out), *words],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+        env=os.environ | {"CI": "1"},
+    )
+    found: Checks = {}
+    ran: set[str] = set()
+    for path in out.glob("*/checks.json"):
+        match = re.fullmatch(r"server-(.+)-\d{4}-\d\d-\d\dT.*", path.parent.name)
+        assert match is not None
+        ran.add(match[1])
+        for check in json.loads(path.read_text()):
+            if check["status"] == "FAILURE":
+                found.setdefault(match[1], {})[check["id"]] = str(check.get("errorMessage"))
+    assert ran, done.stdout[-2000:] + done.stderr[-2000:]
+    return found, ran
+
+
+def wrong(found: Checks) -> Checks:
+    """What failed of what is offered."""
+    held = {
+        name: {check: why for check, why in checks.items() if not {check, "*"} & NOT_OFFERED.get(name, {}).keys()}
+        for name, checks in found.items()
+    }
+    return {name: checks for name, checks in held.items() if checks}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_what_is_offered_conforms(
+    suite: Path, server: HttpServer, tmp_path: Path, revision: str, is_long: bool
+) -> None:
+    if not is_long:
+        for scenario in SHARE:
+            words = ("--scenario", scenario, "--spec-version", revision)
+            assert wrong(failures(suite, server, tmp_path / scenario, *words)[0]) == {}
+        return
+    found, ran = failures(suite, server, tmp_path / "all", "--requirements", revision)
+    assert len(ran) > 30
+    # a machine that is busy is late for checks that wait for half a second
+    for scenario in wrong(found):
+        words = ("--scenario", scenario, "--spec-version", revision)
+        del found[scenario]
+        found |= failures(suite, server, tmp_path / scenario, *words)[0]
+    assert wrong(found) == {}
+    conforms = {name for name in NOT_OFFERED if name in ran and name not in found}
+    assert conforms == set(), "these are offered after all: take them out of not_offered.py"
