@@ -90,7 +90,7 @@ def of_text(snapshot: Snapshot) -> list[Finding]:
         return _long(MAX_ANALYSED_CHARS)
     levels = levels_of(snapshot)
     diags = [*text_findings(snapshot), *lint_text(snapshot, _requests(snapshot), levels)]
-    return _judged(snapshot, [(diag, ()) for diag in diags], levels)
+    return _judged(snapshot, [(diag, _led(diag)) for diag in diags], levels)
 
 
 def of_settings(snapshot: Snapshot) -> list[Finding]:
@@ -256,6 +256,9 @@ def _check(snapshot: Snapshot, call: Call, variables: Variables | None = None, b
         call.tool_id, call.protocol, call.args(snapshot.text) if extras_of(call.protocol).by_command else None
     )
     tool = meant_by.tool
+    broken = None if tool is not None else _broken(snapshot.registry, call)
+    if broken is not None:
+        return [broken]
     # Without a single registered tool every call would be unknown: that is a missing folder, not a wrong call.
     if tool is None and not (call.complete and snapshot.registry.tools):
         return []
@@ -299,6 +302,23 @@ def _with_variables(
         if one[0].code != "VA453" or not any(start <= one[0].span[0] and one[0].span[1] <= end for start, end in spans)
     ]
     return [*kept, *((diag, ()) for _, diag in own if diag is not None)]
+
+
+def _broken(registry: RegistryView, call: Call) -> Diag | None:
+    """That a call's tool is there and its manifest cannot be used, with the place of what is wrong."""
+    error = next((one for one in registry.errors if one.tool_id == call.tool_id), None)
+    if error is None:
+        return None
+    args: dict[str, str | int] = {"id": call.tool_id, "reason": error.message}
+    return Diag("VA406", call.tool_span, args, data={"manifest": error.path, "line": error.line})
+
+
+def _led(diag: Diag) -> tuple[Related, ...]:
+    """The manifest that a finding of a call is about."""
+    path, line = diag.data.get("manifest"), diag.data.get("line")
+    if not isinstance(path, str) or not isinstance(line, int):
+        return ()
+    return (Related("The manifest with the error", path=path, line=max(0, line - 1)),)
 
 
 def _is_of(diag: Diag, call: Call, put: Filled) -> bool:

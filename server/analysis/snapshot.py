@@ -67,6 +67,30 @@ class ToolView(TypingProtocol):
     reason: str
 
 
+class ErrorView(TypingProtocol):
+    """A manifest that gives no tool; ``line`` from one, 0 where it is not known."""
+
+    @property
+    def path(self) -> str:
+        """Its file."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """What is wrong with it."""
+        ...
+
+    @property
+    def line(self) -> int:
+        """Where."""
+        ...
+
+    @property
+    def tool_id(self) -> str:
+        """The id that it declares, where it can be read."""
+        ...
+
+
 class ConflictView(TypingProtocol):
     """Two manifests that claim the same name."""
 
@@ -121,6 +145,11 @@ class RegistryView(TypingProtocol):
     @property
     def tools(self) -> Sequence[ToolView]:
         """All tools in a stable order."""
+        ...
+
+    @property
+    def errors(self) -> Sequence[ErrorView]:
+        """What is declared and cannot be used."""
         ...
 
     @property

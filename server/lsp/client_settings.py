@@ -39,6 +39,9 @@ NAMES = frozenset(
 """The editor's own settings; every other name is one of ``tamis.toml``."""
 
 Confirmation = Literal["never", "writes", "always"]
+MAX_PATTERNS = 1_000
+_SHOWN = {"off": 0, "onError": 1, "onWarning": 2, "always": 3}
+_SHOWN_FROM = {"error": 1, "warning": 2, "info": 3}
 _STRICTNESS: tuple[Confirmation, ...] = ("never", "writes", "always")
 
 
@@ -58,6 +61,21 @@ class ClientSettings(msgspec.Struct, frozen=True):
     def switch(self, path: str) -> bool:
         """A setting that is on unless it says ``false``."""
         return self.get(path) is not False
+
+    @property
+    def exclude(self) -> tuple[str, ...]:
+        """``exclude``: patterns, as in an ignore file, of what is not searched for tools and calls."""
+        return _texts(self.get("exclude"))
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """``roots``: the folders that are served instead of the workspace's."""
+        return _texts(self.get("roots"))
+
+    def shows(self, level: Literal["error", "warning", "info"]) -> bool:
+        """Whether a message that nobody asked for is shown (``showNotifications``); else it is logged."""
+        shown = self.get("showNotifications")
+        return _SHOWN.get(shown if isinstance(shown, str) else "", 3) >= _SHOWN_FROM[level]
 
     @property
     def timeout_ms(self) -> int | None:
@@ -80,6 +98,11 @@ def setting(values: Mapping[str, Any], path: str) -> Any:
     for name in path.split("."):
         here = cast("dict[str, Any]", here).get(name) if isinstance(here, dict) else None
     return here
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    found = cast("list[Any]", value) if isinstance(value, list) else []
+    return tuple(one for one in found[:MAX_PATTERNS] if isinstance(one, str) and one)
 
 
 def own_settings(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -485,6 +485,54 @@ feature('tested', function()
   return found
 end)
 
+feature('tried', function()
+  open('more.tam')
+  lua([[
+    pick, prompts, inputs = { 'loud', 'Run' }, {}, { 'said <b>' }
+    local input = vim.ui.input
+    vim.ui.input = function(options, done)
+      table.insert(prompts, options.prompt)
+      done(table.remove(inputs, 1))
+    end
+    vim.cmd('Tamis try t:echo')
+  ]])
+  local shown = wait('what came of it', [[
+    local name = vim.api.nvim_buf_get_name(0)
+    return name:find('tamis%-try://t:echo') and table.concat(lines(), '\n')
+  ]])
+  lua("vim.cmd('bwipeout!') open('tried.md') pick, inputs = { 'not given', 'Write' }, { 'a' } vim.cmd('Tamis try t:echo')")
+  local written = wait('the call', "return table.concat(lines(), '\\n'):find('</t:echo>', 1, true) and lines()")
+  lua("vim.cmd('bwipeout!')")
+  return { shown = shown, written = written, prompts = lua('return prompts') }
+end)
+
+feature('made', function()
+  open('calls.md')
+  lua("vim.cmd('Tamis new made:shout')")
+  local made = wait('the manifest', "return vim.api.nvim_buf_get_name(0):match('[^/]*%.tool%.json$')")
+  lua("open('calls.md') vim.cmd('Tamis export openai')")
+  local exported = wait('the export', "return vim.api.nvim_buf_get_name(0):find('tamis%-export') and table.concat(lines(), '\\n')")
+  lua([[
+    vim.cmd('bwipeout!')
+    open('calls.md')
+    vim.fn.writefile({ '{"tools": [{"name": "far_away", "description": "Is far away.", "inputSchema": {"type": "object"}}]}' }, 'far.json')
+    vim.cmd('Tamis import mcp far.json')
+  ]])
+  local imported = wait('the import', "return vim.api.nvim_buf_get_name(0):find('tamis%-import') and table.concat(lines(), '\\n')")
+  lua("vim.cmd('bwipeout!')")
+  return { made = made, exported = exported, imported = imported }
+end)
+
+feature('held', function()
+  open('asks.tam')
+  lua("asked, pick = {}, { 'Always allow' } place('t:ask', 1) vim.cmd('Tamis run')")
+  wait('the answer to hold', "local found = ask('approval/list', vim.empty_dict()) return found and #found.approvals > 0")
+  lua("asked, pick = {}, { 't:ask' } vim.cmd('Tamis approvals')")
+  wait('the menu', 'return #asked > 0')
+  wait('the answer to be taken back', "local found = ask('approval/list', vim.empty_dict()) return found and #found.approvals == 0")
+  return lua('return asked[1]')
+end)
+
 feature('syntax', function()
   return lua([[
     vim.cmd('syntax on')

@@ -1,9 +1,34 @@
-"""The npm that tests install packages with. Must not know what is installed."""
+"""The npm that tests install packages with, and where what was installed is kept. Must not know what is installed."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+
+
+def kept(name: str, fill: Callable[[Path], bool]) -> Path | None:
+    """A folder of the user's cache, filled by the first run that wants it; None where it could not be filled.
+
+    It comes into being as a whole, so that a run that is ended, or two at once, leave no half of one. ``TAMIS_TEST_CACHE`` names another place.
+    """
+    cache = os.environ.get("TAMIS_TEST_CACHE")
+    base = Path(cache) if cache else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tamis-tests"
+    folder = base / name
+    if folder.is_dir():
+        return folder
+    base.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=base))
+    if not fill(made):
+        shutil.rmtree(made)
+        return None
+    try:
+        made.rename(folder)
+    except OSError:  # another run was quicker
+        shutil.rmtree(made)
+    return folder
 
 
 def find_npm() -> list[str] | None:

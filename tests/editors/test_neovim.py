@@ -156,7 +156,7 @@ def test_help_has_tags_for_every_command(neovim: str, tmp_path: Path) -> None:
     assert "tamis-health\t" in tags
     lua = "".join(path.read_text("utf-8") for path in PLUGIN.rglob("*.lua"))
     verbs = re.findall(r"^  (\w+) = ", lua.partition("\nM.verbs = {")[2].partition("\n}\n")[0], re.M)
-    assert len(verbs) == 18
+    assert len(verbs) == 19
     groups = set(re.findall(r"^  (Tamis\w+) = 'Diagnostic", lua, re.M))
     events = set(re.findall(r"tamis\.event\('(Tamis\w+)'", lua))
     wanted = {*(f":Tamis-{verb}" for verb in verbs), *(f"hl-{group}" for group in groups), *events}
@@ -192,6 +192,33 @@ def test_the_committed_help_tags_are_those_of_the_help(neovim: str, tmp_path: Pa
     subprocess.run(command, capture_output=True, timeout=30, check=True)
     fresh = (doc / "tags").read_text("utf-8")
     assert (PLUGIN / "doc" / "tags").read_text("utf-8") == fresh, "stale: run `:helptags editors/neovim/doc`"
+
+
+def test_the_help_has_the_servers_settings() -> None:  # row 8
+    from tools.editor_help import HELP, written
+
+    text = HELP.read_text("utf-8")
+    assert written(text) == text, "stale: run `python tools/editor_help.py`, then `:helptags editors/neovim/doc`"
+    assert "policy.requireConfirmation\n" in text
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_an_older_neovim_is_told_what_is_needed_and_nothing_else_is_done(neovim: str, tmp_path: Path) -> None:  # row 20
+    lines = [
+        "said = {}",
+        "vim.notify_once = function(text) table.insert(said, text) end",
+        "local has = vim.fn.has",
+        # what a Neovim 0.10 answers
+        "vim.fn.has = function(what) return what == 'nvim-0.11' and 0 or has(what) end",
+        f"dofile([[{PLUGIN / 'plugin' / 'tamis.lua'}]])",
+        "io.write(vim.json.encode({ said = said, command = vim.fn.exists(':Tamis') }))",
+    ]
+    init = tmp_path / "old.lua"
+    init.write_text("\n".join(lines))
+    command = [neovim, "--headless", "-u", "NONE", "-i", "NONE", "-l", str(init)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    found = json.loads(run.stdout or run.stderr)
+    assert found == {"said": ["tamis needs Neovim 0.11 or later; see :help tamis"], "command": 0}
 
 
 @pytest.mark.parametrize(("enable", "files", "times"), [(True, 3, 1), (False, 3, 0), (True, 1, 0)])

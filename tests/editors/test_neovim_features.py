@@ -95,6 +95,27 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
+def test_arguments_are_asked_for_one_by_one_and_the_tool_is_run_or_the_call_written(seen: dict[str, Any]) -> None:
+    tried = seen["tried"]
+    assert tried["shown"].startswith("✓ success")
+    assert '"text": "said <b>"' in tried["shown"].replace('":"', '": "')
+    assert '"loud"' in tried["shown"]
+    assert tried["prompts"][0] == "text - What is said.: "
+    assert any("<text>a</text>" in line for line in tried["written"])
+    assert not any("mode" in line for line in tried["written"])
+
+
+def test_tools_are_made_exported_and_imported(seen: dict[str, Any]) -> None:  # row 5
+    assert seen["made"]["made"] == "shout.tool.json"
+    assert '"t_echo"' in seen["made"]["exported"]
+    assert "far" in seen["made"]["imported"]
+
+
+def test_answers_that_hold_are_listed_and_taken_back(seen: dict[str, Any]) -> None:  # row 5
+    assert seen["held"]["prompt"].startswith("Answers that hold")
+    assert any("t:ask" in title for title in seen["held"]["titles"])
+
+
 def test_findings_are_pushed_to_a_client_that_does_not_pull(seen: dict[str, Any]) -> None:
     (missing,) = (item for item in seen["pushed"] if item["code"] == "MF540")
     # Neovim names the findings that it asked for otherwise: ``vim.lsp.tamis.1.tamis``.
@@ -243,7 +264,7 @@ def test_the_calls_of_a_range_run_each_by_itself(seen: dict[str, Any]) -> None: 
 def test_the_command_has_every_verb_and_completes_them(seen: dict[str, Any]) -> None:  # row 5
     assert set(seen["verbs"]["all"]) == {
         *("run", "dryrun", "cancel", "rerun", "result", "history", "convert", "copy", "prompt", "new", "import"),
-        *("export", "test", "permissions", "approvals", "log", "info", "restart"),
+        *("export", "test", "try", "permissions", "approvals", "log", "info", "restart"),
     }
     assert seen["verbs"]["ranged"] == ["run"]
     assert seen["verbs"]["copy"] == ["openai"]

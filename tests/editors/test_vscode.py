@@ -3,6 +3,7 @@ and what a user sees of it, in a real VS Code."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -16,13 +17,22 @@ from typing import Any
 import pytest
 
 from tests.editors import code_server
-from tests.editors.npm import find_npm
+from tests.editors.npm import find_npm, kept
 from tests.sample_tools import make_tool, tam, vcp
 
 pytestmark = pytest.mark.timeout(480)
 SOURCE = Path(__file__).resolve().parents[2] / "editors" / "vscode"
 MANIFEST: dict[str, Any] = json.loads((SOURCE / "package.json").read_text("utf-8"))
 TEXTS: dict[str, str] = json.loads((SOURCE / "package.nls.json").read_text("utf-8"))
+
+
+def linked(source: str, target: str) -> str:
+    """A file under another name; a copy where the file systems differ."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+    return target
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +52,21 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(path, folder / path.name)
     # npm runs the scripts with the node beside it, whoever's node that is.
     env = {**os.environ, "PATH": f"{Path(npm[0]).parent}{os.pathsep}{os.environ['PATH']}"}
-    fetched = subprocess.run(
-        [*npm, "ci"], cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False
-    )
-    if fetched.returncode and re.search(r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH", fetched.stderr):
-        pytest.skip("no package registry can be reached, so the extension's dependencies cannot be installed")
-    assert fetched.returncode == 0, fetched.stderr
+    lock = (SOURCE / "package-lock.json").read_bytes()
+
+    def fetch(to: Path) -> bool:
+        for name in ("package.json", "package-lock.json", ".npmrc"):
+            shutil.copy(SOURCE / name, to / name)
+        command = [*npm, "ci"]
+        done = subprocess.run(command, cwd=to, env=env, capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode and re.search(r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH", done.stderr):
+            pytest.skip("no package registry can be reached, so the extension's dependencies cannot be installed")
+        assert done.returncode == 0, done.stderr
+        return True
+
+    fetched = kept(f"extension-{hashlib.sha256(lock).hexdigest()[:16]}", fetch)
+    assert fetched is not None
+    shutil.copytree(fetched / "node_modules", folder / "node_modules", symlinks=True, copy_function=linked)
     packed = subprocess.run(
         [*npm, "run", "package"], cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False
     )
@@ -75,15 +94,18 @@ def test_package_holds_the_bundle_and_nothing_else(package: Path) -> None:
     assert rest == {
         *(f"extension/{name}" for name in ("package.json", "package.nls.json", "package.nls.zh-cn.json", "icon.png")),
         *(f"extension/{name}" for name in ("readme.md", "changelog.md", "support.md", "license.txt")),
-        *("extension/dist/extension.js", "extension/dist/main.js"),
+        *(f"extension/dist/{name}.js" for name in ("extension", "form", "main")),
     }
 
 
 def test_bundle_is_small_and_what_starts_in_every_folder_is_tiny(package: Path) -> None:  # row 29
     with zipfile.ZipFile(package) as archive:
-        bundles = {name: archive.read(f"extension/dist/{name}.js").decode() for name in ("extension", "main")}
+        names = ("extension", "form", "main")
+        bundles = {name: archive.read(f"extension/dist/{name}.js").decode() for name in names}
     assert sum(len(bundle) for bundle in bundles.values()) <= 450 * 1024
     assert len(bundles["extension"]) < 5_000
+    # read when a form is opened
+    assert "acquireVsCodeApi" not in bundles["extension"] + bundles["main"]
     assert 'require("vscode")' in bundles["main"]
     assert not any('require("vscode-languageclient' in bundle for bundle in bundles.values())
 
@@ -173,7 +195,7 @@ def test_untrusted_workspaces_cannot_name_programs() -> None:
         settings |= group["properties"]
     launching = {name for name, schema in settings.items() if schema["scope"].startswith("machine")}
     running = {f"tamis.execution.{name}" for name in ("enable", "timeoutMs", "requireConfirmation")}
-    programs = {f"tamis.{name}" for name in ("path", "args", "interpreter", "importStrategy", "mcp.register")}
+    programs = {f"tamis.{name}" for name in ("path", "args", "interpreter", "importStrategy", "roots", "mcp.register")}
     assert launching == programs | running
     assert set(limited["restrictedConfigurations"]) == launching
 
@@ -251,6 +273,17 @@ CALLS = """# A call
   </text:statistics>
 </ACTION>
 """
+CHAIN = """<!-- tamis-name: first -->
+<ACTION><demo:form><text>{{city}}</text></demo:form></ACTION>
+
+---
+
+<ACTION><demo:form><text>{{first.output.text}}!</text></demo:form></ACTION>
+
+```json expect
+{"text": "Rome?"}
+```
+"""
 EXAMPLES = SOURCE.parents[1] / "examples" / "tools"
 
 
@@ -264,12 +297,9 @@ def seen(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
     node = npm[0] if len(npm) == 2 else str(shutil.which("node"))
     env = {**os.environ, "PATH": f"{Path(npm[0]).parent}{os.pathsep}{os.environ['PATH']}"}
     work = tmp_path_factory.mktemp("session")
-    # A copy that is there already saves its installation.
-    ready = os.environ.get("TAMIS_CODE_SERVER")
-    installed = Path(ready) if ready else work / "installed"
-    refused = None if ready else code_server.install(npm, env, installed)
-    if refused is not None:
-        pytest.skip(f"code-server cannot be installed: {refused[:300]}")
+    installed = code_server.installed(npm, env)
+    if isinstance(installed, str):
+        pytest.skip(f"code-server cannot be installed: {installed[:300]}")
     folder = work / "agent tools"
     (folder / "tools").mkdir(parents=True)
     shutil.copytree(EXAMPLES / "text-statistics", folder / "tools" / "text-statistics")
@@ -291,6 +321,16 @@ def seen(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
     empty = work / "empty"
     (empty / "tools").mkdir(parents=True)
     (empty / "package.json").write_text("{}\n")
+    properties = {
+        "text": {"type": "string", "description": "<b>What</b> is said."},
+        "mode": {"enum": ["plain", "loud"]},
+        "count": {"type": "integer", "default": 1},
+        "key": {"type": "string", "x-secret": True},
+    }
+    make_tool(folder / "tools", "demo:form", properties=properties, required=["text"])
+    make_tool(folder / "left out", "demo:excluded")
+    (folder / "tamis.toml").write_text('[environments.default]\ncity = "Oslo"\n[environments.live]\ncity = "Rome"\n')
+    (folder / "chain.md").write_text(CHAIN)
     code_server.add_extension(package, work / "extensions")
     settings = {
         "tamis.path": str(Path(sys.executable).with_name("tamis")),
@@ -300,6 +340,8 @@ def seen(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
         "editor.hover.above": False,
         "security.workspace.trust.startupPrompt": "never",
         "security.workspace.trust.banner": "never",
+        "tamis.exclude": ["left out/"],
+        "tamis.environment": "live",
     }
     config: dict[str, Any] = {
         "folder": str(folder),
@@ -311,11 +353,17 @@ def seen(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
         "pictureAt": [5, 8],
         "typeAt": [9, 20],
     }
+    pictures = os.environ.get("TAMIS_KEEP_PICTURES")
     with code_server.serve(node, installed, work, settings, env) as (address, session):
-        found = code_server.drive(node, installed, {**config, "url": address, "session": session}, work)
-    if kept := os.environ.get("TAMIS_KEEP_PICTURES"):
-        for picture in work.glob("*.png"):
-            shutil.copy(picture, kept)
+        config |= {"url": address, "session": session, "pictures": bool(pictures), "logs": str(work / "user" / "logs")}
+        found = code_server.drive(node, installed, config, work)
+    channels = sorted((work / "user" / "logs").glob("*/exthost*/**/*Tamis*.log"))
+    found["channels"] = dict.fromkeys(("Tamis", "Tamis Language Server", "Tamis Tool Output"), "")
+    for channel in channels:
+        name = re.sub(r"^\d+-", "", channel.stem)
+        found["channels"][name] = found["channels"].get(name, "") + channel.read_text("utf-8", "replace")
+    for picture in work.glob("*.png") if pictures else ():
+        shutil.copy(picture, str(pictures))
     return found
 
 
@@ -506,6 +554,52 @@ def test_definition_leads_from_a_call_to_its_manifest(seen: dict[str, Any]) -> N
 
 def test_rename_changes_both_tags_of_every_call(seen: dict[str, Any]) -> None:
     assert seen["renamed"].replace("\u00a0", " ").count("text:counts") == 4
+
+
+def test_a_form_takes_arguments_and_shows_what_came_of_them(seen: dict[str, Any]) -> None:  # issue, Try…
+    tried = seen["tried"]
+    assert tried["fields"] == [["text", "INPUT"], ["mode", "SELECT"], ["count", "INPUT"], ["key", "INPUT"]]
+    assert tried["hidden"] == "password"
+    assert tried["bold"] == 0  # a description is text
+    assert "a whole number" in tried["missing"]
+    assert tried["out"].startswith("✓ success")
+    assert '"text": "<b>你好</b>"' in tried["out"]
+    assert '"key": "***"' in tried["out"]
+
+
+def test_a_form_writes_the_call_with_a_secret_by_its_name(seen: dict[str, Any]) -> None:
+    written = seen["tried"]["written"].replace("\u00a0", " ")
+    assert "<demo:form>" in written
+    assert "{{secret:KEY}}" in written
+    assert "hunter22" not in json.dumps(seen["tried"])
+
+
+def test_a_block_runs_with_what_it_uses_and_is_held_against_what_is_expected(seen: dict[str, Any]) -> None:
+    # the environment is the one of the editor's settings
+    assert any("Run with first" in text for text in seen["chained"]["lenses"])
+    assert 'expected "Rome?", given "Rome!"' in seen["chained"]["problem"].replace("\u00a0", " ")
+
+
+def test_what_the_settings_exclude_is_no_tool(seen: dict[str, Any]) -> None:  # row 6
+    assert "demo:form" in seen["tried"]["tools"]
+    assert "demo:excluded" not in seen["tried"]["tools"]
+
+
+def test_the_channels_tell_what_was_decided_and_what_tools_wrote(seen: dict[str, Any]) -> None:  # row 10
+    channels = seen["channels"]
+    assert "tamis.path: " in channels["Tamis"]
+    assert re.search(r"server \d+\.\d+\.\d+", channels["Tamis"])
+    assert "call.ended" in channels["Tamis Language Server"]
+    assert re.search(r"── .*#\d+ ──", channels["Tamis Tool Output"])
+    assert "✓ text:statistics" in channels["Tamis Tool Output"]
+    assert "hunter22" not in "".join(channels.values())
+
+
+def test_activation_takes_less_than_50_ms(seen: dict[str, Any]) -> None:  # row 29
+    took = [float(ms) for ms in re.findall(r"activated in ([\d.]+) ms", seen["channels"]["Tamis"])]
+    assert len(took) == 2  # a folder with tools and one without
+    # a machine under load takes its time: the quicker one is what the code takes
+    assert min(took) <= 50, took
 
 
 def test_a_quick_fix_mends_the_manifest(seen: dict[str, Any]) -> None:

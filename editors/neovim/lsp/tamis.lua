@@ -117,10 +117,10 @@ return {
   ---@type tamis.InitOptions
   init_options = { trusted = nil },
   capabilities = {
-    experimental = { serverStatusNotification = true, tamis = { approval = 'request' } },
+    experimental = { serverStatusNotification = true, tamis = { approval = 'request', try = true } },
   },
   -- Lenses and code actions come here; loaded with the first of them.
-  commands = vim.iter({ 'run', 'dryRun', 'runExample', 'testExamples', 'rerunLast', 'copyAs', 'convert', 'showReferences' }):fold({}, function(all, name)
+  commands = vim.iter({ 'run', 'dryRun', 'runExample', 'testExamples', 'rerunLast', 'copyAs', 'convert', 'showReferences', 'try' }):fold({}, function(all, name)
     all['tamis.' .. name] = function(command, context)
       require('tamis.commands').of_server()[command.command](command, context)
     end

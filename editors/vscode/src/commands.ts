@@ -25,6 +25,7 @@ export const COMMANDS = [
   "tamis.suggestPermissions",
   "tamis.manageApprovals",
   "tamis.openWalkthrough",
+  "tamis.try",
 ] as const;
 
 export type Command = (typeof COMMANDS)[number];

@@ -54,7 +54,7 @@ class Offered implements StaticFeature {
     capabilities.experimental = {
       ...(capabilities.experimental as object | undefined),
       serverStatusNotification: true,
-      tamis: { approval: "request", output: true },
+      tamis: { approval: "request", output: true, try: true },
     };
   }
   initialize(): void {}
@@ -107,7 +107,7 @@ class Session implements Main {
       registerMcp(context, () => findServer(this.log)),
       vscode.workspace.onDidGrantWorkspaceTrust(() => this.trusted()),
       vscode.workspace.onDidChangeConfiguration((event) => {
-        const names = ["path", "args", "interpreter", "importStrategy", "markdown", "python"];
+        const names = ["path", "args", "interpreter", "importStrategy", "markdown", "python", "roots"];
         if (this.begun && names.some((name) => event.affectsConfiguration(`tamis.${name}`))) void this.restart();
       }),
     );
@@ -152,6 +152,8 @@ class Session implements Main {
         return this.output.show(true);
       case "tamis.openWalkthrough":
         return vscode.commands.executeCommand("workbench.action.openWalkthrough", `${this.context.extension.id}#tamis.start`, false);
+      case "tamis.try":
+        return this.form(args[0]);
       case "tamis.runHere":
       case "tamis.runWithoutQuestions":
       case "tamis.dryRunHere":
@@ -163,6 +165,13 @@ class Session implements Main {
       default:
         return this.tools.command(command, args);
     }
+  }
+
+  /** A form for the arguments of a tool, of another file of the package: few sessions open one. */
+  private form(place: unknown): Promise<void> {
+    const named = typeof place === "object" && place !== null ? (place as { toolId?: unknown }).toolId : undefined;
+    const { tryTool } = require("./form.js") as typeof import("./form");
+    return tryTool(this, typeof named === "string" ? named : undefined);
   }
 
   /** Asks the server; what it refuses is shown in its words. */
@@ -203,7 +212,7 @@ class Session implements Main {
       documentSelector: selector() as NonNullable<LanguageClientOptions["documentSelector"]>,
       outputChannel: this.serverLog,
       traceOutputChannel: this.log,
-      initializationOptions: { trusted: vscode.workspace.isTrusted },
+      initializationOptions: { trusted: vscode.workspace.isTrusted, settings: this.first() },
       errorHandler: this.restartPolicy(),
       middleware: {
         executeCommand: (command, args, next) => this.runs.execute(command, args as unknown[], next),
@@ -232,6 +241,12 @@ class Session implements Main {
       this.show(t("did not start"), vscode.LanguageStatusSeverity.Error);
     }
     this.status.busy = false;
+  }
+
+  /** What the server has to know before it reads anything; it asks for the rest. */
+  private first(): Record<string, unknown> {
+    const settings = vscode.workspace.getConfiguration("tamis");
+    return { roots: settings.get<string[]>("roots", []), exclude: settings.get<string[]>("exclude", []) };
   }
 
   private async end(): Promise<void> {

@@ -21,12 +21,13 @@ interface State {
   expected?: string;
   actual?: string;
   durationMs?: number;
+  permissions?: { granted?: unknown; denied?: { kind: string; value: string; reason: string }[] };
 }
 
 export class Tests implements vscode.Disposable {
   private readonly controller = vscode.tests.createTestController("tamis", "Tamis");
   private readonly items = new Map<string, vscode.TestItem>();
-  private run: { made: vscode.TestRun; end: () => void } | undefined;
+  private run: { made: vscode.TestRun; end: () => void; traces: boolean } | undefined;
   private readonly continuous = new Set<vscode.TestRunRequest>();
   private readonly saved: vscode.Disposable;
 
@@ -37,6 +38,8 @@ export class Tests implements vscode.Disposable {
       token.onCancellationRequested(() => this.continuous.delete(request));
     };
     this.controller.createRunProfile(t("Run"), vscode.TestRunProfileKind.Run, begin, true, undefined, true);
+    const tracing = (request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> => this.begin(request, token, true);
+    this.controller.createRunProfile(t("Run with Permission Trace"), vscode.TestRunProfileKind.Run, tracing);
     this.controller.refreshHandler = () => this.refresh();
     this.saved = vscode.workspace.onDidSaveTextDocument((document) => {
       const item = this.items.get(document.uri.toString());
@@ -84,11 +87,11 @@ export class Tests implements vscode.Disposable {
     this.controller.items.replace(tops);
   }
 
-  private async begin(request: vscode.TestRunRequest, token: vscode.CancellationToken | undefined): Promise<void> {
+  private async begin(request: vscode.TestRunRequest, token: vscode.CancellationToken | undefined, traces = false): Promise<void> {
     const client = this.session.client;
     if (client === undefined || this.run !== undefined) return;
     const made = this.controller.createTestRun(request);
-    const ended = new Promise<void>((end) => (this.run = { made, end }));
+    const ended = new Promise<void>((end) => (this.run = { made, end, traces }));
     const abort = token?.onCancellationRequested(() => void client.sendNotification("experimental/abortRunTest"));
     const names = (items: readonly vscode.TestItem[] | undefined): string[] | undefined => items?.map((item) => item.id);
     try {
@@ -108,6 +111,11 @@ export class Tests implements vscode.Disposable {
     const item = this.items.get(id);
     const made = this.run?.made;
     if (item === undefined || made === undefined) return;
+    if (this.run?.traces && state.permissions !== undefined) {
+      const { granted, denied = [] } = state.permissions;
+      const refused = denied.map((one) => `\r\n  refused: ${one.kind} ${one.value} (${one.reason})`).join("");
+      made.appendOutput(`${item.label}\r\n  granted: ${JSON.stringify(granted)}${refused}\r\n`);
+    }
     if (state.tag === "failed") {
       const text = state.message ?? "";
       const message =

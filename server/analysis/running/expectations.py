@@ -76,7 +76,8 @@ def _fences(text: str, start: int, end: int) -> Iterator[Expectation]:
         inner = text[body : closed.start() if closed is not None else end]
         words = info.split()
         if WORD in words:
-            form: Form = next((_FORMS[word] for word in words if word in _FORMS), "text")
+            named: list[Form] = [_FORMS[word] for word in words if word in _FORMS]
+            form: Form = named[0] if named else "text"
             match: Match = "equal" if "equal" in words else "partial"
             yield Expectation((opened.start(1), opened.end(2)), form, match, inner.replace("\r\n", "\n"))
         if closed is None:

@@ -27,6 +27,8 @@ SHOW_RESULT = "tamis.showResult"
 SHOW_REFERENCES = "tamis.showReferences"
 APPROVE = "tamis.approve"
 EXPLAIN = "tamis.explain"
+TRY = "tamis.try"
+"""A command of clients that have a form for arguments; the server has none of that name."""
 
 UNTRUSTED = "Trust the workspace to run"
 SWITCHED_OFF = "Running is switched off (execution.enable)"
@@ -67,6 +69,8 @@ class Around(msgspec.Struct, frozen=True):
     asking: Mapping[Span, tuple[Asking, ...]] = {}
     edits: bool = True
     """Whether a command may edit the document."""
+    tries: bool = False
+    """Whether the client has a form for a tool's arguments."""
 
     @property
     def barred(self) -> str:
@@ -169,6 +173,8 @@ def _of_manifest(target: Target, around: Around, wanted: _Wanted) -> list[Lens]:
     elif target.examples:
         word = "all examples" if target.examples > 1 else "the example"
         found += _running(target, around, f"▶ Test {word}", TEST_EXAMPLES)
+    if not target.reason and around.tries:
+        found.insert(0, Lens(target.head, "▶ Try…", TRY, target, {"toolId": target.tool_ids[0]}))
     if not target.reason:
         found.append(
             Lens(target.head, "Preview prompt", PREVIEW_PROMPT, target, {"toolId": target.tool_ids[0]}, "prompt")

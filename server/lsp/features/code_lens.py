@@ -103,7 +103,8 @@ def around(session: Session, document: Document, snapshot: Snapshot) -> Around:
 
     client = session.workspace.client
     edits = session.can("workspace.applyEdit")
-    found = Around(trusted=client.trusted, enabled=client.switch("execution.enable"), edits=edits)
+    tries = session.capability("experimental.tamis.try") is True
+    found = Around(trusted=client.trusted, enabled=client.switch("execution.enable"), edits=edits, tries=tries)
     if not session.has_runs(document.uri):
         return found
     spans = [target.span for target in targets(snapshot)]
@@ -114,6 +115,7 @@ def around(session: Session, document: Document, snapshot: Snapshot) -> Around:
         {span: in_short(run) for span, run in runs.items()},
         session.runs.asking(document.uri, document.text, spans),
         edits,
+        tries,
     )
 
 

@@ -5,9 +5,11 @@ Nothing is read from disk before ``initialize`` is answered. Must not know docum
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, cast
 
 import tamis
+from tamis.server.lsp.client_settings import read_options
 from tamis.server.lsp.documents import choose_encoding, path_of
 from tamis.server.lsp.structs import DidChangeConfigurationParams, InitializeParams, SetTraceParams
 from tamis.server.lsp.verb import Verb
@@ -31,7 +33,12 @@ def initialize(session: Session, params: InitializeParams) -> dict[str, Any]:
     session.encoding = choose_encoding(session.capability("general.positionEncodings"))
     options: Any = params.initialization_options
     given = cast("dict[str, Any]", options) if isinstance(options, dict) else {}
-    session.workspace.configure(_folders(session, params), given)
+    folders = _folders(session, params)
+    settings: Any = given.get("settings")
+    roots = read_options(given).roots if isinstance(settings, dict) and session.argv_root is None else ()
+    # `roots` of the editor's settings name folders of the workspace, or any by an absolute path
+    chosen = [os.path.normpath(os.path.join(folder, root)) for root in roots for folder in folders or ["/"]]
+    session.workspace.configure(list(dict.fromkeys(chosen)) or folders, given)
     return {
         "capabilities": session.announce(),
         "serverInfo": {"name": "tamis", "version": tamis.__version__},

@@ -104,9 +104,17 @@ def do_rename(session: Session, params: types.RenameParams) -> dict[str, Any] | 
                 memory.keep(done)
             if not annotates(session):
                 for note in list(dict.fromkeys(one.lost for one in edits if one.lost))[:MAX_NOTES]:
-                    session.notify("window/showMessage", {"type": _WARNING, "message": note})
+                    warn(session, note)
             return answer
     raise RpcError(_REQUEST_FAILED, "Files of the workspace are changing; try again in a moment")
+
+
+def warn(session: Session, text: str) -> None:
+    """Tells the user something that they did not ask for: as a message, or in the log where they want none."""
+    if session.workspace.client.shows("warning"):
+        session.notify("window/showMessage", {"type": _WARNING, "message": text})
+    else:
+        session.log(text, _WARNING)
 
 
 def will_rename_files(session: Session, params: types.RenameFilesParams) -> dict[str, Any] | None:
@@ -125,7 +133,7 @@ def will_rename_files(session: Session, params: types.RenameFilesParams) -> dict
     if looked_again(session, (one.path for one in edits)):
         edits, notes = edits_of_moves(session.workspace.index, moves, roots)
     for note in notes[:5]:
-        session.notify("window/showMessage", {"type": _WARNING, "message": note})
+        warn(session, note)
     return workspace_edit(session, Elsewhere(session), edits) if edits else None
 
 

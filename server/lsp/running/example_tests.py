@@ -204,7 +204,9 @@ def _state(run: Run) -> dict[str, Any]:
     """The state of a test that ended; ``expected`` and ``actual`` as JSON for clients that show what differs."""
     if run.passed is None:
         return {"tag": "skipped"}
-    took = {"durationMs": run.duration_ms}
+    took: dict[str, Any] = {"durationMs": run.duration_ms}
+    if run.results:
+        took["permissions"] = run.results[-1].permissions
     if run.passed:
         return {"tag": "passed", **took}
     text = run.observation

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,8 @@ class Root:
         """Whether every file that may matter was given to the index once."""
         self._overlay = overlay
         self._trusted = trusted
+        self._excluded: tuple[str, ...] = ()
+        self._exclusion: Callable[[str], bool] | None = None
         self._lock = threading.Lock()
         self._settings: LoadedSettings | None = None
         self._tops: tuple[str, ...] = ()
@@ -67,6 +69,22 @@ class Root:
         self._overlay = overlay
         self._trusted = trusted
 
+    def exclude(self, patterns: Sequence[str]) -> bool:
+        """From the next load on, files that these patterns name, as in an ignore file, are not read; says whether they are others now."""
+        if tuple(patterns) == self._excluded:
+            return False
+        self._excluded, self._exclusion = tuple(patterns), None
+        if patterns:
+            from tamis.server.runtime.tools.loader import ignoring
+
+            self._exclusion = ignoring(patterns)
+        return True
+
+    def excludes(self, path: str) -> bool:
+        """Whether the editor's patterns name a file."""
+        named = self._exclusion
+        return named is not None and named(os.path.relpath(path, self.path).replace(os.sep, "/"))
+
     def load(self) -> None:
         """Reads settings and definitions from disk; the first thing that needs a while."""
         from tamis.server.runtime.settings.loading import load_settings
@@ -78,7 +96,9 @@ class Root:
         tops, flows = (self._folders(names) for names in (settings.tools, settings.workflows))
         there = tuple(os.path.isdir(top) for top in (*tops, *flows))
         found = definitions(Path(self.path), settings)
-        files = {self.spelled(file.path): file.text for file in found.files}
+        files = {
+            path: file.text for file in found.files for path in (self.spelled(file.path),) if not self.excludes(path)
+        }
         read = {
             path: (text, self._meaning(path, text, loaded, self.reading_of(path, text, settings.strict_json)))
             for path, text in files.items()
@@ -94,6 +114,7 @@ class Root:
                 path: msgspec.structs.replace(error, path=path)
                 for error in found.errors
                 for path in (self.spelled(error.path),)
+                if not self.excludes(path)
             }
             self._fresh = False
             self._dirty.add("")

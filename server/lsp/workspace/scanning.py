@@ -229,7 +229,8 @@ class Scanner:
                         root, listing, "walk", f"{problem.path}: {problem.message}; files there are not searched"
                     )
             for path in paths:
-                listing.files[path] = stamp_of(path)
+                if not root.excludes(path):
+                    listing.files[path] = stamp_of(path)
             for folder in folders:
                 listing.folders[folder] = folder_time(folder)
         return listing
@@ -311,6 +312,7 @@ class Scanner:
             known = path in listing.files
             wanted = may_be_wanted(name) or root.may_define(path)
             reached = known or walk_reaches(Path(root.path), path) or root.searches(path)
+            reached = reached and not root.excludes(path)
             if stamp is not None and wanted and reached:
                 files[path] = stamp
             elif known:

@@ -83,20 +83,25 @@ class Workspace:
             # Only trust is told, and the settings stay what they are.
             self.client = changed(self.client, cast("dict[str, Any]", inner))
             for root in self._roots:
-                root.configure(self._overlay, self.client.word)
+                self._tell(root)
             return before != (self._overlay or {}, self.client)
         given = merged(self._initial, cast("dict[str, Any]", inner))
         self._overlay = without_client_settings(given)
         self.client = changed(self.client, given)
         for root in self._roots:
-            root.configure(self._overlay, self.client.word)
+            self._tell(root)
         return before != (self._overlay, self.client)
+
+    def _tell(self, root: Root) -> None:
+        root.configure(self._overlay, self.client.word)
+        root.exclude(self.client.exclude)
 
     def add(self, folder: str) -> Root:
         """A folder that was opened."""
         root = next((root for root in self._roots if root.path == folder), None)
         if root is None:
             root = Root(folder, self._overlay, self.client.word)
+            root.exclude(self.client.exclude)
             root.reading_of = self._reading_of
             self._roots.append(root)
         return root

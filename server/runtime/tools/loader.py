@@ -11,7 +11,7 @@ import errno
 import operator
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol as TypingProtocol
 
@@ -249,6 +249,16 @@ def _rules_of(folder: Path) -> tuple[tuple[str, _IgnoreRules], ...]:
         except (OSError, ValueError):
             continue
     return tuple(found)
+
+
+def ignoring(patterns: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a path, relative and with ``/``, is one that these lines of an ignore file name. A line that is no pattern names nothing."""
+    from pathspec import GitIgnoreSpec
+
+    try:
+        return GitIgnoreSpec.from_lines(patterns).match_file
+    except ValueError:
+        return lambda _path: False
 
 
 def _ignored(path: str, is_folder: bool, rules: tuple[tuple[str, _IgnoreRules], ...]) -> bool:

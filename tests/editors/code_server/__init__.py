@@ -1,7 +1,7 @@
 """VS Code in a browser: the npm package ``code-server`` with headless Chromium, installed by the test that needs it.
 
-Nothing of it is compiled: its password hashing is never used with ``--auth none``, so a stand-in takes the place of that one
-native module, and the search program comes from the system.
+Nothing of it is compiled: its password hashing is never used with ``--auth none``, so a stand-in takes the place of that native module,
+another one writes the files of output channels, and the search program comes from the system. What is installed is kept in the user's cache folder.
 """
 
 from __future__ import annotations
@@ -20,8 +20,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.editors.npm import kept
+
 VERSION = "4.100.3"
 DRIVER = Path(__file__).with_name("drive.mjs")
+STAND_INS = 1
+"""Raised when what is put beside the package changes, so that no kept copy is used."""
+LOGGING = """const fs = require("node:fs");
+class Logger {
+  constructor(path) { this.path = path; fs.closeSync(fs.openSync(path, "a")); }
+  write(text) { fs.appendFileSync(this.path, this.raw ? text : text + "\\n"); }
+  clearFormatters() { this.raw = true; }
+  setPattern() {} setLevel() {} getLevel() { return 0; } flush() {} drop() {}
+}
+for (const level of ["trace", "debug", "info", "warn", "error", "critical"]) Logger.prototype[level] = function (text) { this.write(text); };
+const made = async (_name, path) => new Logger(path);
+module.exports = { createAsyncRotatingLogger: made, createRotatingLogger: made, setFlushOn() {}, setLevel() {}, version: 1 };
+"""
 START_SECONDS = 30.0
 DRIVE_SECONDS = 400.0
 
@@ -33,7 +48,7 @@ def chromium() -> str | None:
 
 def install(npm: list[str], env: dict[str, str], folder: Path) -> str | None:
     """Puts code-server and the browser driver into a folder; gives npm's words when it cannot."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "package.json").write_text("{}")
     quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev", "--silent"]
     inner = folder / "node_modules" / "code-server" / "lib" / "vscode"
@@ -55,12 +70,31 @@ def install(npm: list[str], env: dict[str, str], folder: Path) -> str | None:
     hashing.mkdir()
     (hashing / "index.js").write_text("module.exports = {};\n")
     (hashing / "package.json").write_text('{"name": "argon2", "version": "0.0.0", "main": "index.js"}')
+    logging = inner / "node_modules" / "@vscode" / "spdlog"
+    (logging / "index.js").write_text(LOGGING)
+    (logging / "package.json").write_text('{"name": "@vscode/spdlog", "version": "0.0.0", "main": "index.js"}')
     search = shutil.which("rg")
     if search is not None:
         programs = inner / "node_modules" / "@vscode" / "ripgrep" / "bin"
         programs.mkdir(exist_ok=True)
         (programs / "rg").symlink_to(search)
     return None
+
+
+def installed(npm: list[str], env: dict[str, str]) -> Path | str:
+    """A copy that is there already, or one that is installed now for this and later runs; npm's words when it cannot be."""
+    ready = os.environ.get("TAMIS_CODE_SERVER")
+    if ready:
+        return Path(ready)
+    refused = ""
+
+    def fill(folder: Path) -> bool:
+        nonlocal refused
+        refused = install(npm, env, folder) or ""
+        return not refused
+
+    found = kept(f"code-server-{VERSION}-{STAND_INS}", fill)
+    return refused if found is None else found
 
 
 def add_extension(package: Path, folder: Path) -> None:

@@ -28,7 +28,7 @@ async function step(name, work) {
     // What is open would be in the way of every step that follows.
     for (let times = 0; times < 3; times += 1) await page.keyboard.press("Escape");
   }
-  if (config.pictures) await page.screenshot({ path: `${config.shots}/step-${name}.png` }).catch(() => {});
+  if (config.steps) await page.screenshot({ path: `${config.shots}/step-${name}.png` }).catch(() => {});
   seen.steps.push([name, Date.now() - started]);
 }
 
@@ -109,11 +109,33 @@ async function close() {
 /** Only the explorer and one file: what earlier steps opened is put away. */
 async function tidy() {
   await page.keyboard.press("Escape");
-  await run("View: Close All Editors");
-  const save = page.locator(".monaco-dialog-box .monaco-button", { hasText: "Don't Save" }).first();
-  await save.click({ timeout: 500 }).catch(() => {});
-  await run("Notifications: Clear All Notifications");
-  await run("View: Show Explorer");
+  const unsaved = await page.locator(".tab.dirty").count();
+  if ((await page.locator(".tab").count()) > 0) await run("View: Close All Editors");
+  if (unsaved > 0) await page.locator(".monaco-dialog-box .monaco-button", { hasText: "Don't Save" }).first().click();
+  await page.waitForFunction(() => document.querySelectorAll(".editor-instance, .tab").length === 0);
+  if ((await toast().count()) > 0) await run("Notifications: Clear All Notifications");
+  if (!(await page.locator(".explorer-folders-view").first().isVisible())) await run("View: Show Explorer");
+}
+
+/** How often the client's log says something. */
+function logged(pattern) {
+  const files = readdirSync(config.logs, { recursive: true }).filter((name) => /[\\/]Tamis\.log$/.test(name));
+  return files.reduce((sum, name) => sum + (readFileSync(`${config.logs}/${name}`, "utf8").match(pattern)?.length ?? 0), 0);
+}
+
+async function until(what, holds) {
+  for (let tries = 0; tries < 400; tries += 1) {
+    if (holds()) return;
+    await page.waitForTimeout(50);
+  }
+  throw new Error(`waited in vain for ${what}`);
+}
+
+/** A picture for the documentation: what moves on the screen is let come to rest first. */
+async function picture(name, options = {}) {
+  if (!config.pictures) return;
+  await page.waitForTimeout(700);
+  await page.screenshot({ path: `${config.shots}/${name}.png`, ...options });
 }
 
 const answered = (pattern) =>
@@ -239,8 +261,7 @@ await step("asked", async () => {
   await toast().filter({ hasText: "Risk" }).first().waitFor();
   const question = toast().filter({ hasText: "Risk" }).first();
   const told = { toast: await question.innerText(), buttons: await question.locator(".monaco-button").allInnerTexts() };
-  await page.waitForTimeout(700);
-  await page.screenshot({ path: `${config.shots}/approval.png` });
+  await picture("approval");
   await question.locator(".monaco-button", { hasText: "More" }).first().click();
   await picks().first().waitFor();
   told.all = await texts(".quick-input-list .monaco-list-row .label-name");
@@ -276,7 +297,7 @@ await step("cancelled", async () => {
   await lens("Run").click();
   await answered("demo:sleep \\d+\\.\\ds");
   const told = { running: await bar().innerText(), progress: await texts(".notification-toast") };
-  await page.screenshot({ path: `${config.shots}/running.png` });
+  await picture("running");
   await bar().click();
   await page.locator(".tab", { hasText: "demo:sleep · ✗" }).first().waitFor();
   return told;
@@ -325,9 +346,9 @@ await step("commands", async () => {
   await page.locator(".quick-input-widget input").fill(">Tamis: ");
   await picks().filter({ hasText: "Tamis: " }).first().waitFor();
   const found = new Set();
-  for (let times = 0; times < 30; times += 1) {
+  for (let times = 0; times < 5; times += 1) {
     for (const text of await texts(".quick-input-list .monaco-list-row .label-name")) found.add(text);
-    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("PageDown");
   }
   await page.keyboard.press("Escape");
   return [...found].filter((text) => text.startsWith("Tamis: "));
@@ -340,8 +361,7 @@ await step("tests", async () => {
   await run("Test: Run All Tests");
   await page.locator(".test-explorer .monaco-list-row .codicon-testing-failed-icon, .test-explorer .testing-run-glyph.codicon-testing-failed-icon").first().waitFor();
   const found = await texts(".test-explorer .monaco-list-row");
-  await page.locator(".test-output-peek, .test-output-peek-message-container, .testing-diff-lens-widget, .diff-hidden-lines, .monaco-diff-editor").first().waitFor({ timeout: 5000 }).catch(() => {});
-  await page.screenshot({ path: `${config.shots}/tests.png` });
+  await picture("tests");
   return found;
 });
 
@@ -349,9 +369,61 @@ await step("testDiff", async () => {
   await run("Test: Peek Output");
   await page.locator(".monaco-diff-editor").first().waitFor();
   const found = await texts(".monaco-diff-editor .view-lines");
-  await page.screenshot({ path: `${config.shots}/diff.png` });
+  await picture("diff");
   await page.keyboard.press("Escape");
   return found;
+});
+
+await step("tried", async () => {
+  await tidy();
+  await open("chain.md");
+  await page.keyboard.press("Control+End");
+  await run("Tamis: Try a Tool");
+  await picks().filter({ hasText: "demo:" }).first().waitFor();
+  const tools = await texts(".quick-input-list .monaco-list-row .label-name");
+  await pick("demo:form");
+  const form = page.frameLocator("iframe.webview.ready").frameLocator("#active-frame");
+  const field = (name) => form.locator(`[data-name="${name}"]`);
+  const button = (kind) => form.locator(`button[data-kind="${kind}"]`);
+  await field("text").waitFor();
+  const told = {
+    tools,
+    fields: await form.locator("[data-name]").evaluateAll((all) => all.map((one) => [one.dataset.name, one.tagName])),
+    hidden: await field("key").getAttribute("type"),
+    bold: await form.locator("b").count(),
+  };
+  await field("text").fill("<b>你好</b>");
+  await field("count").fill("2");
+  await field("mode").selectOption('"loud"');
+  await field("key").fill("hunter22-secret");
+  await button("run").click();
+  await form.locator("#out", { hasText: "ms" }).waitFor();
+  told.out = await form.locator("#out").innerText();
+  await field("count").fill("1.5");
+  await button("run").click();
+  await form.locator(".wrong", { hasText: "whole" }).waitFor();
+  told.missing = await form.locator(".wrong").allInnerTexts();
+  await field("count").fill("2");
+  await picture("try");
+  await button("write").click();
+  await page.locator(".view-lines", { hasText: "secret:KEY" }).first().waitFor();
+  told.written = (await texts(".view-lines")).join("\n");
+  return told;
+});
+
+await step("chained", async () => {
+  await tidy();
+  await open("chain.md");
+  await lens("Run with first").waitFor();
+  const lenses = await texts(".codelens-decoration a");
+  await lens("Run with first").click();
+  await page.locator(".tab", { hasText: "demo:form · ✗" }).first().waitFor();
+  await page.keyboard.press("Control+Shift+M");
+  const row = page.locator(".markers-panel .monaco-list-row", { hasText: "did not give what is expected" }).first();
+  await row.waitFor();
+  const problem = await row.innerText();
+  await hidePanel();
+  return { lenses, problem };
 });
 
 await step("walkthrough", async () => {
@@ -394,8 +466,7 @@ await step("picture", async () => {
   await page.locator(".tab", { hasText: "text:statistics · ✓" }).first().waitFor();
   await page.locator(".tab", { hasText: "text:statistics · ✓" }).first().locator(".codicon-close").click();
   await ask(["Control+K", "Control+I"], page.locator(".monaco-hover .hover-contents:visible"), config.pictureAt);
-  await page.waitForTimeout(700);
-  await page.screenshot({ path: `${config.shots}/editor.png`, clip: { x: 0, y: 36, width: 1280, height: 610 } });
+  await picture("editor", { clip: { x: 0, y: 36, width: 1280, height: 610 } });
   const problems = await texts(".markers-panel .monaco-list-row");
   await page.keyboard.press("Escape");
   await page.keyboard.press("Control+B");
@@ -454,18 +525,14 @@ function servers() {
 
 await step("crashed", async () => {
   const told = [];
+  // Until a server has answered, its end would be another case.
+  const answers = logged(/server \d+\.\d+/g);
   for (let times = 1; times <= 5; times += 1) {
-    await page.waitForFunction(() => true);
-    let found = [];
-    for (let tries = 0; tries < 100 && found.length === 0; tries += 1) {
-      found = servers();
-      await page.waitForTimeout(100);
-    }
-    // Until it has answered, its end would be another case.
-    await page.waitForTimeout(1500);
+    await until(`server ${times}`, () => logged(/server \d+\.\d+/g) >= answers + times - 1);
+    await page.waitForTimeout(400);
+    const found = servers();
     told.push(found.length);
     for (const pid of found) process.kill(Number(pid), "SIGKILL");
-    await page.waitForTimeout(300);
   }
   await toast().filter({ hasText: "ended 5 times" }).first().waitFor();
   const buttons = await texts(".notification-toast .monaco-button");
@@ -476,7 +543,7 @@ await step("first", async () => {
   // A folder without a manifest: nothing is started until one comes.
   await page.goto(`${config.url}/?folder=${encodeURIComponent(config.empty)}`, { timeout: 60000 });
   await page.locator(".monaco-workbench .explorer-folders-view .monaco-list-row").first().waitFor();
-  await page.waitForTimeout(4000);
+  await until("the look for manifests", () => logged(/nothing here is ours/g) > 0);
   const before = servers().length;
   writeFileSync(`${config.empty}/tools/first.tool.json`, '{"toolId": "first:one"}\n');
   await open("first.tool.json");

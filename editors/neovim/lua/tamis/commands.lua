@@ -121,6 +121,9 @@ function M.of_server()
     ['tamis.copyAs'] = with(copy),
     ['tamis.convert'] = with(convert),
     ['tamis.showReferences'] = with(references),
+    ['tamis.try'] = function(command)
+      require('tamis.try').try(command.arguments[1].toolId)
+    end,
   }
 end
 
@@ -301,6 +304,9 @@ M.verbs = {
     end)
   end,
   test = test,
+  try = function(arguments)
+    require('tamis.try').try(arguments.words[2])
+  end,
   permissions = refused,
   approvals = approvals,
   restart = function()
