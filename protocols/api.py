@@ -184,7 +184,7 @@ def _held(call: Call, text: str, schemas: Mapping[str, Any]) -> tuple[dict[str, 
         near = hint(best(call.tool_id, schemas))
         return call.args(text), [Diag("VA401", call.tool_span, {"id": call.tool_id, "hint": near})]
     checked = check_call(call, text, compile_plan(schema))
-    return (checked.coerced if checked.valid else call.args(text)), [one.diag for one in checked.problems]
+    return (checked.coerced if checked.valid else call.args(text)), [problem.diag for problem in checked.problems]
 
 
 def _know(name: str) -> None:

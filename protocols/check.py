@@ -53,12 +53,12 @@ class CallCheck(msgspec.Struct, frozen=True):
     @property
     def errors(self) -> list[Finding]:
         """Findings that keep the call from running."""
-        return [one.finding for one in self.problems if one.finding.severity == "error"]
+        return [problem.finding for problem in self.problems if problem.finding.severity == "error"]
 
     @property
     def warnings(self) -> list[Finding]:
         """Findings that are reported only."""
-        return [one.finding for one in self.problems if one.finding.severity != "error"]
+        return [problem.finding for problem in self.problems if problem.finding.severity != "error"]
 
 
 def check_call(call: Call, source: str, plan: Plan, *, reading: Reading | None = None) -> CallCheck:
@@ -78,7 +78,9 @@ def check_call(call: Call, source: str, plan: Plan, *, reading: Reading | None =
     by_uri = {name: uri for name, uri in call.uris.items() if name not in args}
     outcome = plan.check({**args, **by_uri}, reading, drops_nulls=True)
     errors = [
-        one for one in outcome.errors if one.code in _OF_URIS or from_pointer(one.path)[:1] not in [[n] for n in by_uri]
+        error
+        for error in outcome.errors
+        if error.code in _OF_URIS or from_pointer(error.path)[:1] not in [[n] for n in by_uri]
     ]
     bad = {finding.path for finding in findings if finding.severity == "error"}
     findings += [one for one in [*errors, *outcome.warnings] if one.path not in bad]
@@ -145,8 +147,8 @@ def _hinted(param: Param, hint: str | None, source: str, plan: Plan) -> tuple[Js
     if fault is None:
         return text, []
     at, reason = fault
-    said: dict[str, str | int] = {"p": param.name, "expected": "base64 text", "excerpt": reason}
-    return raw, [Finding("VA410", path, "error", said, "base64", reason, at=at)]
+    args: dict[str, str | int] = {"p": param.name, "expected": "base64 text", "excerpt": reason}
+    return raw, [Finding("VA410", path, "error", args, "base64", reason, at=at)]
 
 
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")

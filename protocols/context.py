@@ -64,13 +64,13 @@ _VALUE = lazy(r"""(?s:(?P<string>"(?:[^"\\]++|\\.)*+")|(?P<open>[{\[])|(?P<close
 def _json_end(text: str, at: int) -> int:
     """The end of the string or the brackets that open at ``at``; -1 when they are not closed."""
     depth = 0
-    for found in _VALUE.finditer(text, at):
-        kind = found.lastgroup
+    for match in _VALUE.finditer(text, at):
+        kind = match.lastgroup
         if kind == "stop":
             return -1
         depth += {"open": 1, "close": -1}.get(kind or "", 0)
         if depth <= 0:
-            return found.end()
+            return match.end()
     return -1
 
 
@@ -458,8 +458,8 @@ class Context:
             self._closers = self._may_hold_closers()
         if not self._closers:
             return None
-        found = self._next_mark("/reasoning", at)
-        return None if found is None else found[0]
+        span = self._next_mark("/reasoning", at)
+        return None if span is None else span[0]
 
     def _may_hold_closers(self) -> bool:
         """Whether closers of reasoning can stand in the text: a slash behind the character that begins a mark. Quick; looks at few."""

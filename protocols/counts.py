@@ -114,25 +114,25 @@ class Counts(Numbers, rename="camel"):
     def _add_call(
         self, text: str, block: Block, call: Call, of_model: ModelNumbers | None, known: KnownTools | None
     ) -> None:
-        one = Numbers(calls=1)
+        numbers = Numbers(calls=1)
         if block.aside:
-            one.set_aside = 1
+            numbers.set_aside = 1
         elif not call.complete or block.state == "truncated":
-            one.cut_off = 1
+            numbers.cut_off = 1
         elif call.executable:
-            one.executable = 1
+            numbers.executable = 1
         else:
-            one.refused = 1
+            numbers.refused = 1
         codes = {repair.code for repair in call.repairs}
-        one.repaired = 1 if codes else 0
-        self.merge_numbers(one)
-        _named(self.protocols, call.protocol, Numbers).merge(one)
-        _named(self.tools, call.tool_id, Numbers).merge(one)
+        numbers.repaired = 1 if codes else 0
+        self.merge_numbers(numbers)
+        _named(self.protocols, call.protocol, Numbers).merge(numbers)
+        _named(self.tools, call.tool_id, Numbers).merge(numbers)
         if of_model is not None:
-            Numbers.merge(of_model, one)
+            Numbers.merge(of_model, numbers)
         for code in codes:
             self.repairs[code] = self.repairs.get(code, 0) + 1
-        if known is not None and not one.set_aside and not one.cut_off:
+        if known is not None and not numbers.set_aside and not numbers.cut_off:
             unknown = known.unknown(call, text)
             if unknown is None:
                 _count(self.unknown_tools, call.tool_id)

@@ -309,9 +309,9 @@ def _pattern(lead: str) -> re.Pattern[str]:
     body = lead.strip(" \t")
     parts: list[str] = []
     at = 0
-    for found in _PARTS.finditer(body):
-        parts += [re.escape(body[at : found.start()]), r"[ \t]*+\d++" if found["number"] else r"\w++[ \t]*?"]
-        at = found.end()
+    for match in _PARTS.finditer(body):
+        parts += [re.escape(body[at : match.start()]), r"[ \t]*+\d++" if match["number"] else r"\w++[ \t]*?"]
+        at = match.end()
     parts.append(re.escape(body[at:]))
     blanks = len(lead) - len(lead.rstrip(" \t"))
     return re.compile(rf"[ \t]*+{''.join(parts)}[ \t]{{0,{blanks}}}")

@@ -231,8 +231,8 @@ class Marks:
         """Where, at or behind ``low``, a mark may have begun that the end of the text cuts in two; the end where none has."""
         size = len(text)
         last = max(text.rfind("<", low), text.rfind("＜", low))
-        if last >= 0 and (found := _BEGUN.match(text, last)) is not None:
-            name, rest = found["name"], found["rest"]
+        if last >= 0 and (match := _BEGUN.match(text, last)) is not None:
+            name, rest = match["name"], match["rest"]
             if name is None or self._may_name(fold(name), whole=rest is not None):
                 size = last
                 brackets = 0
@@ -242,13 +242,13 @@ class Marks:
                         break
                     size -= 1
         for sign in self._first:
-            if text.find(sign, low, size) >= 0 and (found := self._begun.search(text, low)) is not None:
-                size = min(size, found.start())
+            if text.find(sign, low, size) >= 0 and (match := self._begun.search(text, low)) is not None:
+                size = min(size, match.start())
                 break
         if text.find("O", low, size) >= 0 or (not text.isascii() and _ECHO_SIGN.search(text, low, size) is not None):
-            for found in _BEGUN_ECHO.finditer(text, low):
-                if begins_line(text, found.start()):
-                    return min(size, found.start())
+            for match in _BEGUN_ECHO.finditer(text, low):
+                if begins_line(text, match.start()):
+                    return min(size, match.start())
         return size
 
     def _may_name(self, name: str, *, whole: bool) -> bool:
@@ -259,8 +259,8 @@ class Marks:
     def read(self, text: str, at: int) -> re.Match[str] | None:
         """The mark at a place where ``every`` matches."""
         for pattern in (self.angle, *(pattern for _, pattern in self.others)):
-            if (found := pattern.match(text, at)) is not None:
-                return found
+            if (match := pattern.match(text, at)) is not None:
+                return match
         return None
 
     def match(self, text: str, at: int) -> re.Match[str] | None:
@@ -340,8 +340,8 @@ def run_at_end(text: str, low: int) -> int:
     last = text[-1:]
     if last not in ("`", "~") and not unseen(last):
         return len(text)
-    found = _RUN_END.search(text, low)
-    return len(text) if found is None else found.start()
+    match = _RUN_END.search(text, low)
+    return len(text) if match is None else match.start()
 
 
 def begins_line(text: str, at: int) -> bool:

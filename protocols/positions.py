@@ -191,7 +191,7 @@ def _cut(text: str, start: int, end: int) -> list[_Block]:
             stop += 1
         part = text[start:stop]
         if "\r" in part:
-            ends = [found.end() for found in _LINE_END.finditer(part)]
+            ends = [match.end() for match in _LINE_END.finditer(part)]
         else:
             # The lengths of the lines before, and one for each line end: no step of this is Python's.
             lines = part.split("\n")

@@ -210,8 +210,8 @@ def _last_paragraph(gap: str) -> str:
     if "\n" not in gap and "\r" not in gap:
         return gap
     at = 0
-    for found in _BLANK_LINE.finditer(gap):
-        at = found.end()
+    for match in _BLANK_LINE.finditer(gap):
+        at = match.end()
     return gap[at:]
 
 

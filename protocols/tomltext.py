@@ -164,8 +164,8 @@ class _Reader:
     # Lines
 
     def _blanks(self) -> None:
-        found = _BLANKS.match(self.text, self.at)
-        self.at = found.end() if found is not None else self.at
+        match = _BLANKS.match(self.text, self.at)
+        self.at = match.end() if match is not None else self.at
 
     def _line_end(self, at: int) -> int:
         end = self.text.find("\n", at)
@@ -351,7 +351,7 @@ class _Reader:
     def _put(self, nest: _Nest | None, pending: list[_Nest] | None, entry: TomlEntry) -> None:
         if nest is None:
             return
-        made: list[_Nest] = []
+        nests: list[_Nest] = []
         for name, span in zip(entry.names[:-1], entry.spans[:-1], strict=True):
             child = nest.names.get(name)
             if child is None:
@@ -359,12 +359,12 @@ class _Reader:
             elif child.explicit or child.frozen or child.items is not None:
                 self._set_already(entry.names, entry.spans, child.at)
                 return
-            made.append(child)
+            nests.append(child)
             nest = child
         name = entry.names[-1]
         before = nest.names.get(name)
         if pending is not None:
-            pending += made
+            pending += nests
         if before is not None:
             self._set_already(entry.names, entry.spans, before.at)
             return
@@ -448,12 +448,12 @@ class _Reader:
     def _array(self, depth: int) -> TomlValue:
         start = self.at
         self.at += 1
-        made = TomlValue("array", (start, start), [], [], closed=False)
+        value = TomlValue("array", (start, start), [], [], closed=False)
         while True:
             self._space()
             if self.text.startswith("]", self.at):
                 self.at += 1
-                made.closed = True
+                value.closed = True
                 break
             if self._next_statement():
                 break
@@ -462,8 +462,8 @@ class _Reader:
                 if self._stray(","):
                     continue
                 break
-            made.items.append(item)
-            made.value.append(item.value)
+            value.items.append(item)
+            value.value.append(item.value)
             self._space()
             if self.text.startswith(",", self.at):
                 self.at += 1
@@ -474,10 +474,10 @@ class _Reader:
                     self._error(self.at, self.at, "',' is missing")
                 elif not self._stray(""):
                     break
-        if not made.closed:
+        if not value.closed:
             self._error(start, start + 1, "']' is missing")
-        made.span = (start, self.at)
-        return made
+        value.span = (start, self.at)
+        return value
 
     def _value_begins(self) -> bool:
         return self.text[self.at : self.at + 1] in ('"', "'", "[", "{") or _BARE.match(self.text, self.at) is not None
@@ -501,7 +501,7 @@ class _Reader:
         start = self.at
         self.at += 1
         nest = _Nest(start)
-        made = TomlValue("table", (start, start), nest.data, [], [], closed=False)
+        value = TomlValue("table", (start, start), nest.data, [], [], closed=False)
         self._blanks()
         comma = -1
         while not self.text.startswith("}", self.at):
@@ -512,7 +512,7 @@ class _Reader:
                 self._blanks()
                 continue
             comma = -1
-            made.entries.append(entry)
+            value.entries.append(entry)
             self._blanks()
             if self.text.startswith(",", self.at):
                 comma = self.at
@@ -526,11 +526,11 @@ class _Reader:
             if comma >= 0:
                 self._error(comma, comma + 1, "no ',' stands before '}'")
             self.at += 1
-            made.closed = True
+            value.closed = True
         else:
             self._error(start, start + 1, "'}' is missing on the line")
-        made.span = (start, self.at)
-        return made
+        value.span = (start, self.at)
+        return value
 
 
 def _decoded(word: str) -> Any:

@@ -120,16 +120,18 @@ class Shapes(ParamReader):
 
     def _wrapped(self, element: Element, attributes: list[Attribute], *, outer: bool = True) -> Call | None:
         """``<invoke name="X">`` and ``<tool_call><tool_id>X</tool_id>…``: the element holds the call (AX154)."""
-        given = next((a for a in attributes if a.name.lower() in ("name", "tool_id", "tool", "id") and a.value), None)
-        if given is not None and given.value is not None:
-            name = given.value.text(self.text)
+        attribute = next(
+            (a for a in attributes if a.name.lower() in ("name", "tool_id", "tool", "id") and a.value), None
+        )
+        if attribute is not None and attribute.value is not None:
+            name = attribute.value.text(self.text)
             if not name.strip():
                 return None
             clean = bare_name(name.strip())
             self._alias(element, clean, f"<{clean}>" if len(attributes) == 1 else "")
-            clean = self._clean_name(name.strip(), given.value.span)
-            call = Call("action", clean, given.value.span, (element.open, element.outer_end), shape="tag")
-            self._tool_params(call, element, [a for a in attributes if a is not given])
+            clean = self._clean_name(name.strip(), attribute.value.span)
+            call = Call("action", clean, attribute.value.span, (element.open, element.outer_end), shape="tag")
+            self._tool_params(call, element, [a for a in attributes if a is not attribute])
             return call
         first = next((self.tokens[k] for k in range(element.a, element.b) if self.tokens[k].kind == "open"), None)
         twice = outer and first is not None and first.key in WRAPPERS

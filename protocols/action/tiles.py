@@ -41,9 +41,9 @@ def action_tokens(text: str, block: Block) -> list[Token]:
 
 def _tags(text: str, block: Block) -> list[Tag]:
     end = block.close[0] if block.close is not None else block.span[1]
-    found = Tokens(Source(text), block.open[1], end)
+    tokens = Tokens(Source(text), block.open[1], end)
     out: list[Tag] = []
-    while (tag := found.get(len(out))) is not None:
+    while (tag := tokens.get(len(out))) is not None:
         out.append(tag)
     return out
 

@@ -135,9 +135,9 @@ class _Inputs:
 
 def _control(path: str, name: str, value: Json) -> list[tuple[str, str, str]]:
     """Control characters in a text; in JSON text they are escapes."""
-    if not isinstance(value, str) or (found := _UNWRITABLE.search(value)) is None:
+    if not isinstance(value, str) or (match := _UNWRITABLE.search(value)) is None:
         return []
-    return [(path, f"the value of '{name}'", f"XML has no way to write U+{ord(found.group()):04X}")]
+    return [(path, f"the value of '{name}'", f"XML has no way to write U+{ord(match.group()):04X}")]
 
 
 def _content(expectation: Expectation, name: str, value: Json, margin: str) -> str:

@@ -105,7 +105,7 @@ def _without(found: FoundCall, node: JsonNode | None, spoken: Spoken, diags: lis
         end = spoken.span(last.value.start, last.value.end)[1]
         where = spoken.node_span(last.value)
         key = "input" if found.form == "anthropic" else "arguments"
-        begun = next((one for one in found.node.members if one.key == key), None)
+        begun = next((member for member in found.node.members if member.key == key), None)
         if begun is None:
             edits = (Edit(end, end, spoken.layer.written(f', "{key}": {{}}')),)
         elif begun.colon >= 0:

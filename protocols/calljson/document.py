@@ -59,18 +59,18 @@ def read_call_document(source: Source, protocol: str, options: ReadOptions) -> D
         return "no" if options.complete else _may_go_on(text, start.end())
     spoken = read_spoken(Layer(text, *inner))
     root = spoken.root if spoken.root is not None else spoken.tree.root if spoken.cut else None
-    found = find_calls(root, bare=bare) if root is not None else None
-    if found is None and not bare:
+    found_calls = find_calls(root, bare=bare) if root is not None else None
+    if found_calls is None and not bare:
         return "no" if options.complete else _may_go_on(text, start.end())
     block = Block("json", inner, (inner[0], inner[0] + 1), (inner[1] - 1, inner[1]))
     diags = list(spoken.diags)
-    if found is None:
+    if found_calls is None:
         diags.append(spoken.fault or Diag("HM602", inner, {"reason": "it has none of the forms of call JSON"}))
-    for one in (found or [])[: MAX_STEPS + 1]:
-        made = make_call(one, spoken, "json")
-        diags += made.diags if one.args is not None or _takes_none(made.call, options) else map(_missing, made.diags)
-        if made.call is not None:
-            block.calls.append(made.call)
+    for one in (found_calls or [])[: MAX_STEPS + 1]:
+        call = make_call(one, spoken, "json")
+        diags += call.diags if one.args is not None or _takes_none(call.call, options) else map(_missing, call.diags)
+        if call.call is not None:
+            block.calls.append(call.call)
     if spoken.root is None and spoken.cut:
         diags.append(_cut(block, "the JSON of a call"))
         block.close = None
@@ -91,7 +91,7 @@ def fenced_calls(text: str, blocks: list[Block]) -> list[Diag]:
 
     ``blocks`` are those of the text in order. Linear: each fence is looked into once.
     """
-    found: list[Diag] = []
+    diagnostics: list[Diag] = []
     opener: re.Match[str] | None = None
     passed = looked = 0
     for line in _FENCE_LINE.finditer(text):
@@ -107,10 +107,10 @@ def fenced_calls(text: str, blocks: list[Block]) -> list[Diag]:
             opener = None
             if text[inner[0] : inner[0] + 1] in ("{", "[") and _FENCED_SIGN.search(text, *inner) is not None:
                 looked += 1
-                found += [Diag("TC019", (inner[0], inner[0] + 1))] if _holds_calls(text, inner) else []
+                diagnostics += [Diag("TC019", (inner[0], inner[0] + 1))] if _holds_calls(text, inner) else []
         if looked == MAX_FENCED:
             break
-    return found
+    return diagnostics
 
 
 def _stripped(text: str, start: int, end: int) -> Span:
@@ -126,8 +126,9 @@ def _holds_calls(text: str, inner: Span) -> bool:
     root = read_spoken(Layer(text, *inner)).root
     calls = find_calls(root, bare=True) if root is not None else None
     return bool(calls) and all(
-        one.name is not None and (one.form != "named" or (one.args is not None and one.args.key in _NAMED_ARGUMENTS))
-        for one in calls or ()
+        call.name is not None
+        and (call.form != "named" or (call.args is not None and call.args.key in _NAMED_ARGUMENTS))
+        for call in calls or ()
     )
 
 
@@ -157,14 +158,14 @@ def _members(root: JsonNode | None) -> list[JsonNode]:
 
 
 def _said_by_another(root: JsonNode | None) -> bool:
-    return any((role := one.get("role")) is not None and role.value != "assistant" for one in _members(root))
+    return any((role := member.get("role")) is not None and role.value != "assistant" for member in _members(root))
 
 
 def _said_cut(root: JsonNode | None) -> str | None:
     """The reason to stop that says that the answer was cut off."""
-    for one in _members(root):
+    for member in _members(root):
         for key in ("finish_reason", "stop_reason", "finishReason", "stopReason"):
-            reason = one.get(key)
+            reason = member.get(key)
             if reason is not None and isinstance(reason.value, str) and reason.value.lower() in _CUT:
                 return reason.value.lower()
     status = root.get("status") if root is not None and root.kind == "object" else None
@@ -239,8 +240,8 @@ def _inner(text: str, start: int, fence: str | None) -> Span | None:
 def _may_go_on(text: str, start: int) -> Verdict:
     """Whether the brackets that a cut-off text begins with are still open: what stands in them could be part of a call."""
     depth = 0
-    for found in _SCAN.finditer(text, start):
-        kind = found.lastgroup
+    for match in _SCAN.finditer(text, start):
+        kind = match.lastgroup
         if kind == "open":
             depth += 1
         elif kind == "close":

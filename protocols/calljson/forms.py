@@ -90,16 +90,16 @@ def find_calls(root: JsonNode, *, bare: bool) -> list[FoundCall] | None:
 
 def _of_list(node: JsonNode, bare: bool) -> list[FoundCall] | None:
     """The calls of a list; beside them only what messages hold: texts, reasoning, images."""
-    found: list[FoundCall] = []
+    found_calls: list[FoundCall] = []
     for item in node.items:
         if item.kind != "object":
             return None
         call = _single(item, bare)
         if call is not None:
-            found.append(call)
+            found_calls.append(call)
         elif not isinstance(_text(item.get("type")), str) or item.member("name") is not None:
             return None
-    return found or None
+    return found_calls or None
 
 
 def _single(node: JsonNode, bare: bool) -> FoundCall | None:

@@ -46,7 +46,7 @@ class Conversion(msgspec.Struct, frozen=True):
     @property
     def refused(self) -> bool:
         """Whether any call was not converted."""
-        return any(one.code in ("TC050", "TC051", "TC055") for one in self.losses)
+        return any(loss.code in ("TC050", "TC051", "TC055") for loss in self.losses)
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -96,10 +96,10 @@ def _json_faults(call: PlainCall, index: int, title: str) -> list[Loss]:
     if not call.tool_id or fault_of(call.tool_id) is not None:
         why = "it is empty, or holds half of a surrogate pair"
         return [loss("TC050", f"/calls/{index}/toolId", what="The tool id", protocol=title, why=why)]
-    found = fault_of(dict(call.args))
-    if found is None:
+    fault = fault_of(dict(call.args))
+    if fault is None:
         return []
-    return [loss("TC050", f"/calls/{index}/args{found[0]}", what="The value", protocol=title, why=found[1])]
+    return [loss("TC050", f"/calls/{index}/args{fault[0]}", what="The value", protocol=title, why=fault[1])]
 
 
 def write_ready(ready: list[Ready], to: str, options: ConvertOptions) -> tuple[str, list[Loss]]:
@@ -113,8 +113,8 @@ def write_ready(ready: list[Ready], to: str, options: ConvertOptions) -> tuple[s
         # The other shape carries any name (ruling 12).
         other = protocol.write_calls(calls, WriteOptions(shape="inputs", tools=options.tools))
         written = other if _refused_calls(other) < _refused_calls(written) else written
-    losses = [refused(one, indices) for one in written.refusals]
-    out = {one.path.split("/")[2] for one in losses}
+    losses = [refused(refusal, indices) for refusal in written.refusals]
+    out = {loss.path.split("/")[2] for loss in losses}
     expectations = Expectations(options.tools, reading_of(to))
     for one in ready:
         if str(one.index) not in out:
@@ -123,7 +123,7 @@ def write_ready(ready: list[Ready], to: str, options: ConvertOptions) -> tuple[s
 
 
 def _refused_calls(written: Written) -> int:
-    return len({one.path.split("/")[1] for one in written.refusals})
+    return len({refusal.path.split("/")[1] for refusal in written.refusals})
 
 
 def vendor_document(parts: Sequence[Part], indices: list[int], to: str) -> tuple[str, list[Loss]]:

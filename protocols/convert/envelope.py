@@ -40,12 +40,12 @@ def read_envelope(text: str, block: Block) -> Envelope:
     from tamis.protocols.jsontext.parse import parse_json
 
     root = parse_json(text[block.span[0] : block.span[1]]).root
-    found = find_calls(root, bare=True) if root is not None else None
-    if root is None or found is None:
+    found_calls = find_calls(root, bare=True) if root is not None else None
+    if root is None or found_calls is None:
         return Envelope()
-    calls = tuple(CallEnvelope(tuple(_beside(one)), _number(one.call_id)) for one in found)
+    calls = tuple(CallEnvelope(tuple(_beside(call)), _number(call.call_id)) for call in found_calls)
     members: list[str] = []
-    if root.kind == "object" and not any(one.node is root for one in found):
+    if root.kind == "object" and not any(one.node is root for one in found_calls):
         members += [member.key for member in root.members if member.key not in _OF_MESSAGE and _says(member)]
         content = root.get("content")
         for item in content.items if content is not None else ():

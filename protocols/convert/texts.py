@@ -216,14 +216,14 @@ class TextConversion:
             piece.text = piece.lead + piece.tail
             return
         text, losses = write_ready(piece.ready, self.to, self.options)
-        refusals = [one for one in losses if one.code in ("TC050", "TC051")]
+        refusals = [loss for loss in losses if loss.code in ("TC050", "TC051")]
         if not refusals:
             text = with_line_ends(text, self.source.text, [one.call for one in piece.ready])
             piece.text = "\n\n".join(part for part in (piece.lead, text, piece.tail) if part)
             piece.losses += losses
             return
         self.losses += refusals
-        named = {one.path.split("/")[2] for one in refusals}
+        named = {refusal.path.split("/")[2] for refusal in refusals}
         calls = [self.source.calls[one.index] for one in piece.ready if str(one.index) not in named]
         self.leave(calls, _BESIDE)
 
@@ -233,7 +233,7 @@ class TextConversion:
             text, places = self.replaced(pieces)
             wrong = self.not_running(text, places)
             if not wrong:
-                self.losses += [one for piece, _ in places for one in piece.losses]
+                self.losses += [loss for piece, _ in places for loss in piece.losses]
                 return text
             for piece, why in wrong:
                 piece.text = None
@@ -314,7 +314,7 @@ class TextConversion:
             parts.append(Part(text=piece.tail))
             at = end
         parts.append(Part(text=source[at:]))
-        self.losses += [one for piece in pieces for one in piece.losses]
+        self.losses += [loss for piece in pieces for loss in piece.losses]
         behind = "".join(part.text for part in parts[1:])
         if self.to in ("mcp", CALL_JSON) and "".join(part.text for part in parts).strip():
             self.losses.append(self.lost("", "The text around the calls", "it holds nothing but calls"))

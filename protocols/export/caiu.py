@@ -65,7 +65,9 @@ def _text(manifest: Manifest, parameters: dict[str, Any]) -> str:
     about = output.get("description") if is_object(output) else None
     if told or isinstance(about, str):
         lines += ["", "## Output", "", *([about] if isinstance(about, str) else []), *_lines(told, "")]
-    examples = [one.description.strip() for one in manifest.examples if one.description.strip()][:_MAX_EXAMPLES]
+    examples = [example.description.strip() for example in manifest.examples if example.description.strip()][
+        :_MAX_EXAMPLES
+    ]
     if examples:
         lines += ["", "## Examples", "", *(f"- {text}" for text in examples)]
     return "\n".join(lines)
@@ -73,10 +75,12 @@ def _text(manifest: Manifest, parameters: dict[str, Any]) -> str:
 
 def _lines(parameters: Sequence[Parameter], indent: str) -> list[str]:
     lines: list[str] = []
-    for one in parameters:
-        words = " ".join((one.description, *one.facts)).split()
+    for parameter in parameters:
+        words = " ".join((parameter.description, *parameter.facts)).split()
         lines.append(
-            f"{indent}- {one.name} ({one.type}{'' if one.required else ', optional'}): {' '.join(words)}".rstrip(": ")
+            f"{indent}- {parameter.name} ({parameter.type}{'' if parameter.required else ', optional'}): {' '.join(words)}".rstrip(
+                ": "
+            )
         )
-        lines += _lines(one.parts, indent + "  ")
+        lines += _lines(parameter.parts, indent + "  ")
     return lines

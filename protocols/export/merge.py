@@ -50,12 +50,12 @@ def _closes_alike(parts: Sequence[dict[str, Json]]) -> bool:
     if not closing:
         return True
     names = [set(_properties(part)) for part in parts]
-    return len(parts) == 1 or (len(closing) == len(parts) and all(one == names[0] for one in names))
+    return len(parts) == 1 or (len(closing) == len(parts) and all(name == names[0] for name in names))
 
 
 def _properties(part: dict[str, Json]) -> dict[str, Json]:
-    found = part.get("properties")
-    return found if is_object(found) else {}
+    properties = part.get("properties")
+    return properties if is_object(properties) else {}
 
 
 def _joined(key: str, one: Json, other: Json) -> tuple[Json, bool]:

@@ -37,17 +37,17 @@ TYPES = JSON_TYPES
 
 def map_parts(node: dict[str, Json], change: Callable[[Json, tuple[str | int, ...]], Json]) -> dict[str, Json]:
     """The schema with each schema directly below it as ``change(schema, names)`` gives it; ``names`` lead to it."""
-    made: dict[str, Json] = {}
+    parts: dict[str, Json] = {}
     for key, value in node.items():
         if key in NAMED and is_object(value):
-            made[key] = {name: change(part, (key, name)) for name, part in value.items()}
+            parts[key] = {name: change(part, (key, name)) for name, part in value.items()}
         elif key in MANY and is_list(value):
-            made[key] = [change(part, (key, i)) for i, part in enumerate(value)]
+            parts[key] = [change(part, (key, i)) for i, part in enumerate(value)]
         elif key in ONE and (is_object(value) or isinstance(value, bool)):
-            made[key] = change(value, (key,))
+            parts[key] = change(value, (key,))
         else:
-            made[key] = value
-    return made
+            parts[key] = value
+    return parts
 
 
 def is_constraint(key: str) -> bool:
@@ -57,8 +57,8 @@ def is_constraint(key: str) -> bool:
 
 def types_of(node: dict[str, Json]) -> tuple[str, ...]:
     """The types that a schema names, of JSON's; empty where it names none."""
-    given = node.get("type")
-    named = given if is_list(given) else [given]
+    kind = node.get("type")
+    named = kind if is_list(kind) else [kind]
     return tuple(dict.fromkeys(name for name in named if isinstance(name, str) and name in TYPES))
 
 

@@ -233,8 +233,8 @@ class Subset:
     def _enum(
         self, node: dict[str, Json], kinds: tuple[str, ...], words: dict[str, Json], path: str, depth: int
     ) -> dict[str, Json]:
-        given = node["enum"]
-        values = [value for value in (given if is_list(given) else []) if type_name(value) in kinds]
+        enum = node["enum"]
+        values = [value for value in (enum if is_list(enum) else []) if type_name(value) in kinds]
         kept = [value for value in values if is_told(value, strict=self._rules.strict)]
         null = None in values
         if len(kept) + (null and not self._rules.strict) != len(values) or not kept:

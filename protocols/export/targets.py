@@ -92,32 +92,32 @@ def has_output_schema(manifest: Manifest) -> bool:
 
 def worked_calls(manifest: Manifest) -> list[dict[str, Json]]:
     """The examples as the manifest has them, the values of secrets hidden."""
-    made: list[dict[str, Json]] = []
-    for one in manifest.examples:
-        shown: dict[str, Json] = {"description": one.description} if one.description else {}
-        shown["input"] = mask(one.input, manifest.parameters or {})
-        if one.expected_output is not msgspec.UNSET:
-            shown["expectedOutput"] = one.expected_output
-        made.append(shown)
-    return made
+    calls: list[dict[str, Json]] = []
+    for example in manifest.examples:
+        shown: dict[str, Json] = {"description": example.description} if example.description else {}
+        shown["input"] = mask(example.input, manifest.parameters or {})
+        if example.expected_output is not msgspec.UNSET:
+            shown["expectedOutput"] = example.expected_output
+        calls.append(shown)
+    return calls
 
 
 def _hints(manifest: Manifest) -> dict[str, bool]:
     """What a tool may do. Only of a script is known, by its sandbox, that it writes nowhere."""
-    made: dict[str, bool] = {}
-    asked = manifest.security_context
-    if asked.file_access.allow_write:
-        made["readOnlyHint"] = False
-        made["destructiveHint"] = manifest.raw.get("x-additive") is not True
+    hints: dict[str, bool] = {}
+    security_context = manifest.security_context
+    if security_context.file_access.allow_write:
+        hints["readOnlyHint"] = False
+        hints["destructiveHint"] = manifest.raw.get("x-additive") is not True
     elif isinstance(manifest.handler, ExternalScript):
-        made["readOnlyHint"] = True
+        hints["readOnlyHint"] = True
     if manifest.execution.idempotent:
-        made["idempotentHint"] = True
-    if asked.network.allow_hosts:
-        made["openWorldHint"] = True
+        hints["idempotentHint"] = True
+    if security_context.network.allow_hosts:
+        hints["openWorldHint"] = True
     elif isinstance(manifest.handler, ExternalScript):
-        made["openWorldHint"] = False
-    return made
+        hints["openWorldHint"] = False
+    return hints
 
 
 def _openai(manifest: Manifest, name: str, losses: Losses) -> dict[str, Any]:

@@ -151,10 +151,12 @@ def _told(manifest: Manifest, tool: PromptTool) -> str:
     lines = [manifest.description]
     if parameters:
         lines.append("\n参数:")
-    for one in parameters:
-        words = " ".join((one.description, *one.facts)).strip()
+    for parameter in parameters:
+        words = " ".join((parameter.description, *parameter.facts)).strip()
         lines.append(
-            f"- {one.name} ({one.type}, {'必需' if one.required else '可选'}): {' '.join(words.split())}".rstrip(": ")
+            f"- {parameter.name} ({parameter.type}, {'必需' if parameter.required else '可选'}): {' '.join(words.split())}".rstrip(
+                ": "
+            )
         )
     return "\n".join(lines)
 

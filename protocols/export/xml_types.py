@@ -269,7 +269,7 @@ class Types:
         if types_of(items) != ("object",) or inner.name == ANY.name:
             return [item]
         members = self._members(items, below(path, "items"), losses, level + 1)
-        return None if members is None or any(one.name == "item" for one in members) else [item, *members]
+        return None if members is None or any(member.name == "item" for member in members) else [item, *members]
 
     def _members(self, schema: dict[str, Json], path: str, losses: Losses, level: int) -> list[Child] | None:
         if is_open(schema) or not is_object(schema.get("properties")):

@@ -87,15 +87,15 @@ Remark = Callable[[str], None]
 
 def branches_of(schema: Json, root: Json, remark: Remark) -> list[Branch]:
     """The alternatives of a schema; none where nothing is allowed. ``remark`` is told each keyword that widens."""
-    found: list[Branch] = []
+    branches: list[Branch] = []
     for single in _Spread(root, remark).of(schema, (), 0):
-        if len(found) >= MAX_BRANCHES:
+        if len(branches) >= MAX_BRANCHES:
             remark("more alternatives than a grammar should have")
             return [Branch()]
         branch = _branch(single, remark)
-        if branch is not None and branch not in found:
-            found.append(branch)
-    return found
+        if branch is not None and branch not in branches:
+            branches.append(branch)
+    return branches
 
 
 def _branch(schema: Json, remark: Remark) -> Branch | None:
@@ -111,19 +111,19 @@ def _branch(schema: Json, remark: Remark) -> Branch | None:
     if types == ():
         return None
     if "const" in schema or is_list(schema.get("enum")):
-        given = schema.get("enum")
-        constants = [schema["const"]] if "const" in schema else list(given) if is_list(given) else []
-        kept = tuple(one for one in constants if types is None or _has_type(one, types))
+        enum = schema.get("enum")
+        constants = [schema["const"]] if "const" in schema else list(enum) if is_list(enum) else []
+        kept = tuple(constant for constant in constants if types is None or _has_type(constant, types))
         return Branch(schema, types, kept) if kept else None
     return Branch(schema, types)
 
 
 def _types(schema: dict[str, Json]) -> tuple[str, ...] | None:
-    given = schema.get("type")
-    if isinstance(given, str):
-        return (given,) if given in TYPES else ()
-    if is_list(given):
-        return tuple(name for name in TYPES if name in given)
+    kind = schema.get("type")
+    if isinstance(kind, str):
+        return (kind,) if kind in TYPES else ()
+    if is_list(kind):
+        return tuple(name for name in TYPES if name in kind)
     if "properties" in schema or "additionalProperties" in schema or "required" in schema:
         return ("object",)
     return ("array",) if "items" in schema or "prefixItems" in schema else None
@@ -268,8 +268,8 @@ def _joined(parts: list[Json], remark: Remark) -> Iterator[Json]:
                 result[keyword] = both[0]
     _remark_closed(parts, result.get("properties"), remark)
     if waiting:
-        given = result.get("allOf")
-        result["allOf"] = [*(given if is_list(given) else []), *waiting]
+        all_of = result.get("allOf")
+        result["allOf"] = [*(all_of if is_list(all_of) else []), *waiting]
     yield result
 
 

@@ -46,15 +46,15 @@ def call_schema(protocol: str, tools: Sequence[PromptTool], notes: Sequence[str]
 
 def _arguments(parameters: dict[str, Json], home: str) -> dict[str, Json]:
     moved = _moved(parameters, home, 0)
-    found: dict[str, Json] = dict(moved) if is_object(moved) else {}
-    found["type"] = "object"
-    composed = any(keyword in found for keyword in ("$ref", "anyOf", "oneOf", "allOf", "if", "patternProperties"))
+    arguments: dict[str, Json] = dict(moved) if is_object(moved) else {}
+    arguments["type"] = "object"
+    composed = any(keyword in arguments for keyword in ("$ref", "anyOf", "oneOf", "allOf", "if", "patternProperties"))
     # Beside composed schemas additionalProperties would forbid what the others declare.
-    if not composed and "additionalProperties" not in found and "unevaluatedProperties" not in found:
-        found["additionalProperties"] = False
-    elif composed and "additionalProperties" not in found:
-        found.setdefault("unevaluatedProperties", False)
-    return found
+    if not composed and "additionalProperties" not in arguments and "unevaluatedProperties" not in arguments:
+        arguments["additionalProperties"] = False
+    elif composed and "additionalProperties" not in arguments:
+        arguments.setdefault("unevaluatedProperties", False)
+    return arguments
 
 
 def _moved(schema: Json, home: str, depth: int) -> Json:

@@ -293,19 +293,19 @@ def _block(source: Source, opener: Span, found: _Found) -> Block:
 
 
 def _calls(root: JsonNode, spoken: Spoken, calls: list[Call], diags: list[Diag]) -> None:
-    found = find_calls(root, bare=True)
-    if found is None:
+    found_calls = find_calls(root, bare=True)
+    if found_calls is None:
         kinds = {"object": "a tool's definition, not a call", "array": "a list that holds more than calls"}
         reason = f"it is {kinds.get(root.kind, 'no JSON object')}"
         diags.append(Diag("HM602", spoken.span(root.start, root.end), {"reason": reason}))
         return
-    for one in found[: MAX_STEPS + 1]:
+    for one in found_calls[: MAX_STEPS + 1]:
         if one.form != "named":
             diags.append(_foreign(one, spoken))
-        made = make_call(one, spoken, "hermes")
-        diags.extend(made.diags)
-        if made.call is not None:
-            calls.append(made.call)
+        call = make_call(one, spoken, "hermes")
+        diags.extend(call.diags)
+        if call.call is not None:
+            calls.append(call.call)
 
 
 _SAID = {
@@ -325,11 +325,11 @@ def _foreign(found: FoundCall, spoken: Spoken) -> Diag:
     fix = None
     if name is not None:
         written = "{}"
-        given = found.args.value if found.args is not None else None
-        if given is not None and given.kind == "object":
-            written = spoken.clean[given.start : given.end]
-        elif given is not None and isinstance(given.value, str) and given.value.strip():
-            inner = read_spoken(Layer(given.value, 0, len(given.value)))
+        value = found.args.value if found.args is not None else None
+        if value is not None and value.kind == "object":
+            written = spoken.clean[value.start : value.end]
+        elif value is not None and isinstance(value.value, str) and value.value.strip():
+            inner = read_spoken(Layer(value.value, 0, len(value.value)))
             written = inner.clean if inner.root is not None else ""
         if written:
             new = f'{{"name": {spoken.clean[name.start : name.end]}, "arguments": {written}}}'

@@ -43,8 +43,8 @@ class Extent(msgspec.Struct, frozen=True):
 
 def skip_blank(text: str, at: int, limit: int) -> int:
     """Behind blanks and invisible characters."""
-    found = _BLANK.match(text, at, limit)
-    return found.end() if found is not None else at
+    match = _BLANK.match(text, at, limit)
+    return match.end() if match is not None else at
 
 
 def next_marker(source: Source, at: int, limit: int) -> Span | None:
@@ -65,11 +65,11 @@ def extent_of(source: Source, start: int, limit: int) -> Extent:
     sealed = False
     end: int | None = None
     at = start
-    for found in _SCAN.finditer(text, start, limit):
-        kind = found.lastgroup
-        at = found.end()
+    for match in _SCAN.finditer(text, start, limit):
+        kind = match.lastgroup
+        at = match.end()
         if kind == "string":
-            first, last = found.span()
+            first, last = match.span()
             if not sealed and text.find("<", first, last) >= 0:
                 held = next_marker(source, first, last)
                 sealed = held is not None and _BREAK.search(text, first, last) is None
@@ -81,11 +81,11 @@ def extent_of(source: Source, start: int, limit: int) -> Extent:
                 end = at
                 break
         elif kind == "stop":
-            if text[found.start()] != "<":
+            if text[match.start()] != "<":
                 at = limit
                 break
-            marker = next_marker(source, found.start(), min(limit, found.start() + 64))
-            if marker is not None and marker[0] == found.start():
+            marker = next_marker(source, match.start(), min(limit, match.start() + 64))
+            if marker is not None and marker[0] == match.start():
                 break
     else:
         at = limit

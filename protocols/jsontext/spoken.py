@@ -135,13 +135,15 @@ class Spoken:
         self.cut = any(one.code == "MF521" for one in errors) and all(
             one.code in ("MF521", "MF526") or one.span[1] >= end for one in errors
         )
-        worst = next((one for one in errors if one.code not in ("MF521", "MF526")), errors[0] if errors else None)
+        worst = next((error for error in errors if error.code not in ("MF521", "MF526")), errors[0] if errors else None)
         if worst is None:
             return
         span = self.span(*worst.span)
         fix = worst.fix
         if fix is not None:
-            edits = tuple(Edit(*self.span(one.start, one.end), self.layer.written(one.new_text)) for one in fix.edits)
+            edits = tuple(
+                Edit(*self.span(edit.start, edit.end), self.layer.written(edit.new_text)) for edit in fix.edits
+            )
             fix = Fix(fix.title, edits, "unsafe")
         self.fault = Diag("HM603", span, {"reason": message(worst)}, fix=fix)
 
@@ -207,24 +209,24 @@ class Spoken:
     def drives(self) -> Iterator[tuple[Span, str, str]]:
         """``"C:\\new"``: good JSON, and hardly what was meant (F20)."""
         if "\\" in self.clean and ":\\" in self.clean:
-            for found in _DRIVE.finditer(self.clean):
-                yield self.span(*found.span(1)), found[1], _CONTROL[found[1][1]]
+            for match in _DRIVE.finditer(self.clean):
+                yield self.span(*match.span(1)), match[1], _CONTROL[match[1][1]]
 
 
 def _pieces(text: str, start: int, end: int, shift: int) -> tuple[Piece, ...]:
     """The pieces of a string that stands in the source as it is."""
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     at = start
     for escape in _ESCAPES.finditer(text, start, end):
         first, last = escape.span()
         if first > at:
-            found.append(Piece(at + shift, first + shift))
+            pieces.append(Piece(at + shift, first + shift))
         raw = escape.group()
-        found.append(Piece(first + shift, last + shift, _SIMPLE.get(raw) or _unescaped(raw)))
+        pieces.append(Piece(first + shift, last + shift, _SIMPLE.get(raw) or _unescaped(raw)))
         at = last
     if at < end:
-        found.append(Piece(at + shift, end + shift))
-    return tuple(found)
+        pieces.append(Piece(at + shift, end + shift))
+    return tuple(pieces)
 
 
 def _unescaped(raw: str) -> str:
@@ -276,46 +278,46 @@ class _Repairs(msgspec.Struct):
     def add(self, code: str, start: int, end: int, title: str, args: dict[str, str | int], *edits: Edit) -> None:
         """One finding with the edits that mend it."""
         self.edits.extend(edits)
-        there = tuple(Edit(*self.layer.span(one.start, one.end), self.layer.written(one.new_text)) for one in edits)
+        there = tuple(Edit(*self.layer.span(edit.start, edit.end), self.layer.written(edit.new_text)) for edit in edits)
         self.diags.append(Diag(code, self.layer.span(start, end), args, fix=Fix(title, there), repair=True))
 
 
 def _repairs(layer: Layer) -> tuple[list[Edit], list[Diag]]:
     """The repairs with one reading; the text may still be no JSON with them."""
     text = layer.text
-    made = _Repairs(layer, [], [])
+    repairs = _Repairs(layer, [], [])
     comma = -1
     before = ""
-    for found in _TOKEN.finditer(text):
-        kind, (start, end) = found.lastgroup, found.span()
-        raw = found.group()
+    for match in _TOKEN.finditer(text):
+        kind, (start, end) = match.lastgroup, match.span()
+        raw = match.group()
         if kind == "blank":
             continue
         if kind == "other":
             break  # A quote that opens nothing: no repair makes this JSON, and looking on from each would be quadratic.
         if kind == "comment":
-            made.add("HM612", start, end, "Remove the comment", {}, Edit(start, end, ""))
+            repairs.add("HM612", start, end, "Remove the comment", {}, Edit(start, end, ""))
         elif kind == "escape":
-            made.add("HM611", start, end, "Remove it", {"raw": raw}, Edit(start, end, ""))
+            repairs.add("HM611", start, end, "Remove it", {"raw": raw}, Edit(start, end, ""))
         elif kind == "invisible":
             args: dict[str, str | int] = {"hex": f"{ord(raw[0]):04X}", "where": "the JSON"}
-            made.add("TC013", start, end, "Remove the character", args, Edit(start, end, ""))
+            repairs.add("TC013", start, end, "Remove the character", args, Edit(start, end, ""))
         else:
             mark = raw if kind == "mark" else ""
             if kind == "wide":
                 mark = _WIDE[raw]
                 args = {"raw": raw, "canonical": mark}
-                made.add("HM608", start, end, f"Write {mark}", args, Edit(start, end, mark))
+                repairs.add("HM608", start, end, f"Write {mark}", args, Edit(start, end, mark))
             elif kind == "string":
-                _string(made, raw, start, end)
+                _string(repairs, raw, start, end)
             elif kind == "word":
-                _word(made, raw, start, end, before)
+                _word(repairs, raw, start, end, before)
             if mark and mark in "}]" and comma >= 0:
-                made.add("HM607", comma, comma + 1, "Remove the comma", {}, Edit(comma, comma + 1, ""))
+                repairs.add("HM607", comma, comma + 1, "Remove the comma", {}, Edit(comma, comma + 1, ""))
             comma = start if mark == "," and raw == "," else -1
             before = mark or "value"
-    made.edits.sort(key=lambda edit: (edit.start, edit.end))
-    return made.edits, made.diags
+    repairs.edits.sort(key=lambda edit: (edit.start, edit.end))
+    return repairs.edits, repairs.diags
 
 
 def _word(made: _Repairs, raw: str, start: int, end: int, before: str) -> None:
@@ -341,8 +343,8 @@ def _string(made: _Repairs, raw: str, start: int, end: int) -> None:
         width, pattern = 1, _RAW
     edits: list[Edit] = []
     control = ""
-    for found in pattern.finditer(raw, width, len(raw) - width):
-        at, char = start + found.start(), found.group()
+    for match in pattern.finditer(raw, width, len(raw) - width):
+        at, char = start + match.start(), match.group()
         if char[0] == "\\":
             if char == "\\'":
                 edits.append(Edit(at, at + 1, ""))

@@ -239,11 +239,11 @@ class Tokens:
     def string(self) -> tuple[str, int]:
         """The string at ``at``: its text, decoded as far as it can be, and its end."""
         text, at = self.text, self.at
-        found = _STRING.match(text, at)
-        end = found.end() if found else at + 1
+        match = _STRING.match(text, at)
+        end = match.end() if match else at + 1
         self.at = end
         raw = text[at:end]
-        closed = found is not None and found.group(1) is not None
+        closed = match is not None and match.group(1) is not None
         if not closed:
             if end >= len(text):
                 self.ended("a string", at, end)
@@ -305,19 +305,19 @@ class Tokens:
 
     def single(self) -> tuple[str, int]:
         """The string in single quotes at ``at``, and its end."""
-        found = _SINGLE.match(self.text, self.at)
-        end = found.end() if found else self.at + 1
+        match = _SINGLE.match(self.text, self.at)
+        end = match.end() if match else self.at + 1
         raw = self.text[self.at : end]
         self.at = end
-        inner = raw[1:-1] if found is not None and found.group(1) else raw[1:]
+        inner = raw[1:-1] if match is not None and match.group(1) else raw[1:]
         return inner.replace("\\'", "'"), end
 
     def skip(self) -> None:
         """Moves past blanks and comments."""
         text = self.text
         while True:
-            found = _SKIP.match(text, self.at)
-            at = self.at = found.end() if found else self.at
+            match = _SKIP.match(text, self.at)
+            at = self.at = match.end() if match else self.at
             if at + 1 >= len(text) or text[at] not in "/#":
                 return
             if text.startswith("//", at) or text[at] == "#":
@@ -342,14 +342,14 @@ class Tokens:
 
 
 def _line_end(text: str, at: int) -> int:
-    found = _LINE_END.search(text, at)
-    return found.start() if found else len(text)
+    match = _LINE_END.search(text, at)
+    return match.start() if match else len(text)
 
 
 def _word_end(text: str, at: int) -> int:
     """The end of the run of characters that can belong to no other token; at least one character."""
-    found = _WORD.match(text, at)
-    return found.end() if found else at + 1
+    match = _WORD.match(text, at)
+    return match.end() if match else at + 1
 
 
 def _shown(word: str) -> str:

@@ -227,13 +227,13 @@ class _Asked:
             self._unknown(key, place)
 
     def _word(self, word: str, place: str) -> None:
-        found = _WORD.fullmatch(word.strip())
-        what = found["what"].lower() if found else ""
-        if found is not None and what in _NETWORK:
-            self.hosts([found["where"]], place)
-        elif found is not None and what in _FILES:
-            how = (found["how"] or what).lower()
-            self.paths([found["where"]], place, read=how != "write", write=how not in ("read", "get"))
+        match = _WORD.fullmatch(word.strip())
+        what = match["what"].lower() if match else ""
+        if match is not None and what in _NETWORK:
+            self.hosts([match["where"]], place)
+        elif match is not None and what in _FILES:
+            how = (match["how"] or what).lower()
+            self.paths([match["where"]], place, read=how != "write", write=how not in ("read", "get"))
         else:
             self._unknown(word, place)
 

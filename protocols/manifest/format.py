@@ -137,13 +137,13 @@ class _Writer:
     def comments(self, start: int, end: int) -> list[Span]:
         """The comments within a stretch between two values."""
         first = bisect_left(self.starts, start)
-        found: list[Span] = []
+        spans: list[Span] = []
         for span in self.tree.comments[first:]:
             if span[0] >= end:
                 break
-            found.append(span)
-        self.taken += len(found)
-        return found
+            spans.append(span)
+        self.taken += len(spans)
+        return spans
 
     def comment(self, span: Span) -> str:
         return self.text[span[0] : span[1]].rstrip()

@@ -82,5 +82,5 @@ def _restore(manifest: dict[str, Json], own: dict[str, Json]) -> None:
         manifest["version"] = version
     if is_list(tags) and all(isinstance(tag, str) for tag in tags):
         manifest["tags"] = tags
-    if is_list(examples) and all(is_object(one) and is_object(one.get("input")) for one in examples):
+    if is_list(examples) and all(is_object(example) and is_object(example.get("input")) for example in examples):
         manifest["examples"] = examples

@@ -66,8 +66,8 @@ class _Document:
         """Kind, place and secret of each scheme."""
         self._names: set[str] = set()
         version = self._info.get("version")
-        told = teller(self._notes, "/info")
-        self._version = fit_version(version.strip(), told) if isinstance(version, str) and version.strip() else ""
+        say = teller(self._notes, "/info")
+        self._version = fit_version(version.strip(), say) if isinstance(version, str) and version.strip() else ""
 
     def read(self, paths: dict[str, Json]) -> Imported:
         say = teller(self._notes)
@@ -309,7 +309,7 @@ class _Document:
         place = f"{where}/requestBody"
         content = body.get("content")
         media_types = [*content] if is_object(content) else []
-        chosen = next((one for one in media_types if is_json(one)), None)
+        chosen = next((type_ for type_ in media_types if is_json(type_)), None)
         chosen = chosen or next((one for one in media_types if is_form(one) or one.startswith("text/")), None)
         if chosen is None or not is_object(content):
             shown = ", ".join(media_types) or "no type"
@@ -339,7 +339,7 @@ class _Document:
     def _fields(self, media: Json, say: Say, place: str) -> dict[str, Any]:
         """How the fields of a form are written that are written otherwise than as a matter of course: style, and whether exploded."""
         encoding = media.get("encoding") if is_object(media) else None
-        made: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for name, how in encoding.items() if is_object(encoding) else ():
             if not is_object(how):
                 continue
@@ -352,8 +352,8 @@ class _Document:
                 )
             if is_json(str(how.get("contentType", ""))):
                 style = "json"
-            made[name] = [style, explode if isinstance(explode, bool) else style == "form"]
-        return made
+            fields[name] = [style, explode if isinstance(explode, bool) else style == "form"]
+        return fields
 
     # What comes out, and who may ask
 

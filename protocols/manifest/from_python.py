@@ -51,7 +51,7 @@ def functions(source: str) -> tuple[PythonFunction, ...]:
         # The syntax tree counts columns in UTF-8 bytes.
         return lines.offset(line - 1, column, "utf-8")
 
-    found: list[PythonFunction] = []
+    python_functions: list[PythonFunction] = []
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("_"):
             continue
@@ -59,8 +59,10 @@ def functions(source: str) -> tuple[PythonFunction, ...]:
         start = offset(node.lineno, node.col_offset)
         at = source.find(node.name, source.find("def", start) + 3)
         end = offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
-        found.append(PythonFunction(node.name, (offset(first, 0), end), (at, at + len(node.name)), node.lineno - 1))
-    return tuple(found)
+        python_functions.append(
+            PythonFunction(node.name, (offset(first, 0), end), (at, at + len(node.name)), node.lineno - 1)
+        )
+    return tuple(python_functions)
 
 
 def draft_manifest(source: str, name: str, script_path: str) -> Draft | None:

@@ -97,8 +97,8 @@ def distinct(tools: list[ImportedTool]) -> list[ImportedTool]:
         if name != tool.name:
             manifest = {**tool.manifest, "toolId": f"{NAMESPACE}:{name}"}
             manifest.pop("aliases", None)
-            said = Note("/name", f"the name '{tool.name}' is there twice: this tool is '{name}'", "name-changed")
-            tool = ImportedTool(name, manifest, (*tool.notes, said))
+            note = Note("/name", f"the name '{tool.name}' is there twice: this tool is '{name}'", "name-changed")
+            tool = ImportedTool(name, manifest, (*tool.notes, note))
         made.append(tool)
     return made
 
@@ -198,8 +198,8 @@ def import_one(shape: Shape, data: dict[str, Json], path: str) -> ImportedTool |
         manifest["output"] = output
     if shape == "mcp":
         _annotations(data.get("annotations"), manifest, say)
-    if shape == "anthropic" and is_list(given := data.get("input_examples")):
-        manifest["examples"] = [{"input": item} for item in given if is_object(item)]
+    if shape == "anthropic" and is_list(input_examples := data.get("input_examples")):
+        manifest["examples"] = [{"input": item} for item in input_examples if is_object(item)]
     if shape in ("implementation", "scripted") and is_list(tags := data.get("tags")):
         manifest["tags"] = list(dict.fromkeys(tag for tag in tags if isinstance(tag, str)))
     for key in data:

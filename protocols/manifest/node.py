@@ -46,28 +46,28 @@ class NodeReading(msgspec.Struct, eq=False):
 def read_nodes(text: str, *, strict: bool = False) -> NodeReading:
     """Reads a file of node definitions; ``strict`` refuses comments and trailing commas. Never raises."""
     tree = parse_json(text, comments=not strict)
-    found = Findings("MF")
+    findings = Findings("MF")
     nodes: list[NodeTool] = []
     faults = [("", diag) for diag in tree.diagnostics if severity(diag) == "error"][:1]
     broken = bool(faults)
     root = tree.root
     if root is not None and root.kind not in ("object", "array"):
-        found.wrong_type(root, "the file", "a node definition or a list of them")
-        faults += [("", diag) for diag in found.diags[:1]]
+        findings.wrong_type(root, "the file", "a node definition or a list of them")
+        faults += [("", diag) for diag in findings.diags[:1]]
     elif root is not None:
         items = [root] if root.kind == "object" else list(root.items)
         if len(items) > MAX_NODES:
-            found.add("WF922", items[MAX_NODES].span, {"limit": MAX_NODES, "what": "node definitions"})
-            faults.append(("", found.diags[-1]))
+            findings.add("WF922", items[MAX_NODES].span, {"limit": MAX_NODES, "what": "node definitions"})
+            faults.append(("", findings.diags[-1]))
         for item in items[:MAX_NODES]:
-            before = len(found.diags)
-            made = _node(item, found)
-            error = next((diag for diag in found.diags[before:] if severity(diag) == "error"), None)
+            before = len(findings.diags)
+            made = _node(item, findings)
+            error = next((diag for diag in findings.diags[before:] if severity(diag) == "error"), None)
             if error is not None:
                 faults.append((_name(item), error))
             elif made is not None and not broken:
                 nodes.append(made)
-    diagnostics = sorted([*tree.diagnostics, *found.diags], key=lambda diag: diag.span)
+    diagnostics = sorted([*tree.diagnostics, *findings.diags], key=lambda diag: diag.span)
     return NodeReading(tree, diagnostics, nodes, faults)
 
 

@@ -90,27 +90,27 @@ def read_profile(
     """Reads a profile. With ``known_ids``, ids that are not among them are reported; with ``workflows`` (ids) those of workflows that have no
     file. ``tree`` is the text as it was read already, in the same strictness. Never raises."""
     tree = tree or parse_json(text, comments=not strict)
-    found = Findings("PF")
+    findings = Findings("PF")
     known = None if known_ids is None else list(known_ids)
     profile = None
     entries: list[tuple[str, JsonNode]] = []
     root = tree.root
     if root is not None and root.kind != "object":
-        found.wrong_type(root, "the profile", "an object")
+        findings.wrong_type(root, "the profile", "an object")
     elif root is not None:
         members = {member.key: member for member in root.members}
         inventory = value_of(members, "tool_ids_inventory")
-        entries = _inventory(inventory, known, None if workflows is None else list(workflows), found)
+        entries = _inventory(inventory, known, None if workflows is None else list(workflows), findings)
         config_node = value_of(members, "toolCallConfig")
         listed = None if inventory is None else {tool_id for tool_id, _ in entries}
-        config = _config(config_node, listed, found)
-        _misspelled(root, found)
+        config = _config(config_node, listed, findings)
+        _misspelled(root, findings)
         if config_node is None and "toolCallConfig" not in members:
-            found.add("PF608", (root.start, root.start + 1))
+            findings.add("PF608", (root.start, root.start + 1))
         ids = None if inventory is None else tuple(dict.fromkeys(tool_id for tool_id, _ in entries))
         raw = root.to_python()
         profile = Profile(ids, config, config_node is not None, raw if isinstance(raw, dict) else {})
-    diagnostics = sorted([*tree.diagnostics, *found.diags], key=lambda diag: diag.span)
+    diagnostics = sorted([*tree.diagnostics, *findings.diags], key=lambda diag: diag.span)
     if any(severity(diag) == "error" for diag in diagnostics):
         profile = None
     return ProfileReading(profile, tree, diagnostics, entries)

@@ -199,7 +199,7 @@ def read_manifest(
     if tree is None:
         tree = parse_json(text, comments=not strict)
     memory = Memory(memory)
-    found = Findings("MF")
+    findings = Findings("MF")
     manifest = None
     root = tree.root
     if root is not None:
@@ -207,16 +207,16 @@ def read_manifest(
         if foreign is not None:
             shape, node = foreign
             span = (node.start, min(node.end, node.start + 1)) if node.kind in ("object", "array") else node.span
-            found.add("MF516", span, {"shape": SHAPES[shape]}, data={"shape": shape})
+            findings.add("MF516", span, {"shape": SHAPES[shape]}, data={"shape": shape})
         elif root.kind != "object":
-            found.wrong_type(root, "the manifest", "an object")
+            findings.wrong_type(root, "the manifest", "an object")
         else:
-            manifest = _read(tree, root, found, memory)
+            manifest = _read(tree, root, findings, memory)
             if extensions:
                 from tamis.protocols.manifest.extension import check_extensions
 
-                check_extensions(tree, root, extensions, found)
-    diagnostics = sorted([*tree.diagnostics, *found.diags], key=lambda diag: diag.span)
+                check_extensions(tree, root, extensions, findings)
+    diagnostics = sorted([*tree.diagnostics, *findings.diags], key=lambda diag: diag.span)
     diagnostics = [diag for diag in diagnostics if not _is_known(diag, runtimes, handlers)]
     if any(severity(diag) == "error" for diag in diagnostics):
         manifest = None
@@ -262,10 +262,10 @@ def _outer(root: JsonNode, found: Findings, memory: Memory) -> Manifest | None:
     if memory.outer is not None and memory.outer[0] == seen:
         return cast("Manifest", memory.outer[1])
     before = len(found.diags)
-    made = _read_outer(root, found, memory)
-    if made is not None and len(found.diags) == before and not found.full:
-        memory.outer = (seen, made)
-    return made
+    manifest = _read_outer(root, found, memory)
+    if manifest is not None and len(found.diags) == before and not found.full:
+        memory.outer = (seen, manifest)
+    return manifest
 
 
 def _read_outer(root: JsonNode, found: Findings, memory: Memory) -> Manifest | None:
@@ -666,7 +666,7 @@ def _variables(node: JsonNode | None, found: Findings) -> dict[str, str]:
     if node.kind != "object":
         found.wrong_type(node, "env", "an object of names and texts")
         return {}
-    made: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for index, member in enumerate(node.members):
         value = found.text(member.value, f"env.{member.key}")
         fault = variable_name_fault(member.key)
@@ -677,8 +677,8 @@ def _variables(node: JsonNode | None, found: Findings) -> dict[str, str]:
         if fault is not None:
             found.add("MF537", member.key_span, {"v": member.key, "reason": fault})
         elif value is not None:
-            made[member.key] = value
-    return made
+            variables[member.key] = value
+    return variables
 
 
 def _variable_fault(value: str) -> str | None:
@@ -710,7 +710,7 @@ def _dependencies(node: JsonNode | None, found: Findings) -> dict[str, str]:
     if node.kind != "object":
         found.wrong_type(node, "dependencies", "an object of tool ids and version ranges")
         return {}
-    made: dict[str, str] = {}
+    dependencies: dict[str, str] = {}
     for member in node.members:
         fault = tool_id_fault(member.key)
         if fault is not None:
@@ -720,5 +720,5 @@ def _dependencies(node: JsonNode | None, found: Findings) -> dict[str, str]:
             continue
         if not is_version_range(value):
             found.add("MF534", member.value.span, {"v": value})
-        made[member.key] = value
-    return made
+        dependencies[member.key] = value
+    return dependencies

@@ -76,12 +76,12 @@ def import_plugin(data: dict[str, Json]) -> Imported:
 def _commands(data: dict[str, Json]) -> list[Command]:
     capabilities = data.get("capabilities")
     listed = capabilities.get("invocationCommands") if is_object(capabilities) else None
-    made: list[Command] = []
+    commands: list[Command] = []
     for item in listed if is_list(listed) else []:
         if is_object(item):
             named = item.get("commandIdentifier") or item.get("command")
-            made.append(Command(named if isinstance(named, str) else "", item))
-    return made
+            commands.append(Command(named if isinstance(named, str) else "", item))
+    return commands
 
 
 def _parameters(commands: list[Command], say: Say) -> dict[str, Json]:
@@ -184,13 +184,13 @@ def _inferred(command: Command, commands: list[Command]) -> tuple[dict[str, Json
 def _example_calls(commands: list[Command], parameters: Json) -> list[Json]:
     """The request blocks that show a call, as typed examples; one that does not fit what was inferred is none."""
     plan = compile_plan(parameters)
-    made: list[Json] = []
+    calls: list[Json] = []
     for command in commands:
         for given in command.given:
             outcome = plan.check(dict(given), "any")
-            if not outcome.errors and is_object(outcome.coerced) and len(made) < MAX_EXAMPLES:
-                made.append({"description": f"{command.name}".strip() or "Example", "input": outcome.coerced})
-    return made
+            if not outcome.errors and is_object(outcome.coerced) and len(calls) < MAX_EXAMPLES:
+                calls.append({"description": f"{command.name}".strip() or "Example", "input": outcome.coerced})
+    return calls
 
 
 _RUN = re.compile(r"^(?:node(?:js)?|python3?|py|bun(?: run)?)\s+(?:-[A-Za-z]\s+)*[\"']?([^\"'\s]+)[\"']?\s*$", re.I)
@@ -217,8 +217,8 @@ def _handler(data: dict[str, Json], bare: str, say: Say) -> dict[str, Json]:
     if is_object(entry):
         command, language = entry.get("command"), entry.get("type")
         if isinstance(command, str):
-            found = _RUN.match(command.strip())
-            path = found[1] if found else command.strip()
+            match = _RUN.match(command.strip())
+            path = match[1] if match else command.strip()
         elif isinstance(entry.get("script"), str):
             path = str(entry["script"])
     made = script_handler(path, language.lower() if isinstance(language, str) else "", bare, "entryPoint", say)

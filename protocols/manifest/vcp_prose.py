@@ -222,13 +222,13 @@ def plain_lines(text: str) -> str:
     done = 0
     head = text.find("「始")
     tail = text.find("「末", head) if head >= 0 else -1
-    for found in _ESCAPED.finditer(text):
-        while 0 <= tail < found.start():
+    for match in _ESCAPED.finditer(text):
+        while 0 <= tail < match.start():
             head = text.find("「始", tail)
             tail = text.find("「末", head) if head >= 0 else -1
-        if not (tail >= 0 and head < found.start()):  # else it stands inside a value
-            made += [text[done : found.start()], "\n"]
-            done = found.end()
+        if not (tail >= 0 and head < match.start()):  # else it stands inside a value
+            made += [text[done : match.start()], "\n"]
+            done = match.end()
     made.append(text[done:])
     return "".join(made)
 

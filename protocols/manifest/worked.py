@@ -98,14 +98,14 @@ def _examples(memory: ExamplesMemory, records: list[_Record], changed: Sequence[
     """The examples of the records, of unchanged ones taken over."""
     known = memory.examples
     if len(records) == len(memory.records) == len(known):
-        made: list[Example] = list(known)
+        examples: list[Example] = list(known)
         for i in changed:
             example = records[i].example
             if example is None:
                 break
-            made[i] = example
+            examples[i] = example
         else:
-            return tuple(made) if changed else known
+            return tuple(examples) if changed else known
     return tuple(record.example for record in records if record.example is not None)
 
 
@@ -147,14 +147,14 @@ def _read(item: JsonNode, i: int, found: Findings) -> _Record:
     if item.kind != "object":
         return _Record(None, noisy=True)
     description = found.text(value_of(fields, "description"), f"examples[{i}].description") or ""
-    given = value_of(fields, "input")
-    if given is None:
+    value = value_of(fields, "input")
+    if value is None:
         if "input" not in fields:
             found.missing(item, "input", f" of examples[{i}]")
         return _Record(None, noisy=True)
-    args = given.to_python()
+    args = value.to_python()
     if not is_object(args):
-        found.wrong_type(given, f"examples[{i}].input", "an object of arguments")
+        found.wrong_type(value, f"examples[{i}].input", "an object of arguments")
         return _Record(None, noisy=True)
     wanted = value_of(fields, "expectedOutput")
     expected = msgspec.UNSET if wanted is None else wanted.to_python()

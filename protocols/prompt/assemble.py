@@ -183,12 +183,12 @@ def _chosen(
 
 
 def _first_fitting(tools: Sequence[PromptTool], each: dict[str, int], left: int) -> list[PromptTool]:
-    found: list[PromptTool] = []
+    prompt_tools: list[PromptTool] = []
     for tool in tools:
         if each[_id(tool)] <= left:
-            found.append(tool)
+            prompt_tools.append(tool)
             left -= each[_id(tool)]
-    return found
+    return prompt_tools
 
 
 def _left_out(names: Sequence[str], count: int, limit: int) -> str:

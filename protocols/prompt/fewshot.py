@@ -108,23 +108,23 @@ _KINDS = ("text", "markup", "number", "boolean", "list", "object")
 
 def _kinds(args: Mapping[str, Json]) -> set[str]:
     """What a call shows of how values are written."""
-    found: set[str] = set()
+    kinds: set[str] = set()
     stack: list[Json] = list(args.values())
     while stack:
         value = stack.pop()
         if isinstance(value, str):
-            found.add("markup" if any(char in value for char in "<>&\n") else "text")
+            kinds.add("markup" if any(char in value for char in "<>&\n") else "text")
         elif isinstance(value, bool):
-            found.add("boolean")
+            kinds.add("boolean")
         elif isinstance(value, int | float):
-            found.add("number")
+            kinds.add("number")
         elif isinstance(value, list):
-            found.add("list")
+            kinds.add("list")
             stack += value
         elif isinstance(value, dict):
-            found.add("object")
+            kinds.add("object")
             stack += value.values()
-    return found
+    return kinds
 
 
 def _reason(protocol: CallProtocol, tool: PromptTool) -> str:

@@ -51,7 +51,7 @@ def listing(
 
 
 def _of_kind(tools: Iterable[PromptTool], *, skills: bool) -> list[PromptTool]:
-    return sorted((one for one in tools if (one.kind == "workflow") is skills), key=lambda one: one.name)
+    return sorted((tool for tool in tools if (tool.kind == "workflow") is skills), key=lambda one: one.name)
 
 
 def description_of(tool: PromptTool) -> str:
@@ -93,11 +93,11 @@ def _full(tool: PromptTool, named: Named, parameter: Named, item: str, unwritabl
 def _lines(
     parameters: Sequence[Parameter], named: Named, item: str, indent: str, unwritable: Unwritable
 ) -> Iterable[str]:
-    for one in parameters:
-        words = sentence(one, item, unwritable.get(one.name, ""))
+    for parameter in parameters:
+        words = sentence(parameter, item, unwritable.get(parameter.name, ""))
         text = one_line(words)
-        yield f"{indent}*   {named(one.name)} ({need(one)}){': ' if text else ''}{text}"
-        yield from _lines(one.parts, named, item, indent + _INDENT, {})
+        yield f"{indent}*   {named(parameter.name)} ({need(parameter)}){': ' if text else ''}{text}"
+        yield from _lines(parameter.parts, named, item, indent + _INDENT, {})
 
 
 def need(parameter: Parameter) -> str:

@@ -63,15 +63,15 @@ class _Words:
             return ()
         needed = schema.get("required")
         required = {name for name in needed if isinstance(name, str)} if is_list(needed) else set[str]()
-        found: list[Parameter] = []
+        parameters: list[Parameter] = []
         for name, given in declared.items():
             self.left -= 1
             if self.left < 0:
-                text = f"{len(declared) - len(found)} more parameters are not shown here."
-                found.append(Parameter("…", "any", required=False, description=text, brief="any"))
+                text = f"{len(declared) - len(parameters)} more parameters are not shown here."
+                parameters.append(Parameter("…", "any", required=False, description=text, brief="any"))
                 break
-            found.append(self.parameter(name, given, name in required, depth))
-        return tuple(found)
+            parameters.append(self.parameter(name, given, name in required, depth))
+        return tuple(parameters)
 
     def parameter(self, name: str, given: Json, required: bool, depth: int) -> Parameter:
         schema = self.followed(given)
@@ -123,7 +123,7 @@ class _Words:
             for key in ("anyOf", "oneOf"):
                 choices = schema.get(key)
                 if is_list(choices) and depth < MAX_DEPTH:
-                    words = [self.kind(self.followed(one), depth + 1) for one in choices[:MAX_VALUES]]
+                    words = [self.kind(self.followed(choice), depth + 1) for choice in choices[:MAX_VALUES]]
                     return " or ".join(dict.fromkeys(words)) or "any"
             return "any"
         words: list[str] = []
@@ -135,11 +135,11 @@ class _Words:
 
 
 def _types(schema: dict[str, Json]) -> list[str]:
-    given = schema.get("type")
-    if isinstance(given, str):
-        return [given]
-    if is_list(given):
-        return [name for name in given if isinstance(name, str)]
+    kind = schema.get("type")
+    if isinstance(kind, str):
+        return [kind]
+    if is_list(kind):
+        return [name for name in kind if isinstance(name, str)]
     values = schema.get("enum")
     if is_list(values) and values:
         return list(dict.fromkeys(type_of(value) for value in values))

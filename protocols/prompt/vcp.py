@@ -65,12 +65,12 @@ def _brief(tool: PromptTool) -> str:
 
 def _lines(parameters: Sequence[Parameter], indent: str, unwritable: Unwritable) -> list[str]:
     lines: list[str] = []
-    for one in parameters:
-        text = one_line(sentence(one, "", unwritable.get(one.name, "")))
+    for parameter in parameters:
+        text = one_line(sentence(parameter, "", unwritable.get(parameter.name, "")))
         lines.append(
-            f"{indent}- {one_line(one.name)} ({one.type}{', required' if one.required else ''}){': ' if text else ''}{text}"
+            f"{indent}- {one_line(parameter.name)} ({parameter.type}{', required' if parameter.required else ''}){': ' if text else ''}{text}"
         )
-        lines += _lines(one.parts, indent + "  ", {})
+        lines += _lines(parameter.parts, indent + "  ", {})
     return lines
 
 

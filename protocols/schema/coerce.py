@@ -324,9 +324,9 @@ class Node:
         start = text.lstrip("\ufeff \t\r\n")[:3]
         if start == "```":
             inner = _FENCE.fullmatch(text.strip())
-            said: dict[str, str | int] = {"reason": "it stands in a code fence"}
+            args: dict[str, str | int] = {"reason": "it stands in a code fence"}
             suggestion = None if inner is None else inner.group(1).strip()
-            run.error("VA420", where, said, expected=" or ".join(types), received="a code fence", suggestion=suggestion)
+            run.error("VA420", where, args, expected=" or ".join(types), received="a code fence", suggestion=suggestion)
             return text
         if not start.startswith(("[", "{", '"', "//", "/*")):
             return self._single(text, types, where, run)
@@ -374,8 +374,8 @@ class Node:
             if not trial.errors:
                 run.take(trial)
                 if run.reading == "any":
-                    said: dict[str, str | int] = {}
-                    run.warn("VA413", where, said, expected="array", received="one value", suggestion=as_json(made))
+                    args: dict[str, str | int] = {}
+                    run.warn("VA413", where, args, expected="array", received="one value", suggestion=as_json(made))
                 return made
         suggestion = None
         if "array" in types and trimmed:

@@ -129,7 +129,7 @@ def _normalise(text: str, shift: int, repairs: list[str]) -> _Written:
     for found in [*_ANY_STRING.finditer(text), None]:
         start, end = found.span() if found is not None else (len(text), len(text))
         gap = text[at:start]
-        places.extend(at + one.start() for one in _SPACE_ESCAPE.finditer(gap))
+        places.extend(at + match.start() for match in _SPACE_ESCAPE.finditer(gap))
         out.append(_SPACE_ESCAPE.sub("  ", gap))
         length += len(gap)
         done = start
@@ -191,10 +191,10 @@ def _drives(body: str, shift: int) -> list[JsonNote]:
         JsonNote(
             "VA411",
             False,
-            (found.start(1) + shift, found.end(1) + shift),
-            {"raw": found[1], "value": _CONTROL[found[1][1]]},
+            (match.start(1) + shift, match.end(1) + shift),
+            {"raw": match[1], "value": _CONTROL[match[1][1]]},
         )
-        for found in _DRIVE.finditer(body)
+        for match in _DRIVE.finditer(body)
     ]
 
 
@@ -204,7 +204,7 @@ def _errors(tree: JsonTree) -> list[Diag]:
 
 def _refusal(tree: JsonTree, errors: list[Diag], written: _Written) -> JsonNote:
     end = len(tree.text.rstrip())
-    cut = any(one.code == "MF521" for one in errors)
+    cut = any(error.code == "MF521" for error in errors)
     # A word or string that the end of the text breaks off is a fault of the cut, not of its own.
     if cut and all(diag.code in ("MF521", "MF526") or diag.span[1] >= end for diag in errors):
         return JsonNote("VA421", True, written.at((max(end - 1, 0), end)))
@@ -250,11 +250,11 @@ def _too_deep(text: str) -> int | None:
     if text.count("[") + text.count("{") <= MAX_VALUE_DEPTH:
         return None
     depth = 0
-    for found in _STRUCTURE.finditer(text):
-        if found.lastindex == 1:
+    for match in _STRUCTURE.finditer(text):
+        if match.lastindex == 1:
             depth += 1
             if depth > MAX_VALUE_DEPTH:
-                return found.start()
-        elif found.lastindex == 2:
+                return match.start()
+        elif match.lastindex == 2:
             depth -= 1
     return None

@@ -152,7 +152,7 @@ def explain(validator: Validator, instance: Json, known: Sequence[Finding] = ())
     """The errors of typed arguments; places at or below those of ``known`` findings are left out."""
     taken = [finding.path for finding in known]
     seen: set[tuple[str, str]] = {(finding.code, finding.path) for finding in known}
-    found: list[Finding] = []
+    findings: list[Finding] = []
     _Work.left = MAX_WORK
     try:
         for error in cast("Iterable[ValidationError]", validator.iter_errors(instance)):
@@ -160,13 +160,13 @@ def explain(validator: Validator, instance: Json, known: Sequence[Finding] = ())
                 if (finding.code, finding.path) in seen or any(_covers(path, finding.path) for path in taken):
                     continue
                 seen.add((finding.code, finding.path))
-                found.append(finding)
-            if len(found) >= MAX_FINDINGS:
+                findings.append(finding)
+            if len(findings) >= MAX_FINDINGS:
                 break
     except TooMuchWorkError:
         # What was found stands; without anything the caller says that the arguments do not fit.
         pass
-    return found
+    return findings
 
 
 def _covers(above: str, path: str) -> bool:

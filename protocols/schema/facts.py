@@ -547,9 +547,9 @@ def _defaults(facts: Facts, value: Json, base: str, root: Json, draft: Draft) ->
     if facts.default is not None:
         yield DefaultFault(base, facts.default)
     elif facts.asks and is_object(value):
-        found = default_fault(root, value, draft)
-        if found is not None:
-            yield DefaultFault(base, found)
+        findings = default_fault(root, value, draft)
+        if findings is not None:
+            yield DefaultFault(base, findings)
     for path, part, made in _loud_parts(facts, base):
         key = path[len(base) + 1 :].partition("/")[0]
         if key in ("properties", "$defs", "definitions") or path == f"{base}/items":
@@ -578,7 +578,7 @@ def _whole_defaults(schema: Json, draft: Draft) -> list[DefaultFault]:
 
     if has_ids(schema):
         return []
-    found: list[DefaultFault] = []
+    default_faults: list[DefaultFault] = []
     stack: list[tuple[str, Json]] = [("", schema)]
     while stack:
         here, node = stack.pop()
@@ -587,7 +587,7 @@ def _whole_defaults(schema: Json, draft: Draft) -> list[DefaultFault]:
         if "default" in node:
             errors = default_fault(schema, node, draft)
             if errors is not None:
-                found.append(DefaultFault(here, errors))
+                default_faults.append(DefaultFault(here, errors))
         below: list[tuple[str, Json]] = []
         for key in ("properties", "$defs", "definitions"):
             named = node.get(key)
@@ -596,4 +596,4 @@ def _whole_defaults(schema: Json, draft: Draft) -> list[DefaultFault]:
         if is_object(node.get("items")):
             below.append((f"{here}/items", node["items"]))
         stack.extend(reversed(below))
-    return found
+    return default_faults

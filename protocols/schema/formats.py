@@ -37,13 +37,13 @@ def _clock(text: str) -> bool:
 
 
 def _date_time(text: str) -> bool:
-    found = _DATE_TIME.fullmatch(text)
-    return found is not None and _date(found.group(1)) and _clock(found.group(2))
+    match = _DATE_TIME.fullmatch(text)
+    return match is not None and _date(match.group(1)) and _clock(match.group(2))
 
 
 def _time(text: str) -> bool:
-    found = _TIME.fullmatch(text)
-    return found is not None and _clock(found.group(1))
+    match = _TIME.fullmatch(text)
+    return match is not None and _clock(match.group(1))
 
 
 def _hostname(text: str) -> bool:

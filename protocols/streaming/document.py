@@ -62,10 +62,10 @@ class Gate:
         """True when the text is no document, whatever follows."""
         from tamis.protocols.calljson.document import read_call_document
 
-        found = read_call_document(Source(text), self._protocol, self._options)
-        self._whole = not isinstance(found, str)
+        reading = read_call_document(Source(text), self._protocol, self._options)
+        self._whole = not isinstance(reading, str)
         start = _START.match(text)
-        if found != "no" or start is None or _COMMENT.search(text) is not None:
+        if reading != "no" or start is None or _COMMENT.search(text) is not None:
             return False
         fence = start["fence"]
         if fence is None:

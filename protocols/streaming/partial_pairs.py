@@ -349,8 +349,8 @@ class PairProgress(Progress):
         """From where on the end of a value is held back."""
         if at < stop and _KEY_AT_END.match(text, at, stop) is not None:
             return at
-        found = _HELD[self.protocol].search(text, max(at, stop - _MAX_LINE), stop)
-        return found.start() if found is not None else stop
+        match = _HELD[self.protocol].search(text, max(at, stop - _MAX_LINE), stop)
+        return match.start() if match is not None else stop
 
     def _sign_in_value(self, text: str, at: int, start: int) -> tuple[Literal["", "wait", "key", "doubt"], int]:
         """What a sign in a value is: the beginning of something, or text; and where that begins, or the text goes on."""
@@ -377,14 +377,14 @@ class PairProgress(Progress):
 
     def _key_before(self, text: str, low: int, head: int) -> int | None:
         """Where the field begins whose key stands directly before a delimiter, in the same value."""
-        found = _KEY_AT_END.search(text, max(low, head - _LOOK), head)
-        if found is None:
+        match = _KEY_AT_END.search(text, max(low, head - _LOOK), head)
+        if match is None:
             return None
-        before = found.group().rstrip(f" \t{_QUOTE}")
+        before = match.group().rstrip(f" \t{_QUOTE}")
         if before[-1:] not in SEPARATORS and not before.endswith((":", "：", "->")):
             return None
         bare = undecorated(before[1:].rstrip(SEPARATORS + "-> \t"), self._d.protocol)[1]
-        return found.start() + 1 if self._d.next_key.fullmatch(bare.strip()) is not None else None
+        return match.start() + 1 if self._d.next_key.fullmatch(bare.strip()) is not None else None
 
     # --- what is held back until the closing delimiter comes ------------------------------------------------------
 

@@ -198,9 +198,9 @@ class StreamReader:
         for piece in self._queue:
             if isinstance(piece, Found):
                 piece.context = "reasoning"
-        for found in self._calls:
-            found.aside, found.open = True, False
-            show_only(found.block)
+        for call in self._calls:
+            call.aside, call.open = True, False
+            show_only(call.block)
         self._open.clear()
         self._spoken.clear()
         given, self._live = tuple(self._live), []

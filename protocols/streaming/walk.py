@@ -483,10 +483,10 @@ def source_of(text: str, base: int, action_end: int) -> Source:
 
 
 def _protocol(name: str) -> CallProtocol:
-    found = find_protocol(name)
-    if found is None:
+    protocol = find_protocol(name)
+    if protocol is None:
         raise ValueError(f"unknown protocol {name!r}")
-    return found
+    return protocol
 
 
 @cache

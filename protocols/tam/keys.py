@@ -53,10 +53,10 @@ def parse_key(raw: str) -> Key:
     normal = _OTHER.sub("_", split).lower()
     if normal.strip("_") == "":
         return Key("", "")
-    found = _NUMBER.fullmatch(normal)
-    if found is None:
+    match = _NUMBER.fullmatch(normal)
+    if match is None:
         return Key(normal, normal)
-    base, gap, digits, rest = found.groups()
+    base, gap, digits, rest = match.groups()
     if len(digits) > _MAX_STEP_DIGITS or base.strip("_") == "":
         return Key(normal, normal)
     return Key(normal, base, int(digits), digits, glued=not gap, bracketed=rest != "" or plain != raw)

@@ -77,11 +77,11 @@ def value_of(text: str, pair: Pair, low: int) -> tuple[Value, bool]:
         return Value("text", (start, end), (Piece(start, end),)), False
     pieces: list[Piece] = []
     at = start
-    for found in _LINE_START.finditer(text, start, end):
-        width = _shared(indent, found.group(1))
+    for match in _LINE_START.finditer(text, start, end):
+        width = _shared(indent, match.group(1))
         if width:
-            pieces.append(Piece(at, found.start(1)))
-            at = found.start(1) + width
+            pieces.append(Piece(at, match.start(1)))
+            at = match.start(1) + width
     removed = bool(pieces)
     pieces.append(Piece(at, end))
     return Value("text", (start, end), tuple(pieces)), removed
@@ -479,10 +479,10 @@ class _Steps:
 
     def variables(self, field: _Field, value: Value) -> None:
         """TAM leaves ``@{…}`` to the platform; one that names no shared parameter of the block is worth a hint."""
-        for found in _VARIABLE.finditer(self.text, *value.span):
-            name = found.group(1)
+        for match in _VARIABLE.finditer(self.text, *value.span):
+            name = match.group(1)
             if not any(key.normal == name for key in self.keys):
-                self.found.add("TM247", found.span(), field.index, args={"v": found.group()}, minor=True)
+                self.found.add("TM247", match.span(), field.index, args={"v": match.group()}, minor=True)
 
     def apply(self, call: Call, field: _Field) -> None:
         """Puts one field where it belongs in its call."""

@@ -86,10 +86,10 @@ def output_mappings(workflow: Workflow) -> dict[str, Place]:
 
 def _node(node: Node, mapped: Mapping[str, Json], values: Mapping[str, Json]) -> Payload:
     given = dict(values) if kind_of_node(node.type) == "input" else {}
-    made: Payload = {"id": node.id, "fullType": node.type, "inputs": {**given, **node.inputs, **mapped}}
-    made |= {"configValues": dict(node.config)} if node.config else {}
-    made |= {} if node.on_error == STOP else {"onError": node.on_error}
-    return made | ({"retry": node.retry} if node.retry else {})
+    payload: Payload = {"id": node.id, "fullType": node.type, "inputs": {**given, **node.inputs, **mapped}}
+    payload |= {"configValues": dict(node.config)} if node.config else {}
+    payload |= {} if node.on_error == STOP else {"onError": node.on_error}
+    return payload | ({"retry": node.retry} if node.retry else {})
 
 
 def _interface(workflow: Workflow, names: tuple[str, ...]) -> Json:

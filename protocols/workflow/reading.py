@@ -106,10 +106,10 @@ def is_meant(text: str, root: JsonNode | None) -> bool:
         return False
     if is_workflow(root) or foreign_kind(root) is not None or any(f'"{word}"' in text for word in (*INPUTS, *OUTPUTS)):
         return True
-    found = Findings("WF")
+    findings = Findings("WF")
     if root is not None and root.kind == "object":
-        _misspelled(root, found)
-    return bool(found.diags)
+        _misspelled(root, findings)
+    return bool(findings.diags)
 
 
 def read_workflow(
@@ -120,7 +120,7 @@ def read_workflow(
     ``tree`` is the text as it was read already, in the same strictness. Never raises.
     """
     tree = tree or parse_json(text, comments=not strict)
-    found = Findings("WF")
+    findings = Findings("WF")
     draft = None
     root = tree.root
     if (foreign := foreign_kind(root)) is not None:
@@ -128,14 +128,14 @@ def read_workflow(
         span = (shown.start, min(shown.end, shown.start + 1))
         return WorkflowReading(None, tree, [Diag("WF924", span, {"shape": KINDS[kind]}, data={"shape": kind})])
     if root is not None and root.kind != "object":
-        found.wrong_type(root, "the workflow", "an object")
+        findings.wrong_type(root, "the workflow", "an object")
     elif root is not None:
         fault = tool_id_fault(PREFIX + workflow_id) if workflow_id else "it is empty"
         if fault is not None:
-            found.add("WF923", (root.start, root.start + 1), {"id": PREFIX + workflow_id, "reason": fault})
-        draft = _read(root, workflow_id, found)
+            findings.add("WF923", (root.start, root.start + 1), {"id": PREFIX + workflow_id, "reason": fault})
+        draft = _read(root, workflow_id, findings)
     said = _without_consequences(tree, root)
-    diagnostics = sorted([*said, *found.diags], key=lambda diag: diag.span)
+    diagnostics = sorted([*said, *findings.diags], key=lambda diag: diag.span)
     broken = any(severity(diag) == "error" for diag in diagnostics)
     return WorkflowReading(None if broken else draft, tree, diagnostics, draft)
 

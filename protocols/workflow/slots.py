@@ -99,8 +99,10 @@ def _with_outputs(slots: Slots, output: Json) -> Slots:
         bare = len(outputs) == 1
         outputs.setdefault(WHOLE, Slot(WHOLE, whole))
         return msgspec.structs.replace(slots, outputs=outputs, bare=bare)
-    found = output.get("properties") if is_object(output) else None
-    outputs = {name: Slot(name, type_of(schema)) for name, schema in (found.items() if is_object(found) else ())}
+    properties = output.get("properties") if is_object(output) else None
+    outputs = {
+        name: Slot(name, type_of(schema)) for name, schema in (properties.items() if is_object(properties) else ())
+    }
     outputs.setdefault(WHOLE, Slot(WHOLE, type_of(output)))
     is_open = type_of(output) in ("WILDCARD", "OBJECT") and len(outputs) == 1
     return msgspec.structs.replace(slots, outputs=outputs, open_outputs=is_open)

@@ -172,24 +172,26 @@ def _read(form: Form, text: str, options: WriteOptions) -> Document:
 
 
 def _compare(form: Form, calls: Sequence[Numbered], document: Document) -> list[Refusal]:
-    found: list[Refusal] = []
+    refusals: list[Refusal] = []
     for (index, call), read in zip(calls, document.calls, strict=True):
         differences = _differences(form, call, read, document.text)
-        found += [Refusal(one.code, f"/{index}{one.path}", one.args) for one in differences]
-    return found
+        refusals += [
+            Refusal(difference.code, f"/{index}{difference.path}", difference.args) for difference in differences
+        ]
+    return refusals
 
 
 def _differences(form: Form, call: PlainCall, read: Call, source: str) -> list[Refusal]:
-    found: list[Refusal] = []
+    refusals: list[Refusal] = []
 
     def differs(path: str, what: str, wanted: object, got: object) -> None:
         if wanted != got:
             why = "it would not be read back" if got in (None, "") else f"it would be read as {excerpt(str(got))}"
-            found.append(refusal(form, path, what, why))
+            refusals.append(refusal(form, path, what, why))
 
     differs("/toolId", f"the tool id '{call.tool_id}'", call.tool_id, read.tool_id)
     if not read.executable or not read.complete:
-        found.append(refusal(form, "", f"the call of '{call.tool_id}'", _NOT_RUN))
+        refusals.append(refusal(form, "", f"the call of '{call.tool_id}'", _NOT_RUN))
     if call.step is not None and read.step is not None:
         differs("/step", f"step {call.step}", call.step, read.step)
     differs("/onError", "onError", call.on_error, read.on_error)
@@ -205,11 +207,11 @@ def _differences(form: Form, call: PlainCall, read: Call, source: str) -> list[R
     for name, other in zip(missing, others, strict=True):
         path = f"/args/{escape_pointer(name)}"
         if other:
-            found.append(Refusal("TC051", path, {"protocol": form.title, "name": name, "other": other}))
+            refusals.append(Refusal("TC051", path, {"protocol": form.title, "name": name, "other": other}))
         else:
-            found.append(refusal(form, path, f"parameter '{name}'", "it would not be read back under that name"))
+            refusals.append(refusal(form, path, f"parameter '{name}'", "it would not be read back under that name"))
     if extra and not missing:
-        found.append(refusal(form, "/args", f"the call of '{call.tool_id}'", f"it would gain '{extra[0]}'"))
+        refusals.append(refusal(form, "/args", f"the call of '{call.tool_id}'", f"it would gain '{extra[0]}'"))
     expectation = form.expectations.of(call.tool_id)
     for name, wanted in call.args.items():
         if name not in args:
@@ -222,12 +224,12 @@ def _differences(form: Form, call: PlainCall, read: Call, source: str) -> list[R
         if expectation.verdict(name, raw, wanted) == "no":
             made, _ = expectation.read(name, raw)
             why = f"it would be read as {excerpt(made)}"
-            found.append(
+            refusals.append(
                 refusal(form, f"/args/{escape_pointer(name)}", f"the value {excerpt(wanted)} of '{name}'", why)
             )
     for name, hint in call.type_hints.items():
         differs("/typeHints", f"the type hint of '{name}'", hint, read.type_hints.get(name))
-    return found
+    return refusals
 
 
 def _hinted(raw: Json, hint: str | None) -> Json:

@@ -37,8 +37,8 @@ def fault_of(value: Json) -> tuple[str, str] | None:
     while stack:
         here, part, depth = stack.pop()
         if isinstance(part, str):
-            if (found := _SURROGATE.search(part)) is not None:
-                return here, f"U+{ord(found.group()):04X} is half of a surrogate pair and no character"
+            if (match := _SURROGATE.search(part)) is not None:
+                return here, f"U+{ord(match.group()):04X} is half of a surrogate pair and no character"
         elif isinstance(part, float):
             if part != part or part in (float("inf"), float("-inf")):
                 return here, "JSON has no NaN and no infinity"
