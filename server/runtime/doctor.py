@@ -71,9 +71,9 @@ def _dependencies(runtime: Runtime) -> list[dict[str, Any]]:
         looked = look_at(tool, handler, runtime.settings, runtime.registry)
         if looked.problem:
             checks.append(check("dependencies", "warning", f"{tool.tool_id}: {looked.problem}", looked.remedy))
-        for one in looked.findings:
-            place = f"{one.file}:{one.line}" if one.line else one.file
-            checks.append(check("dependencies", "warning", f"{tool.tool_id}: {place}: {one.message}"))
+        for finding in looked.findings:
+            place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+            checks.append(check("dependencies", "warning", f"{tool.tool_id}: {place}: {finding.message}"))
     return checks
 
 
@@ -130,14 +130,14 @@ def _runtimes(runtime: Runtime) -> list[dict[str, Any]]:
     users, scripts = _users(runtime)
     checks: list[dict[str, Any]] = []
     for language in ("python", "nodejs", "bun"):
-        found = find_interpreter(language, chosen)
-        if isinstance(found, Interpreter):
-            old = outdated(found)
-            text = f"{describe(found)}; {old}" if old else describe(found)
+        interpreter = find_interpreter(language, chosen)
+        if isinstance(interpreter, Interpreter):
+            old = outdated(interpreter)
+            text = f"{describe(interpreter)}; {old}" if old else describe(interpreter)
             checks.append(check(language, "warning" if old else "ok", text, "install a newer one" if old else ""))
         else:
             state, needed = _missed(users.get(language, []), scripts)
-            checks.append(check(language, state, f"{found.reason}; {needed}", found.remedy))
+            checks.append(check(language, state, f"{interpreter.reason}; {needed}", interpreter.remedy))
     for name in runtime.settings.sandbox.runtimes:
         fault = missing_for(ExternalScript("", name), runtime.settings)
         reason, _, remedy = fault.partition("; fix: ")
@@ -194,7 +194,7 @@ def _sources(runtime: Runtime) -> list[dict[str, Any]]:
         text = f"{', '.join(dict.fromkeys(one.where for one in asked))}: not in force: {names}"
         checks.append(check("trust", "warning", text, _NOT_TRUSTED))
     if loaded.trusted_by and loaded.asks:
-        asked = ", ".join(dict.fromkeys(one.setting for one in loaded.asks))
+        asked = ", ".join(dict.fromkeys(ask.setting for ask in loaded.asks))
         checks.append(check("trust", "ok", f"by {loaded.trusted_by} in force: {asked}"))
     return checks
 
@@ -221,13 +221,13 @@ def _lines(path: Path) -> dict[str, int]:
         text = read_bounded(path, MAX_FILE_BYTES).decode("utf-8-sig")
     except (OSError, ValueError):
         return {}
-    found: dict[str, int] = {}
+    lines: dict[str, int] = {}
     for table in read_toml(text).tables:
         for entry in table.entries:
             for depth in range(len(entry.names)):
                 name = ".".join((*table.names, *entry.names[: depth + 1]))
-                found.setdefault(name, text.count("\n", 0, entry.spans[depth][0]) + 1)
-    return found
+                lines.setdefault(name, text.count("\n", 0, entry.spans[depth][0]) + 1)
+    return lines
 
 
 def _rules(runtime: Runtime) -> list[dict[str, Any]]:

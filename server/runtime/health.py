@@ -58,7 +58,7 @@ def _trusting(runtime: Runtime) -> tuple[str, ...]:
     loaded = runtime.loaded
     if not loaded.asks or loaded.trusted_by not in ("--trust", "TAMIS_TRUST"):
         return ()
-    asked = ", ".join(dict.fromkeys(one.setting for one in loaded.asks))
+    asked = ", ".join(dict.fromkeys(ask.setting for ask in loaded.asks))
     return (f"{loaded.trusted_by} puts in force: {asked}",)
 
 

@@ -163,7 +163,9 @@ class InForce:
             removed=list(change.removed),
             updated=list(change.updated),
             errors=[msgspec.convert(error, ManifestFault, from_attributes=True) for error in registry.errors],
-            conflicts=[msgspec.convert(found, ToolConflict, from_attributes=True) for found in registry.conflicts],
+            conflicts=[
+                msgspec.convert(conflict, ToolConflict, from_attributes=True) for conflict in registry.conflicts
+            ],
             etag=self.etag,
         )
 

@@ -33,7 +33,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 def formats_held(check: Checked, lint: Mapping[str, Any]) -> Checked:
     """A check as ``[lint]`` wants formats to be judged: a text without the format of its schema is a warning, unless that says otherwise."""
-    odd = [one for one in check.warnings if one.code == FORMAT]
+    odd = [warning for warning in check.warnings if warning.code == FORMAT]
     if not odd:
         return check
     level = read_levels(lint).of(FORMAT)
@@ -56,8 +56,8 @@ def check_arguments(args: Mapping[str, Any], tool: Tool, prefix: str = "") -> Ch
 
 def check_parsed(call: Call, source: str, tool: Tool, encoding: PositionEncoding | None = None) -> Checked:
     """A parsed call: type hints are applied, and every problem carries its range in ``source``."""
-    found = check_call(call, source, tool.plan)
-    lines = LineIndex(source) if found.problems else None
+    check = check_call(call, source, tool.plan)
+    lines = LineIndex(source) if check.problems else None
 
     def problem(located: LocatedFinding) -> Problem:
         assert lines is not None
@@ -66,10 +66,10 @@ def check_parsed(call: Call, source: str, tool: Tool, encoding: PositionEncoding
         return made
 
     return Checked(
-        found.valid,
-        dict(found.coerced),
-        [problem(one) for one in found.problems if one.finding.severity == "error"],
-        [problem(one) for one in found.problems if one.finding.severity != "error"],
+        check.valid,
+        dict(check.coerced),
+        [problem(one) for one in check.problems if one.finding.severity == "error"],
+        [problem(one) for one in check.problems if one.finding.severity != "error"],
     )
 
 
@@ -78,7 +78,7 @@ def check_wire_call(call: Mapping[str, Any], tool: Tool, prefix: str = "") -> Ch
     if not isinstance(call.get("protocol"), str):
         args = call.get("args")
         return check_arguments(cast("dict[str, Any]", args) if isinstance(args, dict) else {}, tool, prefix)
-    found = check_call(call_from_wire(call), "", tool.plan)
+    check = check_call(call_from_wire(call), "", tool.plan)
 
     def problem(finding: Finding) -> Problem:
         made = to_problem(finding, prefix)
@@ -86,10 +86,10 @@ def check_wire_call(call: Mapping[str, Any], tool: Tool, prefix: str = "") -> Ch
         return made
 
     return Checked(
-        found.valid,
-        dict(found.coerced),
-        [problem(finding) for finding in found.errors],
-        [problem(finding) for finding in found.warnings],
+        check.valid,
+        dict(check.coerced),
+        [problem(finding) for finding in check.errors],
+        [problem(finding) for finding in check.warnings],
     )
 
 

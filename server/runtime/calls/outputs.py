@@ -55,9 +55,9 @@ def take_output(call: Invocation, output: Any, whose: str, own_plan: Plan | None
     output = _bounded(call, output, whose)
     plan = call.tool.output_plan or own_plan
     if plan is not None and not plan.is_valid(output):
-        found = [to_problem(finding, of="output") for finding in plan.check(output, "typed").errors]
-        text = f"the result of {whose} does not fit the declared output schema: {told(found[:MAX_TOLD], 'output')}"
-        raise Stopped("error", failure("OutputValidationError", text, errors=found), started=True)
+        problems = [to_problem(finding, of="output") for finding in plan.check(output, "typed").errors]
+        text = f"the result of {whose} does not fit the declared output schema: {told(problems[:MAX_TOLD], 'output')}"
+        raise Stopped("error", failure("OutputValidationError", text, errors=problems), started=True)
     call.result.status, call.result.output = "success", output
 
 

@@ -214,14 +214,14 @@ async def _approved(
         question = _question(request, ready, rule, context)
         before = tool_digest(ready)
         reply, standing = await _reply(request, question, ready, rule, context, trail, result, mine, first=turn == 0)
-        said = Approved(
+        approved = Approved(
             outcome=_OUTCOME[reply.answer],
             scope=reply.scope,
             standing=standing,
             comment=reply.comment or UNSET,
             edited_args=_told_edit(result),
         )
-        result.approval = msgspec.to_builtins(said)
+        result.approval = msgspec.to_builtins(approved)
         if reply.answer != "allow":
             if reply.answer == "deny" and reply.scope == "always" and not standing:
                 await _keep(reply, ready, rule, context)
@@ -232,9 +232,9 @@ async def _approved(
         changed = _edited(reply, question, ready, again)
         if changed is not None:
             _ruled(changed, context, trail)
-            said.edited_args = _shown(changed, context)
-            result.approval = msgspec.to_builtins(said)
-            trail.note("approval.edited", "info", args=said.edited_args)
+            approved.edited_args = _shown(changed, context)
+            result.approval = msgspec.to_builtins(approved)
+            trail.note("approval.edited", "info", args=approved.edited_args)
             if not _same_rights(ready, changed):
                 # what it may do now was not shown
                 ready = changed
@@ -264,12 +264,12 @@ async def _reply(
 ) -> tuple[Reply, bool]:
     """The answer to a question, and whether it is one that was given before."""
     approvals = context.parts.approvals
-    given = request.approval if first else None
-    if given is not None:
+    approval = request.approval if first else None
+    if approval is not None:
         try:
-            _, reply = approvals.redeem(given, question.binding)
+            _, reply = approvals.redeem(approval, question.binding)
         except ApprovalUnknown:
-            if not given.lenient:
+            if not approval.lenient:
                 raise
         else:
             trail.note("approval.answered", "info", answer=reply.answer, comment=reply.comment, token=True)
@@ -376,14 +376,14 @@ def _edited(
     reply: Reply, question: Question, ready: Prepared, again: Callable[[dict[str, Any]], Prepared]
 ) -> Prepared | None:
     """What is to run with the arguments that a person wrote; None when they left them as they were. Raises ``Stopped``."""
-    given = reply.edited_args
-    if given is None:
+    edited_args = reply.edited_args
+    if edited_args is None:
         return None
-    if not isinstance(given, dict):
+    if not isinstance(edited_args, dict):
         text = "the arguments as the user changed them are no object"
         raise Stopped("error", failure("ParameterValidationError", text))
     try:
-        wanted: dict[str, Any] = with_secrets(cast("dict[str, Any]", given), question.args, ready.args)
+        wanted: dict[str, Any] = with_secrets(cast("dict[str, Any]", edited_args), question.args, ready.args)
         if json.dumps(wanted, sort_keys=True) == json.dumps(ready.args, sort_keys=True):
             return None
         return again(wanted)

@@ -100,11 +100,11 @@ def note_abuse(result: ExecutionResult, context: CallContext, trail: Trail) -> N
         text = f"the tool was refused {SUSPICIOUS} times within a minute; look at what it is and what it was given"
         trail.note("abuse.suspected", "warning", message=text)
         caller = context.caller
-        told = AbuseSuspected(
+        suspicion = AbuseSuspected(
             tool_id=result.tool_id,
             call_id=result.call_id,
             session_id=caller.session_id,
             agent_id=caller.agent_id,
             message=text,
         )
-        context.parts.tell("abuse/suspected", told)
+        context.parts.tell("abuse/suspected", suspicion)

@@ -82,7 +82,7 @@ def checked_arguments(
 
 
 def _tell_odd(check: Checked, tool: Tool, result: ExecutionResult) -> None:
-    odd = [one for one in check.warnings if one.code == FORMAT]
+    odd = [warning for warning in check.warnings if warning.code == FORMAT]
     secrets = secret_texts(check.coerced, masked(check.coerced, tool)) if odd else ()
     result.warnings = problems_without(odd, secrets) if odd else UNSET
 

@@ -52,7 +52,7 @@ def resolve(request: CallRequest, registry: Registry) -> tuple[Tool, CallRequest
         return found.tool, without(request, COMMAND) if found.takes_command else request
     name = request.name
     if found.candidates:
-        shown = " or ".join(f"'{plain(one)}'" for one in found.candidates[:MAX_SHOWN])
+        shown = " or ".join(f"'{plain(candidate)}'" for candidate in found.candidates[:MAX_SHOWN])
         text = f"Tool name '{plain(name)}' fits several tools: write {shown}"
         raise Stopped(
             "error", failure("UnknownTool", text, errors=[_problem(text, found.candidates[0])], code="toolAmbiguous")

@@ -53,14 +53,14 @@ class SuspendedRuns:
         That is the run of its token; without one, and for a call of a text of which the answer is another's, the run that waits for the same
         call under the same idempotency key, or from the same text. Raises ``ApprovalUnknown`` for a token of another call's run.
         """
-        given = request.approval
+        approval = request.approval
         same = [one for one in self._runs if one.binding == binding and one.attached is None]
         again = next((one for one in same if _is_again(request, one.request)), None)
-        if given is not None:
-            run = next((one for one in self._runs if given.token in one.tokens), None)
-            if run in same and not (given.lenient and _is_elsewhere(request, run.request)):
-                return run, given
-            if not given.lenient and (run is not None or again is not None):
+        if approval is not None:
+            run = next((one for one in self._runs if approval.token in one.tokens), None)
+            if run in same and not (approval.lenient and _is_elsewhere(request, run.request)):
+                return run, approval
+            if not approval.lenient and (run is not None or again is not None):
                 raise ApprovalUnknown("the token belongs to another call, or is used")
         return None if again is None else (again, None)
 

@@ -120,12 +120,12 @@ async def execute_text(
         return await _execute_text(document, context, options, on_result, on_unread)
     for question in questions:
         states(question.call_id, "awaitingApproval")
-    asked = Together(context.parts.approvals, questions, context)
+    together = Together(context.parts.approvals, questions, context)
     try:
-        context = context.having(asked_ahead=asked)
+        context = context.having(asked_ahead=together)
         return await _execute_text(document, context, options, on_result, on_unread)
     finally:
-        await asked.end()
+        await together.end()
 
 
 async def _execute_text(
@@ -388,14 +388,14 @@ def unread_observations(document: Document) -> list[tuple[int, str]]:
 
     A dropped block is only a warning of reading; the model that wrote it must learn of it all the same.
     """
-    found: list[tuple[int, str]] = []
+    observations: list[tuple[int, str]] = []
     for number, block in enumerate(document.blocks):
         cause = _first_error(block) or next((diag for diag in block.diagnostics if severity(diag) == "warning"), None)
         if cause is not None and not block.calls:
             error = failure("ParameterValidationError", message(cause), code=cause.code)
             sentence = _malformed(block.protocol, cause, document)
-            found.append((number, malformed_result(error, sentence, style_of(block.protocol))))
-    return found
+            observations.append((number, malformed_result(error, sentence, style_of(block.protocol))))
+    return observations
 
 
 def _malformed(protocol: str, error: Diag, document: Document) -> str:

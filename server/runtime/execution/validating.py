@@ -91,13 +91,13 @@ def validate_manifest(
     for diag in reading.diagnostics:
         level = severity(diag)
         if level in ("error", "warning"):
-            found = diag.data.get("suggestion")
+            suggestion = diag.data.get("suggestion")
             problem = Problem(
                 code=diag.code,
                 slug=CATALOGUE[diag.code].slug,
                 path=_pointer(diag, reading.tree),
                 message=message(diag),
-                suggestion=found if isinstance(found, str) else UNSET,
+                suggestion=suggestion if isinstance(suggestion, str) else UNSET,
                 range=UNSET if given is None else to_range(diag.span, lines, None),
             )
             (errors if level == "error" else warnings).append(problem)
@@ -111,7 +111,7 @@ def validate_manifest(
 
 
 def _pointer(diag: Diag, tree: Any) -> str:
-    found = diag.data.get("pointer")
-    if isinstance(found, str):
-        return found
+    pointer = diag.data.get("pointer")
+    if isinstance(pointer, str):
+        return pointer
     return str(tree.pointer_at(diag.span[0]).pointer)

@@ -59,12 +59,12 @@ def spellings_at_hand(tool: Tool, context: CallContext) -> tuple[str, ...]:
     handler = tool.manifest.handler
     server_name = handler.server if isinstance(handler, McpTool) else ""
     server = settings.mcp_servers.get(server_name)
-    asked = tool.manifest.security_context.secrets if server is None else server.secrets
-    if not asked and not settings.policy.hosts:
+    secrets = tool.manifest.security_context.secrets if server is None else server.secrets
+    if not secrets and not settings.policy.hosts:
         return ()
     holder = tool if server is None else context.parts.mcp.stand_in(server_name) or tool
     tool_id, version, security = holder.tool_id, holder.manifest.version, holder.manifest.security_context
-    names = [one for one in asked if may_have(one, tool_id, version, settings.policy)]
+    names = [one for one in secrets if may_have(one, tool_id, version, settings.policy)]
     names += [
         one.secret for one in headers_of(tool_id, version, security.network.allow_hosts, settings.policy).values()
     ]

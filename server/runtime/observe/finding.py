@@ -42,13 +42,13 @@ class Finder:
         return merged(found)
 
     def _by_anchor(self, text: str) -> list[Span]:
-        found: list[Span] = []
+        spans: list[Span] = []
         anchors = self._anchors
         for at in range(len(text) - _ANCHOR + 1):
             bucket = anchors.get(text[at : at + _ANCHOR])
             if bucket is not None:
-                found.extend((at, at + size) for size, needles in bucket.items() if text[at : at + size] in needles)
-        return found
+                spans.extend((at, at + size) for size, needles in bucket.items() if text[at : at + size] in needles)
+        return spans
 
     def begins(self, text: str) -> int:
         """Where the end of a text may be the beginning of a needle that is not whole yet, at the earliest; else its end."""
@@ -80,7 +80,7 @@ def merged(spans: list[Span]) -> list[Span]:
 
 def _places(text: str, needle: str) -> list[Span]:
     """Every place of one needle; a run of places that lie over each other regularly is one span."""
-    found: list[Span] = []
+    spans: list[Span] = []
     size = len(needle)
     # a needle can begin again inside of itself only after a whole period
     period = (needle + needle).find(needle, 1)
@@ -90,9 +90,9 @@ def _places(text: str, needle: str) -> list[Span]:
         start = at
         while period < size and text.startswith(ending, at + size):
             at += period
-        found.append((start, at + size))
+        spans.append((start, at + size))
         at = text.find(needle, at + 1)
-    return found
+    return spans
 
 
 def _begins(text: str, needle: str) -> int:

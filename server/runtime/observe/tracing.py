@@ -47,10 +47,10 @@ class Trace(msgspec.Struct, frozen=True):
 
 def read_trace(parent: str | None, state: str | None = None) -> Trace | None:
     """The trace that a host names; None for none and for a `traceparent` that is not valid."""
-    found = _PARENT.fullmatch(parent) if parent is not None and len(parent) <= 1_000 else None
-    if found is None:
+    match = _PARENT.fullmatch(parent) if parent is not None and len(parent) <= 1_000 else None
+    if match is None:
         return None
-    version, trace_id, span_id, flags, rest = found.groups()
+    version, trace_id, span_id, flags, rest = match.groups()
     if version == "ff" or (version == "00" and rest) or not int(trace_id, 16) or not int(span_id, 16):
         return None
     fits = state is not None and len(state) <= MAX_STATE_CHARS and _STATE.fullmatch(state)

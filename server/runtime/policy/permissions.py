@@ -79,13 +79,13 @@ def grant(
     if context == _ASKS_NOTHING:
         return Grant((), (), (), (), Permissions(requested=requested, granted=Granted(), denied=[]))
     place = place or Place()
-    found = _Files(policy, place, asked=bool(context.file_access.allow_read or context.file_access.allow_write))
-    for pattern in found.limited("write", context.file_access.allow_write):
-        found.ask("write", pattern, found.write)
-    for pattern in found.limited("read", context.file_access.allow_read):
-        found.ask("read", pattern, found.read)
-    granted, denied = found.granted, found.denied
-    hosts, refused = _hosts(found.limited("network", context.network.allow_hosts), policy)
+    files = _Files(policy, place, asked=bool(context.file_access.allow_read or context.file_access.allow_write))
+    for pattern in files.limited("write", context.file_access.allow_write):
+        files.ask("write", pattern, files.write)
+    for pattern in files.limited("read", context.file_access.allow_read):
+        files.ask("read", pattern, files.read)
+    granted, denied = files.granted, files.denied
+    hosts, refused = _hosts(files.limited("network", context.network.allow_hosts), policy)
     granted.hosts.extend(hosts)
     denied.extend(refused)
     blocked = ""
@@ -114,9 +114,9 @@ def grant(
     if lacks is not None:
         blocked = blocked or f"the tool needs the secret '{lacks.name}': {lacks.sentence}"
     permissions = Permissions(requested=requested, granted=granted, denied=denied)
-    outer = [folder for folder in found.writes if folder.top != place.folder]
-    own = [folder for folder in found.writes if folder.top == place.folder]
-    reads = [path for path in found.reads if not any(path != other and inside(path, other) for other in found.reads)]
+    outer = [folder for folder in files.writes if folder.top != place.folder]
+    own = [folder for folder in files.writes if folder.top == place.folder]
+    reads = [path for path in files.reads if not any(path != other and inside(path, other) for other in files.reads)]
     return Grant(tuple(reads), tuple(outer), tuple(own), tuple(hosts), permissions, blocked, given, headers, lacks)
 
 
@@ -232,20 +232,20 @@ class _Files:
             raise BadPattern(
                 "the tool stands in no folder, so nothing is below it; name an absolute path that policy.writeRoots holds"
             )
-        made = MadeFolder(root.real, "/".join(parts))
-        self._open(made.path, writable=True)
-        reason = write_fault(made.path, root.real, self._place)
+        made_folder = MadeFolder(root.real, "/".join(parts))
+        self._open(made_folder.path, writable=True)
+        reason = write_fault(made_folder.path, root.real, self._place)
         if reason:
             raise BadPattern(reason)
         if pattern.absolute:
             self._there(root, "writeRoots")
         if look(root.real, parts) == "file":
             raise BadPattern("it is a file; only a folder can be granted for writing")
-        if any(inside(made.path, folder.path) for folder in self.writes):
+        if any(inside(made_folder.path, folder.path) for folder in self.writes):
             return
-        self.writes = [folder for folder in self.writes if not inside(folder.path, made.path)]
+        self.writes = [folder for folder in self.writes if not inside(folder.path, made_folder.path)]
         self._room(1)
-        self.writes.append(made)
+        self.writes.append(made_folder)
 
     def _open(self, path: str, *, writable: bool = False) -> None:
         reason = hidden_fault(path, self._place, writable=writable)

@@ -116,15 +116,15 @@ def might_ask(policy: Policy, manifest: Manifest, caller: Caller) -> bool:
 
 
 def _possible(chain: Sequence[RuleSet], names: tuple[str, str], caller: Caller) -> set[Verdict | None]:
-    found: set[Verdict | None] = set()
+    verdicts: set[Verdict | None] = set()
     for one in chain:
         for rule in one.rules:
             if _fits_tool(rule.tool, names) and _fits_caller(rule, caller):
-                found.add(rule.verdict)
+                verdicts.add(rule.verdict)
                 if not rule.parameter:
-                    return found
+                    return verdicts
     best = _most_exact(chain, names)
-    return {*found, None if best is None else best[1].tools[best[0]]}
+    return {*verdicts, None if best is None else best[1].tools[best[0]]}
 
 
 def told(policy: Policy) -> list[str]:

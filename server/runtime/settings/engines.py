@@ -56,7 +56,7 @@ def _policy_fault(parts: SplitResult, settings: Settings) -> str:
     try:
         wanted = parse_rule(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
         rules = [parse_policy_rule(rule) for rule in settings.policy.allow_hosts]
-        ranges = [parse_cidr(one) for one in settings.policy.allow_cidrs]
+        ranges = [parse_cidr(cidr) for cidr in settings.policy.allow_cidrs]
     except ValueError as error:
         return f"cannot be used: {error}"
     if any(narrow(rule, wanted, ranges) is not None for rule in rules):

@@ -43,7 +43,7 @@ def policy_faults(policy: Policy) -> list[Fault]:
     """What in the policy opens nothing, whatever the disk holds."""
     from tamis.sandbox.network.hosts import parse_cidr, parse_policy_rule, pin_faults
 
-    found: list[Fault] = []
+    faults: list[Fault] = []
     for texts, parse, name in (
         (policy.allow_hosts, parse_policy_rule, "allowHosts"),
         (policy.allow_cidrs, parse_cidr, "allowCidrs"),
@@ -52,21 +52,21 @@ def policy_faults(policy: Policy) -> list[Fault]:
             try:
                 parse(text)
             except ValueError as error:
-                found.append(Fault(("policy", name), f"'{text}' opens nothing: {error}", index))
-    found.extend(
+                faults.append(Fault(("policy", name), f"'{text}' opens nothing: {error}", index))
+    faults.extend(
         Fault(("policy", "rules"), f"rule {index + 1} {fault}", index)
         for index, rule in enumerate(policy.rules)
         if (fault := _rule_fault(rule))
     )
-    found.extend(Fault(("policy", "pin"), fault) for fault in pin_faults(policy.pin.items(), policy.allow_cidrs))
-    found.extend(_header_faults(policy))
+    faults.extend(Fault(("policy", "pin"), fault) for fault in pin_faults(policy.pin.items(), policy.allow_cidrs))
+    faults.extend(_header_faults(policy))
     for name, index, root in _roots(policy):
         if not root.startswith("/"):
-            found.append(Fault(("policy", name), f"'{root}' is not an absolute path", index))
+            faults.append(Fault(("policy", name), f"'{root}' is not an absolute path", index))
         elif not can_be_path(root):
             text = f"'{shown_name(root)}' opens nothing: no folder can have such a name"
-            found.append(Fault(("policy", name), text, index))
-    return found
+            faults.append(Fault(("policy", name), text, index))
+    return faults
 
 
 def _header_faults(policy: Policy) -> list[Fault]:
@@ -76,15 +76,15 @@ def _header_faults(policy: Policy) -> list[Fault]:
     from tamis.sandbox.model import AddedHeader, Refusal
     from tamis.sandbox.network.egress_headers import check_header
 
-    found: list[Fault] = []
+    faults: list[Fault] = []
     for host, header in policy.hosts.items():
         if not header.secret:
-            found.append(Fault(("policy", "hosts"), f"'{host}' names no secret, so that nothing is added"))
+            faults.append(Fault(("policy", "hosts"), f"'{host}' names no secret, so that nothing is added"))
         try:
             check_header(AddedHeader(host, header.header, header.prefix))
         except Refusal as error:
-            found.append(Fault(("policy", "hosts"), error.message))
-    return found
+            faults.append(Fault(("policy", "hosts"), error.message))
+    return faults
 
 
 def _rule_fault(rule: PolicyRule) -> str:
@@ -100,7 +100,7 @@ def _rule_fault(rule: PolicyRule) -> str:
 
 def root_faults(policy: Policy) -> list[Fault]:
     """Roots of the policy that grant nothing because they are not there, or that hold every file of the machine."""
-    found: list[Fault] = []
+    faults: list[Fault] = []
     for name, index, root in _roots(policy)[:MAX_PATHS]:
         if not root.startswith("/") or "\0" in root:
             continue  # an error of the configuration
@@ -112,8 +112,8 @@ def root_faults(policy: Policy) -> list[Fault]:
             remedy = "name the folders that tools need"
         else:
             continue
-        found.append(Fault(("policy", name), text, index, "warning", remedy))
-    return found
+        faults.append(Fault(("policy", name), text, index, "warning", remedy))
+    return faults
 
 
 def _roots(policy: Policy) -> list[tuple[str, int, str]]:

@@ -92,9 +92,9 @@ def _runtime_problems(runtimes: Mapping[str, CustomRuntime]) -> list[str]:
             f"{place}.show' holds '{path}', which is not absolute" for path in runtime.show if not os.path.isabs(path)
         )
         problems.extend(
-            f"{place}.extensions' holds '{one}', which does not begin with a dot"
-            for one in runtime.extensions
-            if not one.startswith(".")
+            f"{place}.extensions' holds '{extension}', which does not begin with a dot"
+            for extension in runtime.extensions
+            if not extension.startswith(".")
         )
     return problems
 

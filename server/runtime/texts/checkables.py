@@ -133,10 +133,10 @@ def script_beside(manifest: str, text: str) -> ScriptText | None:
 
 def _script_beside(manifest: str, text: str) -> ScriptText | None:
     at = text.find('"scriptPath"')
-    found = _SCRIPT_PATH.match(text, at) if at >= 0 else None
-    if found is None or "\0" in found[1]:
+    match = _SCRIPT_PATH.match(text, at) if at >= 0 else None
+    if match is None or "\0" in match[1]:
         return None
-    name = os.path.normpath(found[1])
+    name = os.path.normpath(match[1])
     if name.startswith(("/", "..")) or name == ".":
         return None
     folder = os.path.realpath(os.path.dirname(manifest))

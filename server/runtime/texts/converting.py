@@ -137,17 +137,17 @@ def _vendors_calls(call: Mapping[str, Any]) -> list[tuple[PlainCall, tuple[str, 
     """
     from tamis.protocols.calljson.plain import read_call_json
 
-    found = read_call_json(dict(call))
-    document = found.document
-    if not found.calls or len(found.calls) != len(document.calls) or len(document.blocks) != 1:
+    read_calls = read_call_json(dict(call))
+    document = read_calls.document
+    if not read_calls.calls or len(read_calls.calls) != len(document.calls) or len(document.blocks) != 1:
         return []
     block = document.blocks[0]
     around = read_envelope(document.text, block)
-    if len(around.calls) != len(found.calls):
-        return [(one, ()) for one in found.calls]
+    if len(around.calls) != len(read_calls.calls):
+        return [(one, ()) for one in read_calls.calls]
     said = message_texts(document.text, block)
     more = around.members + (("content",) if (said.lead + said.tail).strip() or said.others else ())
-    pairs = zip(found.calls, around.calls, strict=True)
+    pairs = zip(read_calls.calls, around.calls, strict=True)
     made = [(msgspec.structs.replace(one, number_id=about.number_id), about.members) for one, about in pairs]
     return [(made[0][0], more + made[0][1]), *made[1:]]
 

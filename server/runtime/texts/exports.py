@@ -72,14 +72,14 @@ def describe(tool: Tool, form: Form, registry: Registry, names: dict[str, str] |
     known = names if names is not None else exported_names(registry, form)
     # one of Tamis's own tools that no list shows has no row among the names
     name = known.get(tool.tool_id) or portable_names([tool.tool_id], form)[tool.tool_id]
-    made = export_tool(manifest, form, name)
-    return Description(definition=made.definition, losses=made.losses, tokens=_tokens(made.definition))
+    exported = export_tool(manifest, form, name)
+    return Description(definition=exported.definition, losses=exported.losses, tokens=_tokens(exported.definition))
 
 
 def plugin(tool: Tool, names: Mapping[str, str]) -> Description:
     """A tool as the ``plugin-manifest.json`` of a VCP server; ``names`` are those of ``plugin_names``."""
-    made = plugin_manifest(tool.manifest, names.get(tool.tool_id, ""))
-    return Description(definition=made.definition, losses=made.losses, tokens=_tokens(made.definition))
+    exported = plugin_manifest(tool.manifest, names.get(tool.tool_id, ""))
+    return Description(definition=exported.definition, losses=exported.losses, tokens=_tokens(exported.definition))
 
 
 def knowledge(tool: Tool, runtime: Runtime, usage: Mapping[str, ToolUsage]) -> Description:
@@ -90,8 +90,10 @@ def knowledge(tool: Tool, runtime: Runtime, usage: Mapping[str, ToolUsage]) -> D
     if counts is not None:
         last = datetime.fromtimestamp(counts.last_used, UTC).isoformat(timespec="seconds")
         told = {"calls": counts.calls, "failures": counts.failures, "lastUsed": last}
-    made = caiu_record(tool.manifest, enabled=enabled, usage=told)
-    return Description(definition=made.definition, losses=made.losses, tokens=_tokens(made.definition["content"]))
+    exported = caiu_record(tool.manifest, enabled=enabled, usage=told)
+    return Description(
+        definition=exported.definition, losses=exported.losses, tokens=_tokens(exported.definition["content"])
+    )
 
 
 def usage_counts(runtime: Runtime) -> dict[str, ToolUsage]:
@@ -104,10 +106,10 @@ def usage_counts(runtime: Runtime) -> dict[str, ToolUsage]:
 
     async def counts() -> dict[str, ToolUsage]:
         try:
-            found = await UsageCounts(runtime.parts.store, str(runtime.root)).all()
+            tool_usages = await UsageCounts(runtime.parts.store, str(runtime.root)).all()
         finally:
             await runtime.parts.close()
-        return {one.tool_id: one for one in found}
+        return {usage.tool_id: usage for usage in tool_usages}
 
     try:
         return asyncio.run(counts()) if (state_folder() / FILE_NAME).is_file() else {}

@@ -56,15 +56,15 @@ def format_paths(paths: list[Path], root: Path, opened: Callable[[Path], Runtime
     """Every manifest and text below the paths, formatted but not written; unreadable ones have a note. ``opened`` makes the runtime of a root."""
     files, problems = find_checkables(paths)
     runtimes: dict[Path, Runtime] = {}
-    made: list[FormattedFile] = []
+    formatted_files: list[FormattedFile] = []
     for file in files:
         nearest = find_root(Path(file.path).parent)
         own = nearest if nearest.is_relative_to(root) else root
         if own not in runtimes:
             runtimes[own] = opened(own)
-        made.append(_format(file.path, file.text, runtimes[own]))
-    made += [FormattedFile(one.path, "", "", [Note(0, one.message, True)]) for one in problems]
-    return sorted(made, key=lambda file: file.path)
+        formatted_files.append(_format(file.path, file.text, runtimes[own]))
+    formatted_files += [FormattedFile(problem.path, "", "", [Note(0, problem.message, True)]) for problem in problems]
+    return sorted(formatted_files, key=lambda file: file.path)
 
 
 def format_source(name: str, text: str, runtime: Runtime) -> FormattedFile:
@@ -101,9 +101,9 @@ def write_file(file: FormattedFile) -> str | None:
 
 def _format(path: str, text: str, runtime: Runtime) -> FormattedFile:
     if path.endswith(SUFFIX) or (path == "-" and _BRACE.match(text) is not None):
-        made = format_manifest(text)
-        notes = [] if made.text is not None else [Note(0, f"not formatted: {made.why}", True)]
-        return FormattedFile(path, text, text if made.text is None else made.text, notes)
+        formatted = format_manifest(text)
+        notes = [] if formatted.text is not None else [Note(0, f"not formatted: {formatted.why}", True)]
+        return FormattedFile(path, text, text if formatted.text is None else formatted.text, notes)
     if path.endswith(".json"):
         return FormattedFile(path, text, text)
     own = runtime.settings.protocol

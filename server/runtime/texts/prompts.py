@@ -157,18 +157,18 @@ def _protocol(runtime: Runtime, name: str | None, agent: AgentRules) -> CallProt
     if name is None:
         name = agent.protocol or runtime.settings.protocol.default
     problem = load_protocol(name)
-    found = find_protocol(name)
-    if found is None:
+    protocol = find_protocol(name)
+    if protocol is None:
         raise PromptError(problem or f"no protocol '{name}' can be written; known: {', '.join(known_protocols())}")
-    return found
+    return protocol
 
 
 def _tools(runtime: Runtime, request: PromptRequest, protocol: str, notes: list[str]) -> list[Tool]:
     """The tools to show; what is left out although it was asked for, or cannot run, is noted."""
-    asked = request.tool_ids
+    tool_ids = request.tool_ids
     agent = runtime.agent_for(request.agent_id)
     discovered = runtime.discovery.find(runtime.registry, agent, protocol, request.agent_id)
-    found = list(runtime.registry.current()) if asked is None else _named(runtime, asked)
+    found = list(runtime.registry.current()) if tool_ids is None else _named(runtime, tool_ids)
     if request.filter is not None:
         ranks = ranked(runtime.registry, request.filter, runtime.may_call)
         wanted = {tool.tool_id: place for place, (_, tool) in enumerate(ranks)}
@@ -183,7 +183,7 @@ def _tools(runtime: Runtime, request: PromptRequest, protocol: str, notes: list[
         reason = off or _reason(tool, kept_out, agent, runtime.registry) or runtime.why_not(tool, ready)
         if not reason:
             shown.append(tool)
-        elif asked is not None or tool.callable:
+        elif tool_ids is not None or tool.callable:
             reasons.append(reason if reason == off else f"{tool.tool_id} is left out: {reason}")
     notes += dict.fromkeys(reasons)
     if not found:

@@ -50,18 +50,18 @@ def faults_of(
     node: Node, dependencies: Mapping[str, str], find: Find, circle: Mapping[str, str]
 ) -> list[DependencyFault]:
     """The faults of one tool's entries, in their order. ``circle``: the ids that lead back to it, each with the way as words."""
-    found: list[DependencyFault] = []
+    dependency_faults: list[DependencyFault] = []
     for name, wanted in dependencies.items():
         there = find(name)
         if there is None:
-            found.append(DependencyFault(name, wanted, "missing", ""))
+            dependency_faults.append(DependencyFault(name, wanted, "missing", ""))
             continue
         tool_id, versions = there
         if pick(versions, wanted) is None:
-            found.append(DependencyFault(name, wanted, "version", ", ".join(versions[:MAX_SHOWN])))
+            dependency_faults.append(DependencyFault(name, wanted, "version", ", ".join(versions[:MAX_SHOWN])))
         elif tool_id in circle:
-            found.append(DependencyFault(name, wanted, "cycle", circle[tool_id]))
-    return found
+            dependency_faults.append(DependencyFault(name, wanted, "cycle", circle[tool_id]))
+    return dependency_faults
 
 
 def edges_of(dependencies: Mapping[str, str], find: Find) -> list[tuple[str, Node]]:

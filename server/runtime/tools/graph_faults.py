@@ -13,11 +13,11 @@ from tamis.protocols.workflow.model import Workflow
 
 def problems_of(workflow: Workflow, types: Types) -> list[Problem]:
     """The faults of error level in a graph, as they stand in results; a file without nodes has nothing that could run."""
-    found = [problem_of(finding) for finding in check_graph(workflow, types) if _is_error(finding)]
+    problems = [problem_of(finding) for finding in check_graph(workflow, types) if _is_error(finding)]
     if workflow.nodes is None:
         text = "the file has no 'nodes': only its interface is known"
         return [Problem(code="WF913", slug=CATALOGUE["WF913"].slug, path="/nodes", message=text)]
-    return found
+    return problems
 
 
 def _is_error(finding: GraphFinding) -> bool:

@@ -71,14 +71,14 @@ class HostServices:
         made: dict[str, HostMethod] = {}
         rejected: list[Rejected] = []
         before = self._services.get(service, {})
-        for given in methods:
-            name = _name_of(given)
+        for method in methods:
+            name = _name_of(method)
             try:
                 if name in made:
                     raise Refused(f"'{name}' stands in the list twice; the first is registered")
                 if len(made) >= MAX_METHODS:
                     raise Refused(f"a service has at most {MAX_METHODS} methods")
-                manifest = manifest_of(service, given)
+                manifest = manifest_of(service, method)
             except Refused as refused:
                 if len(rejected) < MAX_REJECTED:
                     rejected.append(Rejected(name, str(refused)))

@@ -68,11 +68,11 @@ def scan(root: Path, folders: tuple[str, ...]) -> Scan:
     paths, problems = definition_files(root, folders)
     files: list[FoundFile] = []
     for path in paths:
-        found = read_manifest_file(path)
-        if isinstance(found, FoundFile):
-            files.append(found)
+        manifest_file = read_manifest_file(path)
+        if isinstance(manifest_file, FoundFile):
+            files.append(manifest_file)
         else:
-            problems.append(found)
+            problems.append(manifest_file)
     nodes = tuple(file for file in files if file.path.endswith(NODE_SUFFIX))
     manifests = tuple(file for file in files if not file.path.endswith(NODE_SUFFIX))
     return Scan(manifests, tuple(problems), nodes)

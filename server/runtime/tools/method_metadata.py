@@ -156,10 +156,10 @@ def _vcp_command(method: Mapping[str, Any]) -> str:
 
 def _execution(method: Mapping[str, Any]) -> dict[str, Any]:
     """``execution`` as in a manifest; the short forms that hosts use stand beside it."""
-    given = method.get("execution")
-    if given is not None and not isinstance(given, dict):
+    execution = method.get("execution")
+    if execution is not None and not isinstance(execution, dict):
         raise Refused("'execution' must be an object")
-    made: dict[str, Any] = dict(cast("dict[str, Any]", given or {}))
+    made: dict[str, Any] = dict(cast("dict[str, Any]", execution or {}))
     for short, name in (("timeoutMs", "timeoutMs"), ("timeout", "timeoutMs"), ("executionMode", "mode")):
         if method.get(short) is not None:
             made.setdefault(name, method[short])
@@ -188,13 +188,13 @@ def _described_output(kind: str) -> Any:
 
 
 def _parameters(method: Mapping[str, Any]) -> dict[str, Any]:
-    given = method.get("parameters")
-    if given is None:
+    parameters = method.get("parameters")
+    if parameters is None:
         schema: dict[str, Any] = {"type": "object", "properties": {}}
-    elif isinstance(given, list):
-        schema = _listed(cast("list[object]", given), "parameters", 0)
-    elif isinstance(given, dict):
-        schema = dict(cast("dict[str, Any]", given))
+    elif isinstance(parameters, list):
+        schema = _listed(cast("list[object]", parameters), "parameters", 0)
+    elif isinstance(parameters, dict):
+        schema = dict(cast("dict[str, Any]", parameters))
     else:
         raise Refused("'parameters' must be a JSON Schema, or a list of parameters")
     secret = method.get("secret")

@@ -68,7 +68,7 @@ def unplanted(tools: list[Tool], write_roots: Iterable[str]) -> tuple[list[Tool]
 
 def writable_folders(asked: Iterable[tuple[str, tuple[str, ...]]]) -> dict[str, str]:
     """The folders that manifests ask to write below their own, each with the manifest that asks; given (manifest path, patterns)."""
-    found: dict[str, str] = {}
+    folders: dict[str, str] = {}
     for manifest, patterns in asked:
         for text in patterns:
             try:
@@ -76,8 +76,8 @@ def writable_folders(asked: Iterable[tuple[str, tuple[str, ...]]]) -> dict[str, 
             except BadPattern:
                 continue
             if pattern.parts and not (pattern.absolute or pattern.glob):
-                found.setdefault(os.path.join(os.path.dirname(manifest), *pattern.parts), manifest)
-    return found
+                folders.setdefault(os.path.join(os.path.dirname(manifest), *pattern.parts), manifest)
+    return folders
 
 
 def planted_in(path: str, writable: Mapping[str, str]) -> str:

@@ -232,8 +232,8 @@ class Registry:
                 return Resolved(candidates=self._claimed[name])
         if versions is None:
             return NOTHING
-        found = self._pick(versions, version)
-        return NOTHING if found is None else Resolved(found)
+        tool = self._pick(versions, version)
+        return NOTHING if tool is None else Resolved(tool)
 
     def _method(self, name: str, version: str | None) -> Resolved:
         if self._spellings is None:
@@ -250,8 +250,8 @@ class Registry:
             return NOTHING
         if len(ids) != 1:
             return Resolved(candidates=ids)
-        found = self._pick(self._versions[ids[0]], version)
-        return NOTHING if found is None else Resolved(found)
+        tool = self._pick(self._versions[ids[0]], version)
+        return NOTHING if tool is None else Resolved(tool)
 
     @property
     def owners(self) -> dict[str, str]:
@@ -377,9 +377,9 @@ class Hints(dict[str, ToolHint]):
 
     def copy(self) -> Hints:
         """The same hints, to add to."""
-        made = Hints(self._registry)
-        made.update(self)
-        return made
+        hints = Hints(self._registry)
+        hints.update(self)
+        return hints
 
 
 def fingerprint(tool: Tool) -> bytes:

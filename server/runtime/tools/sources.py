@@ -358,10 +358,10 @@ def _done_by(node: NodeTool, others: Registry, nodes: Mapping[str, NodeTool]) ->
         output=own.output if node.manifest.output is None else node.manifest.output,
         dependencies=own.dependencies,
     )
-    made = NodeTool(manifest, node.path, name, folder=target.folder)
-    made.target = target
+    node_tool = NodeTool(manifest, node.path, name, folder=target.folder)
+    node_tool.target = target
     return (
-        made
+        node_tool
         if target.available
-        else made.unavailable(f"'{target.tool_id}' does its work: {target.reason}", target.problem_type)
+        else node_tool.unavailable(f"'{target.tool_id}' does its work: {target.reason}", target.problem_type)
     )

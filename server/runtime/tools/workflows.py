@@ -81,9 +81,9 @@ class WorkflowTool(Tool):
             from tamis.protocols.workflow.graph import Unknown
             from tamis.server.runtime.tools.graph_faults import problems_of
 
-            found = problems_of(self.workflow, Unknown())
+            problems = problems_of(self.workflow, Unknown())
             remedy = "see `tamis check`" if self.workflow.nodes is not None else "add its nodes"
-            self._fault = f"the workflow cannot be run: {found[0].message}; {remedy}" if found else ""
+            self._fault = f"the workflow cannot be run: {problems[0].message}; {remedy}" if problems else ""
         return self._fault
 
 
@@ -119,11 +119,11 @@ def workflow_files(root: Path, folders: Iterable[str]) -> tuple[list[FoundFile],
         for path in paths:
             if path in files:
                 continue
-            found = read_manifest_file(path)
-            if isinstance(found, FoundFile):
-                files[path] = FoundFile(path, workflow_text(found.text))
+            manifest_file = read_manifest_file(path)
+            if isinstance(manifest_file, FoundFile):
+                files[path] = FoundFile(path, workflow_text(manifest_file.text))
             else:
-                errors.append(RegistryError(path, found.message))
+                errors.append(RegistryError(path, manifest_file.message))
     return list(files.values()), errors
 
 

@@ -74,7 +74,7 @@ class Approvals:
     def open(self) -> list[ApprovalRequest]:
         """The questions that nobody has answered yet."""
         waiting = [one.question for one in self._open.values()]
-        handed_out = [one.question for one in self._tokens.values() if one.open]
+        handed_out = [token.question for token in self._tokens.values() if token.open]
         return [as_request(question) for question in (*waiting, *handed_out)]
 
     async def ask(self, question: Question, context: CallContext) -> Reply:
@@ -123,9 +123,9 @@ class Approvals:
         self._tokens[token] = _Token(question, loop.time() + seconds, expiry, on_resolved, settle)
         while len(self._tokens) > MAX_TOKENS:
             self.expire(next(iter(self._tokens)))
-        made = as_request(question)
-        made.token = token
-        return made
+        request = as_request(question)
+        request.token = token
+        return request
 
     def knows(self, token: str) -> bool:
         """Whether a token can still answer something."""
@@ -191,8 +191,8 @@ class Approvals:
 
     def close(self) -> None:
         """No token answers anything any more."""
-        for found in self._tokens.values():
-            found.expiry.cancel()
+        for token in self._tokens.values():
+            token.expiry.cancel()
         self._tokens.clear()
 
 

@@ -47,8 +47,8 @@ class ProgressReader:
         *lines, rest = (self._line + text).split("\n")
         for line in lines:
             # the beginning of a line that was too long is gone, and its end says nothing
-            if not self._long and (said := read_progress(line[:MAX_LINE_CHARS])) is not None:
-                self._tell(said)
+            if not self._long and (progress := read_progress(line[:MAX_LINE_CHARS])) is not None:
+                self._tell(progress)
             self._long = False
         self._long = self._long or len(rest) > MAX_LINE_CHARS
         self._line = "" if self._long else rest

@@ -308,8 +308,8 @@ class McpSession:
             return  # late, or given twice
         reason = f"it answered with the id {str(number)[:40]!r}, which no request has, and not to request {alone}"
         if number is None:
-            told = message.get("error")
-            words = cast("dict[str, Any]", told).get("message", "") if isinstance(told, dict) else ""
+            error = message.get("error")
+            words = cast("dict[str, Any]", error).get("message", "") if isinstance(error, dict) else ""
             self._fail(alone, f"it could not read request {alone}: {str(words)[:1_000]}")
             return
         asyncio.get_running_loop().call_later(STRANGE_S, self._fail, alone, reason)

@@ -167,12 +167,12 @@ class ToolDependencies(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 def tools_with_scripts(registry: Registry) -> list[tuple[Tool, ExternalScript]]:
     """The tools whose scripts may declare something."""
-    found: list[tuple[Tool, ExternalScript]] = []
+    scripts: list[tuple[Tool, ExternalScript]] = []
     for tool in registry.tools:
         handler = tool.manifest.handler
         if isinstance(handler, ExternalScript) and handler.language in LANGUAGES:
-            found.append((tool, handler))
-    return found
+            scripts.append((tool, handler))
+    return scripts
 
 
 def look_at(
@@ -232,7 +232,7 @@ def audit(
         if not looked.form and not looked.problem:
             continue
         meta = installed.get(looked.key)
-        known = {} if meta is None else {one: data.of(meta.kind, *one) for one in meta.packages}
+        known = {} if meta is None else {package: data.of(meta.kind, *package) for package in meta.packages}
         absent = "not installed: `tamis deps install` resolves its versions" if meta is None else ""
         rows.append(
             Audited(

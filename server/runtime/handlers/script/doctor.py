@@ -79,12 +79,12 @@ def installer_checks(settings: Settings, needed: set[str]) -> list[dict[str, Any
     from tamis.server.runtime.handlers.script.interpreters import interpreters_of
 
     checks: list[dict[str, Any]] = []
-    found = find_uv(interpreters_of(settings).uv)
-    if isinstance(found, Missing):
+    uv = find_uv(interpreters_of(settings).uv)
+    if isinstance(uv, Missing):
         state: State = "error" if "python" in needed else "warning"
-        checks.append(check("uv", state, f"{found.reason}; Python dependencies cannot be installed", found.remedy))
+        checks.append(check("uv", state, f"{uv.reason}; Python dependencies cannot be installed", uv.remedy))
     else:
-        checks.append(check("uv", "ok", found))
+        checks.append(check("uv", "ok", uv))
     manager = installer(options_of(settings))
     if isinstance(manager, Missing):
         state = "error" if "javascript" in needed else "warning"

@@ -32,11 +32,11 @@ def missing_for(handler: ExternalScript, settings: Settings) -> str:
     """Why a script cannot be run on this machine, with the remedy; empty when it can."""
     if handler.language not in LANGUAGES:
         return _missing_custom(handler, settings)
-    found = find_interpreter(built_in(handler.language), interpreters_of(settings))
-    if isinstance(found, Missing):
-        return f"{found.reason}; fix: {found.remedy}"
-    if handler.language == "nodejs" and found.language == "nodejs" and handler.script_path.endswith(_TYPESCRIPT):
-        version = interpreter_version(found)
+    interpreter = find_interpreter(built_in(handler.language), interpreters_of(settings))
+    if isinstance(interpreter, Missing):
+        return f"{interpreter.reason}; fix: {interpreter.remedy}"
+    if handler.language == "nodejs" and interpreter.language == "nodejs" and handler.script_path.endswith(_TYPESCRIPT):
+        version = interpreter_version(interpreter)
         if version and version_numbers(version) < NODE_WITH_TYPES:
             wanted = ".".join(map(str, NODE_WITH_TYPES))
             return (

@@ -137,9 +137,9 @@ def _say_denials(outcome: sandbox.RunOutcome, error: ExecutionError | None, resu
     """Hosts that the script was refused while it ran are denials like those before it, also when it succeeded all the same."""
     reasons = {denial.target: denial.reason for denial in outcome.denials}
     for target in dict.fromkeys((*outcome.denied_hosts, *reasons)):
-        said = Denied(kind="network", value=target, reason=reasons.get(target, "the host is not granted"))
-        if said not in result.permissions.denied and len(result.permissions.denied) < MAX_DENIED:
-            result.permissions.denied.append(said)
+        denied = Denied(kind="network", value=target, reason=reasons.get(target, "the host is not granted"))
+        if denied not in result.permissions.denied and len(result.permissions.denied) < MAX_DENIED:
+            result.permissions.denied.append(denied)
     if error is not None and outcome.denied_hosts:
         details = ErrorDetails() if error.details is UNSET else error.details
         details.denied_hosts = list(outcome.denied_hosts[:MAX_DENIED])
@@ -313,10 +313,12 @@ def _output_fault(tool: Tool, output: Any) -> ExecutionError | None:
     plan = tool.output_plan if isinstance(tool.manifest.handler, ExternalScript) else None
     if plan is None or plan.is_valid(output):
         return None
-    found = [to_problem(finding, of="output") for finding in plan.check(output, "typed").errors]
-    text = told(found[:8], "output")
+    problems = [to_problem(finding, of="output") for finding in plan.check(output, "typed").errors]
+    text = told(problems[:8], "output")
     return failure(
-        "OutputValidationError", f"the script's output does not fit the manifest's output schema: {text}", errors=found
+        "OutputValidationError",
+        f"the script's output does not fit the manifest's output schema: {text}",
+        errors=problems,
     )
 
 

@@ -118,8 +118,8 @@ def _decoded(data: bytes) -> str:
 def _too_deep(bare: str) -> bool:
     """Whether brackets outside of strings nest too deep, found before any recursive decoder sees the text."""
     depth = 0
-    for found in _BRACKET.finditer(bare):
-        depth += 1 if found.group() in "[{" else -1
+    for match in _BRACKET.finditer(bare):
+        depth += 1 if match.group() in "[{" else -1
         if depth > MAX_DEPTH:
             return True
     return False

@@ -214,9 +214,13 @@ def _command(handler: ExternalScript, settings: Settings, environment: sandbox.E
     program = custom_program(handler, settings)
     if program is not None:
         return program.command
-    found = find_interpreter(built_in(handler.language), interpreters_of(settings))
+    interpreter = find_interpreter(built_in(handler.language), interpreters_of(settings))
     own = environment is not None and environment.kind == "python"
-    words = found.command("/env/bin/python" if own else found.path) if isinstance(found, Interpreter) else ()
+    words = (
+        interpreter.command("/env/bin/python" if own else interpreter.path)
+        if isinstance(interpreter, Interpreter)
+        else ()
+    )
     return (*words, script, *((handler.entry_point,) if handler.entry_point else ()))
 
 

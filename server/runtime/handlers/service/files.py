@@ -197,7 +197,7 @@ def target_of(call: Invocation, name: str) -> Target:
             (key for key in sorted(resources, key=lambda one: -len(resources[one])) if inside(name, resources[key])), ""
         )
         if not key:
-            names = ", ".join(f"{SCHEME}{one}/" for one in sorted(resources))
+            names = ", ".join(f"{SCHEME}{resource}/" for resource in sorted(resources))
             raise FileError(
                 f"'{plain(name)}' lies in no resource folder; these are there: {names or 'none'}", secure=True
             )

@@ -160,14 +160,14 @@ def adapted(call: Invocation, method: HostMethod) -> dict[str, Any]:
     outcome = method.plan.check(args)
     if outcome.valid and isinstance(outcome.coerced, dict):
         return outcome.coerced
-    found = [to_problem(finding) for finding in outcome.errors]
-    text = told(found[:8])
+    problems = [to_problem(finding) for finding in outcome.errors]
+    text = told(problems[:8])
     handler = method.manifest.handler
     assert isinstance(handler, ServiceMethod)
     raise failed(
         "ServiceError",
         f"the arguments do not fit the method {handler.service_name}.{handler.method_name}: {text}; {FACADE}",
-        errors=found,
+        errors=problems,
         code="incompatibleSignature",
     )
 

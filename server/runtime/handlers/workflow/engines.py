@@ -39,8 +39,8 @@ def _installed(own: EngineSettings) -> tuple[Engine | None, str]:
     if isinstance(brought, str):
         return None, brought
     try:
-        made = brought.plugin
-        engine = made() if isinstance(made, type) else made
+        plugin = brought.plugin
+        engine = plugin() if isinstance(plugin, type) else plugin
         runs = callable(getattr(engine, "run", None))
     except BaseException as error:  # a stranger's code; also SystemExit
         if isinstance(error, (KeyboardInterrupt, GeneratorExit)):

@@ -244,7 +244,7 @@ class Conduct:
                 f"'{place.slot}' of node '{place.node}' ({types.get(place.node, '')})" if place.node else "the engine"
             )
             received = type_of(value)
-            said: dict[str, str | int] = {"p": name, "type": slot.type, "from": whose, "received": received}
+            args: dict[str, str | int] = {"p": name, "type": slot.type, "from": whose, "received": received}
             try:
                 run.outputs[name], is_other = held(value, slot.type)
             except ValueError:
@@ -261,11 +261,11 @@ class Conduct:
                     error.details = ErrorDetails(node=node)
                 raise Stopped("error", error, started=True) from None
             if is_other:
-                entry, path, result = Diag("WF925", (0, 0), said), f"/{escape_pointer(name)}", self.call.result
+                entry, path, result = Diag("WF925", (0, 0), args), f"/{escape_pointer(name)}", self.call.result
                 warnings = (
                     []
                     if result.warnings is UNSET
-                    else [one for one in result.warnings if one.path != path or one.code != entry.code]
+                    else [warning for warning in result.warnings if warning.path != path or warning.code != entry.code]
                 )
                 problem = Problem(code=entry.code, slug=CATALOGUE[entry.code].slug, path=path, message=message(entry))
                 result.warnings = [*warnings, problem]
