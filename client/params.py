@@ -15,6 +15,8 @@ class Context(TypedDict):
     traceparent: NotRequired[str]
     """W3C trace context: the calls are children of it, and what they start is told theirs."""
     tracestate: NotRequired[str]
+    variables: NotRequired[dict[str, str]]
+    """At most 64 by name. Each stands in the place of `@{name}` in the texts of arguments, as they are checked and run."""
 
 
 class GivenApproval(TypedDict):

@@ -219,6 +219,8 @@ export interface Context {
   /** W3C trace context: the calls are children of it, and what they start is told theirs. */
   traceparent?: string | null;
   tracestate?: string | null;
+  /** At most 64 by name. Each stands in the place of `@{name}` in the texts of arguments, as they are checked and run. */
+  variables?: { [name: string]: string } | null;
 }
 
 /** Result of `tool/convert`: the calls in their other form, and what it could not carry over. */

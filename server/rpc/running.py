@@ -18,6 +18,7 @@ from tamis.server.rpc.session import Request
 from tamis.server.rpc.showing import Shown
 from tamis.server.runtime.calls.model import CallContext, CallRequest, OnProgress
 from tamis.server.runtime.calls.states import State
+from tamis.server.runtime.calls.variables import MAX_VARIABLES
 from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
 from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.execution.text import TextOptions, check_approval
@@ -34,6 +35,8 @@ class Context(Params, kw_only=True):
     traceparent: str | None = None
     """W3C trace context: the calls are children of it, and what they start is told theirs."""
     tracestate: str | None = None
+    variables: dict[str, str] | None = None
+    """At most 64 by name. Each stands in the place of `@{name}` in the texts of arguments, as they are checked and run."""
 
 
 class Running(Params, kw_only=True):
@@ -101,6 +104,10 @@ class Runs:
         host = self._host
         streams = params.output == "stream" or (params.output is None and host.streams)
         asked = params.context or Context()
+        if asked.variables and len(asked.variables) > MAX_VARIABLES:
+            raise RpcError(
+                INVALID_PARAMS, f"context.variables names {len(asked.variables)}; at most {MAX_VARIABLES} fit"
+            )
         shown = Shown(self._show) if streams else None
         context = host.runtime.call_context(
             on_output=None if shown is None else shown.piece,
@@ -110,7 +117,7 @@ class Runs:
             cancelled=request.cancelled,
             caller=Caller("rpc", asked.session_id or "", asked.agent_id or "", host.client or UNSET),
             trace=read_trace(asked.traceparent, asked.tracestate),
-        )
+        ).having(variables=asked.variables or {})
         return with_ladder(host, context if shown is None else context.having(on_cut=shown.cut))
 
     async def execute(self, request: Request, params: Execute) -> ExecutionResult:

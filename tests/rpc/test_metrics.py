@@ -1,4 +1,4 @@
-"""``server/metrics`` and traces over the wire (D94)."""
+"""``server/metrics``, traces (D94) and variables of a host (T36) over the wire."""
 
 from __future__ import annotations
 
@@ -44,3 +44,14 @@ def test_a_host_finds_its_trace_in_what_a_call_starts(root: Path) -> None:
         for parent, told in ((PARENT, PARENT), ("nonsense", None)):
             result = client.request("tool/execute", {"toolId": "test:trace", "context": {"traceparent": parent}})
             assert (result["status"], result["output"]) == ("success", told)
+
+
+def test_a_host_gives_what_stands_for_its_variables(tmp_path: Path) -> None:  # T36
+    make_tool(tmp_path, "test:echo", properties={"texts": {"type": "array"}})
+    asked = {"toolId": "test:echo", "args": {"texts": ["@{dir}/a", {"@{dir}": "@{other}"}]}}
+    with Client(tmp_path) as client:
+        result = client.request("tool/execute", {**asked, "context": {"variables": {"dir": "fam://data"}}})
+        assert result["output"] == {"texts": ["fam://data/a", {"@{dir}": "@{other}"}]}
+        with pytest.raises(RpcFailure, match="names 65; at most 64 fit") as error:
+            client.request("tool/execute", {**asked, "context": {"variables": {f"v{n}": "" for n in range(65)}}})
+        assert error.value.code == -32602

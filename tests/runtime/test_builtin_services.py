@@ -349,6 +349,119 @@ def test_a_later_step_uses_what_an_earlier_one_wrote(tmp_path: Path, folder: Pat
     assert built.output == "report started"
 
 
+_DRAWS = """import json, sys
+asked = json.load(sys.stdin)
+open(asked["output_uri"], "w").write(asked["prompt"])
+print(json.dumps("drawn"))
+"""
+_BUILDS = "import json, sys\nprint(json.dumps(json.load(sys.stdin)['payload']))\n"
+_SEED_52 = """<|[REQUEST_TOOL]|>
+common_output_dir:»»»fam://data/reports/today«««
+
+command_1:»»»ImageTool.Generate«««
+on_error_1:»»»continue«««
+prompt_1:»»»一只戴着宇航头盔的猫头鹰，赛博朋克风格«««
+output_uri_1:»»»@{common_output_dir}/cover.png«««
+
+command_2:»»»File.Append«««
+file_path_2:»»»@{common_output_dir}/run.log«««
+content_2:»»»-- Report generation started at @{timestamp} --«««
+
+command_3:»»»Report.Build«««
+type_hint_payload_3:»»»json«««
+payload_3:»»»
+{
+  "title": "每日运营报告",
+  "coverImageUri": "@{common_output_dir}/cover.png",
+  "logFileUri": "@{common_output_dir}/run.log",
+  "author": "@{someone}"
+}
+«««
+<|[END_TOOL]|>"""
+
+
+def drawing(tmp_path: Path, folder: Path, **more: Any) -> Served:
+    """A tool that writes where a URI says, one that gives back what it was given, and the file service."""
+    make_tool(
+        tmp_path,
+        "image:generate",
+        _DRAWS,
+        aliases=["ImageTool.Generate"],
+        properties={"prompt": {"type": "string"}, "output_uri": {"type": "string", "x-resource": "write"}},
+        required=["output_uri"],
+        securityContext={"fileAccess": {"allowWrite": [f"{folder}/**"]}},
+    )
+    payload = {"payload": {"type": "object"}}
+    make_tool(tmp_path, "report:build", _BUILDS, aliases=["Report.Build"], properties=payload, required=["payload"])
+    return files(tmp_path, folder, **more)
+
+
+def with_variables(world: Served, text: str, **variables: str) -> list[ExecutionResult]:
+    async def work() -> list[ExecutionResult]:
+        context = world.runtime.call_context().having(variables=variables)
+        done = await execute_text(world.runtime.read(text, "tam"), context, TextOptions())
+        await world.runtime.close()
+        return done.results
+
+    return asyncio.run(work())
+
+
+def test_the_seeds_report_yields_its_files(tmp_path: Path, folder: Path) -> None:  # T36, T28, seed 002 §5.2
+    (folder / "reports" / "today").mkdir(parents=True)
+    said = {"common_output_dir": "fam://data/reports/today", "timestamp": "09:00 «««"}
+    drawn, written, built = with_variables(drawing(tmp_path, folder), _SEED_52, **said)
+    assert [drawn.status, written.status, built.status] == ["success"] * 3, [
+        one.observation for one in (drawn, written, built)
+    ]
+    assert (folder / "reports/today/cover.png").read_text() == "一只戴着宇航头盔的猫头鹰，赛博朋克风格"
+    assert (folder / "reports/today/run.log").read_text() == "-- Report generation started at 09:00 ««« --"
+    assert built.output == {
+        "title": "每日运营报告",
+        "coverImageUri": "fam://data/reports/today/cover.png",
+        "logFileUri": "fam://data/reports/today/run.log",
+        "author": "@{someone}",
+    }
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "fam://data/../x.png",
+        "fam://data/%2e%2e/x.png",
+        "fam://other/x.png",
+        "fam://nowhere/x",
+        "fam://data/",
+        "fam://data/a%00b",
+    ],
+)
+def test_a_target_outside_what_the_tool_may_write_is_refused_before_anybody_is_asked(
+    tmp_path: Path, folder: Path, uri: str
+) -> None:  # T36
+    world = drawing(tmp_path, folder)
+    result = world.run("image:generate", {"prompt": "x", "output_uri": uri})
+    assert (result.status, error_of(result)["type"]) == ("blocked", "SecurityError")
+    assert "output_uri" in error_of(result)["message"]
+
+
+def test_a_target_gives_no_right_of_its_own(tmp_path: Path, folder: Path) -> None:  # T36
+    world = drawing(tmp_path, folder, policy={"writeRoots": [str(tmp_path / "elsewhere")]})
+    result = world.run("image:generate", {"prompt": "x", "output_uri": "fam://data/x.png"})
+    assert result.status == "blocked"
+    assert "policy.writeRoots opens it" in error_of(result)["message"]
+
+
+def test_what_the_host_puts_in_has_to_fit_and_is_not_read_again(tmp_path: Path, folder: Path) -> None:  # T36
+    make_tool(tmp_path, "t:short", _BUILDS, properties={"payload": {"type": "string", "maxLength": 9}})
+    world = files(tmp_path, folder)
+    block = "<|[REQUEST_TOOL]|>\ncommand:»»»t:short«««\npayload:»»»@{a}«««\n<|[END_TOOL]|>"
+    (result,) = with_variables(world, block, a="far too long")
+    assert error_of(result)["type"] == "ParameterValidationError"
+    (result,) = with_variables(files(tmp_path, folder), block, a="@{b}", b="never")
+    assert result.output == "@{b}"
+    (result,) = with_variables(files(tmp_path, folder), block.replace("@{a}", "@{a}" * 2), a="x" * 2_500_000)
+    assert "4000000 characters" in error_of(result)["message"]
+
+
 def test_the_seeds_tam_blocks_run(tmp_path: Path, folder: Path) -> None:  # T10, T13, seed 002 §5.1, §5.3
     (folder / "main.js").write_text('console.log("old");\n')
     world = files(tmp_path, folder)

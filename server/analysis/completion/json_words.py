@@ -125,6 +125,11 @@ _COMMON: dict[str, dict[str, Any]] = {
     "x-secret": _word(
         "Masks the value in logs, observations and records.", type="boolean", defaultSnippets=_body(True)
     ),
+    "x-resource": _word(
+        "The value may be a `fam://` URI that the tool writes to; the tool gets the path.",
+        enum=["write"],
+        defaultSnippets=_body("write"),
+    ),
 }
 _ONLY_2020: dict[str, dict[str, Any]] = {
     "prefixItems": _word("The schemas of the first items.", **_PARTS),

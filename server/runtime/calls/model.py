@@ -6,8 +6,9 @@ Data only; the steps are `execution/pipeline.py`, `execution/approving.py` and `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -187,6 +188,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     services: CallServices = msgspec.field(default_factory=CallServices)
     cancelled: asyncio.Event | None = None
     caller: Caller = Caller()
+    variables: Mapping[str, str] = MappingProxyType({})
+    """What the host puts in the place of ``@{name}`` in the texts of arguments (seed 002 §5.2, T36)."""
     in_task: bool = False
     """It runs inside the call of an asynchronous tool: the operator's bound on time is the one of tasks."""
     secrets: tuple[str, ...] = ()

@@ -42,12 +42,14 @@ from tamis.server.runtime.execution.preparing import (
     edited_arguments,
     ready_to_run,
     with_resources,
+    with_targets,
 )
 from tamis.server.runtime.execution.resolving import resolve
 from tamis.server.runtime.execution.retries import run_attempts
 from tamis.server.runtime.execution.suspended import has_same_key, may_park
 from tamis.server.runtime.handlers.runners import runner_of
 from tamis.server.runtime.handlers.script.judge import UNSANDBOXED, masked
+from tamis.server.runtime.handlers.script.running import target_of
 from tamis.server.runtime.observe.masking import left_result, result_without
 from tamis.server.runtime.observe.trail import Trail
 from tamis.server.runtime.tools.registry import Tool
@@ -134,6 +136,7 @@ def authorize(course: _Course) -> Prepared:
     result.permissions = ready.rights.permissions
     note_rights(ready.rights, trail)
     check_allowed(tool, ready.rights, context)
+    with_targets(ready.args, tool, ready.rights, context)  # before anybody is asked
     return ready
 
 
@@ -207,6 +210,7 @@ async def _approved(course: _Course, ready: Prepared) -> Prepared:
             ready.tool, edited_arguments(args, ready.tool, context, course.result), course.resources, context, trail
         )
         check_allowed(ready.tool, changed.rights, context)
+        with_targets(changed.args, ready.tool, changed.rights, context)
         return changed
 
     allowed = await approved(course.request, ready, context, trail, course.result, again)
@@ -220,11 +224,14 @@ def _begun(course: _Course, ready: Prepared) -> Invocation:
     if ready.tool.manifest.execution.mode == "async":
         # how long a task may run is the operator's to say apart from other calls
         context = msgspec.structs.replace(context, in_task=True)
+    args, target = with_targets(ready.args, ready.tool, ready.rights, context), ready.target
+    if args is not ready.args and target is not None:
+        target = target_of(ready.tool, args)
     call = Invocation(
         request=request,
         tool=ready.tool,
-        args=ready.args,
-        target=ready.target,
+        args=args,
+        target=target,
         rights=ready.rights,
         context=context,
         trail=course.trail,

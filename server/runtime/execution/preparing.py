@@ -20,6 +20,7 @@ from tamis.server.runtime.calls.checking import Checked, check_arguments, check_
 from tamis.server.runtime.calls.model import CallContext, CallRequest, Stopped
 from tamis.server.runtime.calls.prepared import Prepared
 from tamis.server.runtime.calls.results import failure, secret_failure
+from tamis.server.runtime.calls.variables import filled
 from tamis.server.runtime.handlers.runners import runs_script
 from tamis.server.runtime.handlers.script.judge import masked
 from tamis.server.runtime.handlers.script.running import target_of
@@ -28,7 +29,14 @@ from tamis.server.runtime.observe.trail import Trail
 from tamis.server.runtime.policy.path_grants import Place, inside
 from tamis.server.runtime.policy.permissions import Grant, grant
 from tamis.server.runtime.policy.places import place_of
-from tamis.server.runtime.policy.resources import MAX_URIS, ResourceError, is_uris, resolve_resource
+from tamis.server.runtime.policy.resources import (
+    MAX_URIS,
+    ResourceError,
+    is_resource,
+    is_uris,
+    resolve_resource,
+    target_path,
+)
 from tamis.server.runtime.policy.strangers import bare, refused
 from tamis.server.runtime.tools.discovery import in_inventory
 from tamis.server.runtime.tools.registry import Tool
@@ -52,7 +60,7 @@ def with_resources(request: CallRequest, context: CallContext) -> tuple[CallRequ
         text = f"'uris' must be an object of at most {MAX_URIS} parameter names, each with the URI of its value"
         raise Stopped("error", failure("ParameterValidationError", text))
     paths: dict[str, str] = {}
-    for name, uri in uris.items():
+    for name, uri in filled(uris, context.variables).items():
         try:
             paths[name] = resolve_resource(uri, context.settings.resources, context.root)
         except ResourceError as error:
@@ -75,10 +83,30 @@ def checked_arguments(
 ) -> dict[str, Any]:
     """The arguments of a request as the tool gets them; what is odd in them is told in the result."""
     check = formats_held(_check_request(request, tool), context.settings.lint)
+    if check.valid and context.variables:
+        with_values = filled(check.coerced, context.variables)
+        if with_values != check.coerced:
+            # what the host put in has to fit as well
+            check = formats_held(check_arguments(with_values, tool), context.settings.lint)
     if check.valid:
         _tell_odd(check, tool, result)
         return check.coerced
     raise Stopped("error", failure("ParameterValidationError", told(check.errors), errors=check.errors))
+
+
+def with_targets(args: dict[str, Any], tool: Tool, rights: Grant, context: CallContext) -> dict[str, Any]:
+    """The arguments as the tool gets them: a URI that it writes to is the path that it may write (T36). Raises ``Stopped``."""
+    paths: dict[str, str] = {}
+    for name in tool.targets:
+        uri = args.get(name)
+        if not isinstance(uri, str) or not is_resource(uri):
+            continue
+        writable = [folder.path for folder in (*rights.write, *rights.own_write)]
+        try:
+            paths[name] = target_path(uri, context.settings.resources, context.root, writable)
+        except ResourceError as error:
+            raise Stopped("blocked", failure("SecurityError", f"parameter '{name}': {error}")) from None
+    return {**args, **paths} if paths else args
 
 
 def _tell_odd(check: Checked, tool: Tool, result: ExecutionResult) -> None:

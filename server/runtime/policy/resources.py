@@ -1,13 +1,14 @@
 """``fam://NAME/path`` to a file on disk, inside the folder that the operator gave the name (seed 002 §3.3, T17, T18).
 
 A path that leaves the folder, runs through a link or is not there is refused with its cause. The file is shown to the tool
-read-only at its own path, and the parameter's value is that path. Must not know calls.
+read-only at its own path, and the parameter's value is that path. Where a tool writes to a URI (``x-resource``), its value is the path too,
+if the tool may write there. Must not know calls.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TypeGuard, cast
@@ -16,6 +17,7 @@ from urllib.parse import unquote
 import msgspec
 
 from tamis.protocols.suggest import best, hint
+from tamis.server.runtime.policy.path_grants import inside
 from tamis.server.runtime.settings.paths import can_be_path
 
 SCHEME = "fam://"
@@ -88,6 +90,27 @@ def resolve_resource(uri: str, resources: Mapping[str, str], root: Path) -> str:
         raise ResourceError(f"'{uri}': {refused.message}{_nearest(place)}") from refused
     except OSError as error:
         raise ResourceError(f"'{uri}': {error.strerror}") from error
+
+
+def target_path(uri: str, resources: Mapping[str, str], root: Path, writable: Iterable[str]) -> str:
+    """The absolute path that a URI names for a tool to write to, in one of the folders that it may write. Raises ``ResourceError``.
+
+    Opens nothing and gives no right: it only says in the tool's words where a folder that was granted lies (T36).
+    """
+    from tamis.sandbox.model import Refusal
+    from tamis.sandbox.paths.walk import relative_parts
+
+    place = place_of_uri(uri, resources, root)
+    try:
+        parts = relative_parts(place.path)
+    except Refusal as refused:
+        raise ResourceError(f"'{uri}': {refused.message}") from refused
+    path = "/".join((place.top.rstrip("/"), *parts))
+    if not parts or not any(inside(path, folder) for folder in writable):
+        raise ResourceError(
+            f"'{uri}' lies in no folder that the tool may write; securityContext.fileAccess.allowWrite asks for one, policy.writeRoots opens it"
+        )
+    return path
 
 
 def _nearest(place: ResourcePlace) -> str:

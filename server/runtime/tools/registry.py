@@ -338,6 +338,10 @@ class Registry:
                 found = self._led(self._exports(), name, None).tool
                 if found is not None:
                     hints.setdefault(name, found.hint())
+            for tool_id in self._versions:
+                # what stands in no list can be called all the same, and has the parameters that it has (ruling 56)
+                if tool_id not in hints and (tool := self.get(tool_id)) is not None and not tool.listed:
+                    hints[tool_id] = tool.hint()
             self._hints = hints
         return self._hints
 

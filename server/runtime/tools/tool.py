@@ -23,7 +23,7 @@ class Tool:
     """A registered tool: its manifest, where it stands, and its compiled parameter plan."""
 
     __slots__ = (
-        *("_output_plan", "_plan", "_secretive", "available", "folder", "listed"),
+        *("_output_plan", "_plan", "_secretive", "_targets", "available", "folder", "listed"),
         *("manifest", "origin", "path", "problem_type", "reason"),
     )
 
@@ -51,6 +51,7 @@ class Tool:
         self._plan: Plan | None = None
         self._output_plan: Plan | None = None
         self._secretive: bool | None = None
+        self._targets: tuple[str, ...] | None = None
 
     def unavailable(self, reason: str, problem_type: ErrorType = "ScriptError") -> Tool:
         """The same tool where it cannot be called for this reason; tools are shared by registries, so none is changed."""
@@ -62,7 +63,7 @@ class Tool:
         """The same tool with another manifest; tools are shared by registries, so none is changed."""
         twin = copy.copy(self)
         twin.manifest = manifest
-        twin._plan = twin._output_plan = twin._secretive = None
+        twin._plan = twin._output_plan = twin._secretive = twin._targets = None
         return twin
 
     @property
@@ -118,6 +119,17 @@ class Tool:
         if self._secretive is None:
             self._secretive = "x-secret" in str(self.manifest.parameters)
         return self._secretive
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The parameters whose value names a resource that the tool writes (``x-resource: "write"``, T36)."""
+        if self._targets is None:
+            properties = (self.manifest.parameters or {}).get("properties")
+            found = properties.items() if isinstance(properties, dict) else ()
+            self._targets = tuple(
+                name for name, schema in found if isinstance(schema, dict) and schema.get("x-resource") == "write"
+            )
+        return self._targets
 
     @property
     def names(self) -> tuple[str, ...]:
