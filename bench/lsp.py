@@ -17,6 +17,7 @@ from bench.lsp_client import Server
 from bench.lsp_texts import Bulk, keystrokes, manifest, position
 from bench.measure import EFFORT, shown
 from tamis.protocols.manifest.json_schema import published
+from tamis.server.analysis.diagnostics import QUICK_CHARS
 from tests.node_runtime import NODE, node_project
 
 PROJECT = Path(__file__).parent / "lsp_anchor"
@@ -187,7 +188,7 @@ def _first_looks(sides: _Sides, path: Path) -> tuple[_Pair, _Pair, _Pair]:
                 server.initialize()
                 server.open(path, text)
                 (large.anchor if server.pulls else large.ours).append(time.perf_counter() - server.started)
-                if not server.pulls:
+                if not server.pulls and len(text) > QUICK_CHARS:
                     server.published()
                 (whole.anchor if server.pulls else whole.ours).append(time.perf_counter() - server.started)
                 server.settle(_quiet())
