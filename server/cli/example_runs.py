@@ -20,6 +20,7 @@ from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.expected import UNJUDGED, Match, shortfall
 from tamis.protocols.manifest.worked import Example
 from tamis.protocols.schema.words import is_list, is_object
+from tamis.server.analysis.running.runnables import MAX_TARGETS
 from tamis.server.analysis.running.variables import NotReady, example_ready, filled_json, variables_of
 from tamis.server.cli.answering import REFUSED
 from tamis.server.cli.inputs import UsageError, tell_settings
@@ -161,7 +162,9 @@ def _of_path(path: Path, runtime_of: Callable[[Path], Runtime]) -> list[Case]:
 def _of_text(path: Path, runtime: Runtime) -> list[Case]:
     """The blocks of a text that are calls, each a case; what is set aside or mentioned is none."""
     text = text_of(path, runtime)
-    return [
+    more = f"it has more than {MAX_TARGETS} calls; those behind them are not run" if text.is_cut else ""
+    cut = [Case(str(path), "", "", MAX_TARGETS, fault=more, runtime=runtime)] if more else []
+    return cut + [
         Case(
             str(path),
             block.tool_id,

@@ -18,7 +18,7 @@ from tamis.protocols.model import Call
 from tamis.protocols.positions import LineIndex
 from tamis.server.analysis.kinds import kind_of
 from tamis.server.analysis.running.expectations import Judgement, expectations_of, judge
-from tamis.server.analysis.running.runnables import Target, selected, targets
+from tamis.server.analysis.running.runnables import MAX_TARGETS, Target, selected, targets
 from tamis.server.analysis.running.variables import (
     NotReady,
     SecretOf,
@@ -59,6 +59,11 @@ class TestedText:
         for target in targets(self.snapshot):
             if target.kind == "block" and not self.snapshot.document.blocks[target.block].aside:
                 yield TextBlock(self, target, lines.position(target.span[0])[0] + 1)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it has more than is run."""
+        return len(targets(self.snapshot)) >= MAX_TARGETS
 
     @property
     def variables(self) -> Variables:

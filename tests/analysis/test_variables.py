@@ -174,6 +174,32 @@ def test_blocks_are_named_by_the_comment_above_them() -> None:
     assert [(one.name, one.block) for one in names_in(snapshot(CHAIN))] == [("a", 0), ("b", 1), ("c", 2)]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("between", ["\n", " "])
+def test_many_named_blocks_take_time_in_proportion(between: str) -> None:
+    from tamis.server.analysis.running.runnables import targets
+
+    def seconds(times: int) -> float:
+        block = action("t:a", text="{{a.output}} {{b0.output}}")
+        text = "".join(f"<!-- tamis-name: b{number} -->{between}{block}{between}" for number in range(times))
+        shot = snapshot(text)
+        assert shot.document.blocks
+        begun = time.process_time()
+        targets(shot)
+        return time.process_time() - begun
+
+    seconds(20)
+    assert seconds(1_600) < 40 * max(seconds(160), 0.01)
+
+
+@pytest.mark.parametrize("name", ["1st", "a b", "a.b", "", "a" * 65])
+def test_what_cannot_be_a_name_is_said(name: str) -> None:
+    from tamis.server.analysis.diagnostics import text_findings
+
+    text = f"<!-- tamis-name: {name} -->\n{action('t:a', text='{{x}}')}\n"
+    assert "VA473" in {diag.code for diag in text_findings(snapshot(text))} or " " in name
+
+
 def test_a_chain_is_all_that_a_block_uses_in_the_order_of_the_text() -> None:
     shot = snapshot(CHAIN)
     assert [chain_of(shot, number, variables_in(shot)) for number in range(3)] == [[0], [0, 1], [0, 1, 2]]

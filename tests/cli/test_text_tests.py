@@ -173,3 +173,14 @@ def test_a_file_that_is_neither_says_what_would_do(tamis: Tamis, folder: Path) -
     done = tamis("test", "tamis.toml")
     assert done.code == 2
     assert ".tool.json, nor is it a text (.md" in done.err
+
+
+def test_an_example_may_name_a_secret_for_a_marked_parameter_alone(tamis: Tamis, folder: Path, config: Path) -> None:
+    examples = [{"input": {"key": "{{secret:KEY}}"}}, {"input": {"text": "{{secret:KEY}}"}}]
+    echo = make_tool(folder, "t:echo", properties=PROPERTIES, examples=examples)
+    done = tamis("test", echo / "x.tool.json", "--json", "--config", config, "--trust")
+    assert [outcome for outcome, _ in told(done.json())] == ["passed", "failed"]
+    assert done.json()["tests"][0]["output"] == {"key": "***"}
+    assert KEY not in done.out + done.err
+    bare = tamis("test", echo / "x.tool.json", "--json", "--config", config)
+    assert KEY not in bare.out + bare.err

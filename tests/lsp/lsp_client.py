@@ -204,9 +204,11 @@ class Client:
         capabilities: dict[str, Any] | None = None,
         options: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
+        own: dict[str, Any] = (capabilities or {}).get("experimental", {})
+        told = {"events": True, **own.get("tamis", {})}
         declared = {
             **(capabilities or {}),
-            "experimental": {"serverStatusNotification": True, "tamis": {"events": True}},
+            "experimental": {"serverStatusNotification": True, **own, "tamis": told},
         }
         folders = [{"uri": root.as_uri(), "name": root.name}] if root is not None else None
         result = self.call(

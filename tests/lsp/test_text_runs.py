@@ -137,6 +137,7 @@ SECRET = action("t:echo", key="{{secret:KEY}}")
 def test_a_secret_is_handed_over_in_a_trusted_folder_and_shown_nowhere(root: Path) -> None:
     answer, said = secret_run(root, {"TAMIS_TRUST": "1"}, SECRET)
     assert answer["result"]["results"][0]["output"] == {"key": "***"}
+    assert "tool/output" in said  # also what comes while the script runs
     assert KEY not in said
 
 
@@ -186,3 +187,23 @@ def test_an_example_of_a_manifest_has_the_environments_variables(root: Path) -> 
         editor.open(uri, (folder / "x.tool.json").read_text("utf-8"), "json")
         run = editor.run(editor.lens(uri, "▶ Run example 1"))
         assert (run["passed"], run["results"][0]["output"]) == (True, {"text": "Oslo"})
+
+
+def test_a_form_is_offered_to_clients_that_have_one(root: Path) -> None:
+    manifest = root / "t_echo" / "x.tool.json"
+    for tries in (True, False):
+        with Editor(cwd=root) as editor:
+            editor.start(root, {**EVERYTHING, "experimental": {"tamis": {"try": tries}}})
+            editor.open(manifest.as_uri(), manifest.read_text("utf-8"), "json")
+            offered = lenses(editor, manifest.as_uri(), "▶ Try…")
+            assert [lens["command"]["command"] for lens in offered] == (["tamis.try"] if tries else [])
+            assert [lens["command"]["arguments"][0]["toolId"] for lens in offered] == (["t:echo"] if tries else [])
+
+
+@pytest.mark.parametrize(("level", "lines"), [("info", True), ("error", False)])
+def test_the_editors_log_level_acts_in_a_trusted_folder(root: Path, level: str, lines: bool) -> None:  # row 6
+    with Editor(cwd=root) as editor:
+        editor.start(root, EVERYTHING, {"trusted": True, "settings": {"logLevel": level}})
+        uri = opened(editor, root, action("t:echo", text="a"))
+        editor.run(lenses(editor, uri, "▶ Run")[0]["command"])
+        assert any("call.ended" in one["message"] for one in editor.told("window/logMessage")) is lines

@@ -40,6 +40,9 @@ _BESIDE = lazy(r"[ \t]*(?:$|<!--[ \t]*tamis-|(?:\#|//)[ \t]*tamis-|(?:`{3,}|~{3,
 _QUOTE = lazy(r'(?<!\\)(?:\\\\)*"')
 _GOOD_NAME = lazy(r"[A-Za-z_][\w-]*")
 MAX_LINES_ABOVE = 8
+MAX_CHARS_ABOVE = 4_096
+MAX_NAME_CHARS = 64
+_KEPT = "variables"
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -121,8 +124,12 @@ def _plain(value: Any) -> Any:
 
 
 def variables_in(snapshot: Snapshot) -> Variables:
-    """Those of a document: of its folder's settings, with the names of its blocks."""
-    return variables_of(snapshot.settings.config, names_in(snapshot) if snapshot.kind == "text" else ())
+    """Those of a document: of its folder's settings, with the names of its blocks; looked for once."""
+    known: Variables | None = snapshot.__dict__.get(_KEPT)
+    if known is None:
+        known = variables_of(snapshot.settings.config, names_in(snapshot) if snapshot.kind == "text" else ())
+        snapshot.__dict__[_KEPT] = known
+    return known
 
 
 def names_in(snapshot: Snapshot) -> list[Named]:
@@ -139,11 +146,14 @@ def names_in(snapshot: Snapshot) -> list[Named]:
 
 def _name_above(text: str, at: int) -> tuple[str, Span] | None:
     """The name in the comments directly above an offset's line."""
-    end = text.rfind("\n", 0, at)
+    floor = max(0, at - MAX_CHARS_ABOVE)
+    end = text.rfind("\n", floor, at)
     for _ in range(MAX_LINES_ABOVE):
         if end < 0:
             return None
-        start = text.rfind("\n", 0, end) + 1
+        start = text.rfind("\n", floor, end) + 1
+        if start == 0 and floor > 0:
+            return None
         line = text[start:end].rstrip("\r")
         match = _NAME.search(line)
         if match is not None:
@@ -156,7 +166,7 @@ def _name_above(text: str, at: int) -> tuple[str, Span] | None:
 
 def is_name(text: str) -> bool:
     """Whether a block can be called so."""
-    return _GOOD_NAME.fullmatch(text) is not None
+    return len(text) <= MAX_NAME_CHARS and _GOOD_NAME.fullmatch(text) is not None
 
 
 def known_names(variables: Variables, block: int | None = None) -> dict[str, str]:
@@ -493,8 +503,8 @@ def _of_names(variables: Variables) -> list[Diag]:
     seen: set[str] = set()
     for one in variables.named:
         if not is_name(one.name):
-            why = "a name begins with a letter and holds letters, digits, '_' and '-'"
-            found.append(Diag("VA473", one.span, {"name": one.name, "why": why}))
+            why = f"a name begins with a letter and holds letters, digits, '_' and '-', at most {MAX_NAME_CHARS}"
+            found.append(Diag("VA473", one.span, {"name": one.name[:MAX_NAME_CHARS], "why": why}))
         elif one.name in seen:
             found.append(Diag("VA473", one.span, {"name": one.name, "why": "an earlier block has it already"}))
         seen.add(one.name)
