@@ -170,8 +170,9 @@ class TaskSettings(msgspec.Struct, rename="camel", frozen=True):
 
 
 class McpServer(msgspec.Struct, rename="camel", frozen=True):
-    """An MCP server that is run in the sandbox; what it asks to read, write and reach is bounded by the policy."""
+    """An MCP server that is run in the sandbox, or reached from it; what it asks to read, write and reach is bounded by the policy."""
 
+    url: str = ""
     script: str = ""
     language: str = "python"
     folder: str = "."

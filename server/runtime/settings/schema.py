@@ -27,6 +27,7 @@ FILE = "tamis.schema.json"
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _HOLE = re.compile(r"\{\w+\}")
 _OTHERS = {
+    "mcpServers.*.url": "The endpoint of a server over Streamable HTTP, in place of a script.",
     "mcpServers.*.script": "The server's script, relative to its folder.",
     "mcpServers.*.language": "`python`, `nodejs` or `bun`.",
     "mcpServers.*.folder": "The server's folder, relative to the root; what it declares beside its script is installed.",
@@ -69,7 +70,7 @@ _OTHERS = {
     "policy.rules.*.reason": "Why; the model and the user read it.",
     "environments.*": "The variables of this environment, each `name = value`.",
     "resources.*": "The folder behind `fam://` and this name.",
-    "mcpServers.*": "An MCP server that is run in the sandbox.",
+    "mcpServers.*": "An MCP server that is run in the sandbox, or reached from it.",
     "sandbox.runtimes.*": "A runtime of your own.",
     "lint.targets": "Targets of export that tools are to be portable to: what one refuses or loses is a finding (TH401 to TH403).",
 }

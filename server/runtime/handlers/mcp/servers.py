@@ -27,7 +27,7 @@ from tamis.protocols.observation import plain
 from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.handlers.secrets import NOTHING, Given
 from tamis.server.runtime.settings.config import McpServer, Settings
-from tamis.server.runtime.settings.mcp_servers import folder_of, problem
+from tamis.server.runtime.settings.mcp_servers import as_run, folder_of, problem
 from tamis.server.runtime.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -152,6 +152,7 @@ class McpServers:
             return reason
         from tamis.server.runtime.handlers.script.interpreters import missing_for
 
+        declared = self._as_run(declared)
         return missing_for(ExternalScript(declared.script, declared.language), self._settings)
 
     @property
@@ -164,6 +165,9 @@ class McpServers:
         """Those of them that gave no sign of life since a call was given up."""
         return sorted({running.name for running in self._running.values() if running.silent})
 
+    def _as_run(self, declared: McpServer) -> McpServer:
+        return as_run(declared, max(self._settings.sandbox.stdout_bytes, 65_536))
+
     def folder(self, declared: McpServer) -> str:
         """The server's folder."""
         return folder_of(self._root, declared)
@@ -171,8 +175,9 @@ class McpServers:
     def stand_in(self, name: str) -> Tool | None:
         """The server as a tool of its own: its script, its folder, and the rights that it asks for."""
         declared = self._settings.mcp_servers.get(name)
-        if declared is None:
+        if declared is None or (declared.url and problem(self._root, name, declared)):
             return None
+        declared = self._as_run(declared)
         manifest = Manifest(
             tool_id=f"mcp-server:{name}",
             display_name=name,
@@ -286,7 +291,7 @@ class McpServers:
         from tamis.server.runtime.calls.results import failure
         from tamis.server.runtime.handlers.mcp.session import McpError, McpSession
 
-        declared = self._settings.mcp_servers[running.name]
+        declared = self._as_run(self._settings.mcp_servers[running.name])
         talk = Talk(max_line_bytes=max(self._settings.sandbox.stdout_bytes, 65_536) * 2)
         running.task = asyncio.get_running_loop().create_task(await self._run_of(running, declared, call, talk))
         running.session = McpSession(talk, running.note)

@@ -1,0 +1,1 @@
+"""What is shown to the sandbox for an MCP server that is reached over HTTP."""

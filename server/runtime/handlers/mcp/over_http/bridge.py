@@ -1,0 +1,223 @@
+"""Carries MCP between lines on standard streams and a server over Streamable HTTP. Runs in the sandbox, so that the egress policy decides what it reaches.
+
+``bridge.py URL LIMIT [VARIABLE]``: the endpoint, the most bytes that one answer may have, and the variable that holds the bearer token. Follows no
+redirect: the token goes to the host that the settings name, and to no other. Standard library only; must not import Tamis.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import sys
+import threading
+import urllib.error
+import urllib.request
+from http.client import HTTPException
+from typing import IO, Any, cast
+
+META = "io.modelcontextprotocol/"
+NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+SILENT_S = 600.0
+FAILED = -32000
+MAX_WORDS = 500
+CANCELLED = "notifications/cancelled"
+_PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+
+
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Takes a redirect for what it is: an answer that is none."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
+        """Goes nowhere."""
+        return
+
+
+class Bridge:
+    """One connection, as its client sees it."""
+
+    def __init__(self, url: str, limit: int, token: str) -> None:
+        self._url = url
+        self._limit = limit
+        self._token = token
+        self._opener = urllib.request.build_opener(NoRedirect())
+        self._writing = threading.Lock()
+        self._open: dict[object, Any] = {}
+        self._session = ""
+        self._version = ""
+
+    def line(self, line: bytes) -> None:
+        """Takes one message of the client; each request waits in a thread of its own."""
+        message: dict[str, Any] = json.loads(line)
+        method = str(message.get("method", ""))
+        params = _params(message)
+        meta: dict[str, Any] = params.get("_meta") or {}
+        modern = str(meta.get(f"{META}protocolVersion") or "")
+        if method == CANCELLED and not self._session:
+            # without a session the end of the connection is the word for it
+            taken = self._open.pop(params.get("requestId"), None)
+            if taken is not None:
+                taken.close()
+            return
+        work = threading.Thread(target=self._post, args=(message, method, modern), daemon=True)
+        work.start()
+        if "id" not in message or method == "initialize":
+            work.join()  # what comes next stands on it
+
+    def _headers(self, message: dict[str, Any], method: str, modern: str) -> dict[str, str]:
+        made = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        if self._token:
+            made["Authorization"] = f"Bearer {self._token}"
+        if modern:
+            made["MCP-Protocol-Version"] = modern
+            made["Mcp-Method"] = method
+            name = _params(message).get(NAMED.get(method, ""))
+            if isinstance(name, str):
+                made["Mcp-Name"] = _header(name)
+        else:
+            if self._session:
+                made["Mcp-Session-Id"] = self._session
+            if self._version:
+                made["MCP-Protocol-Version"] = self._version
+        return made
+
+    def _post(self, message: dict[str, Any], method: str, modern: str) -> None:
+        identity = message.get("id")
+        request = urllib.request.Request(
+            self._url, json.dumps(message).encode(), self._headers(message, method, modern), method="POST"
+        )
+        try:
+            with self._opener.open(request, timeout=SILENT_S) as answer:
+                self._open[identity] = answer
+                if method == "initialize":
+                    self._session = answer.headers.get("Mcp-Session-Id") or ""
+                answered = self._read(answer, method)
+            if identity is not None and method and not answered:
+                self._fail(identity, "the server closed the connection before it answered")
+        except urllib.error.HTTPError as error:
+            with error:
+                self._refused(identity, error)
+        except (OSError, HTTPException, ValueError, AttributeError) as error:
+            self._fail(identity, f"the server cannot be reached: {_words(error)}")
+        finally:
+            self._open.pop(identity, None)
+
+    def _read(self, answer: Any, method: str) -> bool:
+        """Passes on what came; whether an answer was among it."""
+        if answer.status == 202 or answer.status == 204:
+            return False
+        kind = answer.headers.get_content_type()
+        if kind == "text/event-stream":
+            return self._events(answer, method)
+        body = answer.read(self._limit + 1)
+        if len(body) > self._limit:
+            raise ValueError(f"its answer has more than {self._limit} bytes")
+        if kind != "application/json":
+            raise ValueError(f"it answered with {kind[:100]}, which is no MCP")
+        return self._passed(body, method)
+
+    def _events(self, answer: IO[bytes], method: str) -> bool:
+        """A stream of events, to its end or to the answer."""
+        held: list[bytes] = []
+        size = 0
+        while line := answer.readline(self._limit + 1):
+            size += len(line)
+            if size > self._limit:
+                raise ValueError(f"an event has more than {self._limit} bytes")
+            line = line.rstrip(b"\r\n")
+            if line.startswith(b"data:"):
+                held.append(line[5:].removeprefix(b" "))
+            elif not line:
+                body, held, size = b"\n".join(held), [], 0
+                if body.strip() and self._passed(body, method):
+                    return True
+        return False
+
+    def _passed(self, body: bytes, method: str) -> bool:
+        try:
+            message: object = json.loads(body)
+        except RecursionError:
+            raise ValueError("its answer is nested too deeply") from None
+        first: dict[str, Any] = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
+        if method == "initialize" and isinstance(first.get("result"), dict):
+            self._version = str(first["result"].get("protocolVersion") or "")
+        self._write(json.dumps(message))
+        return isinstance(message, list) or "method" not in first
+
+    def _refused(self, identity: object, error: urllib.error.HTTPError) -> None:
+        """An answer with a status of an error: MCP's own error where it is one, else what a person can do."""
+        body = error.read(min(self._limit, 1_048_576))
+        try:
+            message: Any = json.loads(body)
+            if isinstance(message["error"]["code"], int):
+                self._write(json.dumps({"jsonrpc": "2.0", "id": identity, "error": message["error"]}))
+                return
+        except (ValueError, KeyError, TypeError, RecursionError):
+            pass
+        finally:
+            if error.code == 404 and self._session:
+                self._gone(identity)
+        where = str(error.headers.get("Location") or "")[:MAX_WORDS]
+        if 300 <= error.code < 400:
+            text = f"the server redirects to '{where}'; redirects are not followed: name that address as url"
+        elif error.code == 401:
+            text = "the server wants a token (401): name the secret that holds it in `secrets` of the server"
+        else:
+            text = f"the server answered with status {error.code}: {body[:MAX_WORDS].decode('utf-8', 'replace')}"
+        self._fail(identity, text)
+
+    def _gone(self, identity: object) -> None:
+        """The session has ended: the next call begins another one."""
+        self._fail(identity, "the server has ended the session; call again")
+        os._exit(3)
+
+    def _fail(self, identity: object, text: str) -> None:
+        if identity is not None:
+            error = {"code": FAILED, "message": text}
+            self._write(json.dumps({"jsonrpc": "2.0", "id": identity, "error": error}))
+
+    def _write(self, line: str) -> None:
+        with self._writing:
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+
+    def end(self) -> None:
+        """Tells the server that the session is over."""
+        if self._session:
+            request = urllib.request.Request(self._url, headers=self._headers({}, "", ""), method="DELETE")
+            try:
+                self._opener.open(request, timeout=1).close()
+            except (OSError, HTTPException):
+                return
+
+
+def _params(message: dict[str, Any]) -> dict[str, Any]:
+    return message.get("params") or {}
+
+
+def _header(text: str) -> str:
+    if _PLAIN.fullmatch(text) and not (text.startswith("=?base64?") and text.endswith("?=")):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+
+
+def _words(error: Exception) -> str:
+    reason = getattr(error, "reason", None) or error
+    return str(reason)[:MAX_WORDS]
+
+
+def main() -> None:
+    """Until standard input ends."""
+    for name in ("NO_PROXY", "no_proxy"):
+        # the sandbox's own loopback has no server: whatever the settings name is the proxy's to reach, or to refuse
+        os.environ.pop(name, None)
+    token = os.environ.get(sys.argv[3], "") if len(sys.argv) > 3 else ""
+    bridge = Bridge(sys.argv[1], int(sys.argv[2]), token)
+    for line in sys.stdin.buffer:
+        bridge.line(line)
+    bridge.end()
+
+
+if __name__ == "__main__":
+    main()
