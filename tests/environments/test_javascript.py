@@ -852,17 +852,37 @@ def test_any_words_of_an_installer_give_a_fault(text: str) -> None:
     assert len(error.message) < 400
 
 
-def test_a_real_package_comes_from_the_configured_registry(tmp_path: Path) -> None:
-    """Against the registry that npm is configured for on this machine, where it is reached."""
-    settings = npmrc.npm_settings()
-    parts = urlsplit(settings.registry[0])
+def configured_registry() -> tuple[str, ...]:
+    """The range of the registry that npm is configured for on this machine: its address may be no public one."""
+    parts = urlsplit(npmrc.npm_settings().registry[0])
     try:
-        address = socket.create_connection((parts.hostname or "", parts.port or 443), timeout=5).getpeername()[0]
+        with socket.create_connection((parts.hostname or "", parts.port or 443), timeout=5) as connection:
+            address = str(connection.getpeername()[0])
     except OSError as error:
         pytest.skip(f"the registry that npm is configured for is not reached: {error}")
-    chosen = options(
-        tmp_path, Interpreters(bun=own_bun()), allow_cidrs=(f"{address}/{128 if ':' in address else 32}",), pin=()
-    )
+    return (f"{address}/{128 if ':' in address else 32}",)
+
+
+@pytest.mark.timeout(300)
+def test_the_real_esbuild_installs_where_scripts_may_run(tmp_path: Path, is_long: bool) -> None:  # T11
+    """Its script links the program to a second name, and starts it: both hold in the environment."""
+    if not is_long:
+        pytest.skip("it downloads 10 MB from the registry that npm is configured for: --long runs it")
+    npm_is_here()
+    opened = configured_registry()
+    chosen = options(tmp_path, Interpreters(bun="/nowhere"), allow_cidrs=opened, pin=(), allow_build=True)
+    script = "const made = require('esbuild').transformSync('let a: number = 1', {loader: 'ts'}); console.log(JSON.stringify(made.code))"
+    folder = tool(tmp_path, {"esbuild": "0.25.0"}, script=script)
+    with made(folder, chosen) as lease:
+        outcome = run(folder, lease, chosen)
+        assert outcome.stdout == b'"let a = 1;\\n"\n', (outcome.kind, outcome.stderr)
+        program = Path(lease.path, "node_modules", "esbuild", "bin", "esbuild").stat()
+        assert program.st_mode & 0o222 == 0
+
+
+def test_a_real_package_comes_from_the_configured_registry(tmp_path: Path) -> None:
+    """Against the registry that npm is configured for on this machine, where it is reached."""
+    chosen = options(tmp_path, Interpreters(bun=own_bun()), allow_cidrs=configured_registry(), pin=())
     folder = tool(tmp_path, {"ms": "2.1.3"}, script="console.log(require('ms')('2 days'))")
     with made(folder, chosen) as lease:
         assert run(folder, lease, chosen).stdout == b"172800000\n"
