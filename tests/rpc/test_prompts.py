@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +16,7 @@ from tamis.client import Client, RpcFailure
 from tamis.server.rpc.methods import RpcServer
 from tamis.server.rpc.session import Request
 from tamis.server.runtime.texts import grammars, prompts
+from tests.rpc.raw_host import RawHost
 from tests.sample_tools import action, make_tool, tam, vcp
 
 
@@ -106,6 +109,47 @@ def test_a_prompt_or_grammar_is_made_off_the_loop(method: str, tmp_path: Path, m
 
     health, made = asyncio.run(run())
     assert health and "test:echo" in made.text
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("method", ["prompt/generate", "prompt/grammar"])
+def test_a_daemon_answers_within_50_ms_while_it_writes_of_10000_tools(
+    method: str, tmp_path: Path, is_long: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # R4: server/health waited 10.9 s
+    if not is_long:
+        pytest.skip("it makes 10,000 tools: --long runs it")
+    (tmp_path / "tool.py").write_text("print(1)")
+    parameters = {f"p{k}": {"type": "string", "description": f"What part {k} of the work is about."} for k in range(4)}
+    for number in range(10_000):
+        fields = {
+            "toolId": f"many:tool_{number}",
+            "displayName": f"Tool {number}",
+            "description": f"Does the work of number {number} and gives back what it made of it, as text.",
+            "version": "1.0.0",
+            "handler": {"type": "external-script", "scriptPath": "tool.py", "language": "python"},
+            "parameters": {"type": "object", "properties": parameters},
+        }
+        (tmp_path / f"t{number}.tool.json").write_text(json.dumps(fields))
+    took: list[float] = []
+    with RawHost(tmp_path) as host:
+        host.send(id=1, method="server/health", params={})
+        host.until(id=1)
+        host.send(id=2, method=method, params={"format": "gbnf"} if method == "prompt/grammar" else {})
+        number, made = 2, False
+        while not made:
+            number += 1
+            began = time.perf_counter()
+            host.send(id=number, method="server/health", params={})
+            while (answer := host.next())["id"] != number:
+                made = made or answer["id"] == 2
+            took.append((time.perf_counter() - began) * 1000)
+            time.sleep(0.01)
+    took.sort()
+    with capsys.disabled():
+        print(f"\n  {method}: {took[len(took) // 2]:.0f} ms in the middle of {len(took)}, {took[-1]:.0f} ms at most")
+    assert len(took) > 20
+    assert took[len(took) // 2] < 50
 
 
 def test_a_budget_leaves_tools_out_and_names_them(client: Client) -> None:
