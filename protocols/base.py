@@ -248,6 +248,14 @@ class CallProtocol(TypingProtocol):
         ...
 
 
+class Begun(msgspec.Struct, frozen=True):
+    """Patterns of every beginning of a marker that ends where the text ends; empty where the protocol says nothing of it."""
+
+    opener: str = ""
+    other: str = ""
+    """Of markers that open no request, and that a reader of a stream has to take note of."""
+
+
 class Extras:
     """What a protocol may bring besides ``CallProtocol``, so that nobody who serves them all asks which one it is.
 
@@ -259,6 +267,8 @@ class Extras:
     """Its name in sentences."""
     begins: re.Pattern[str] | None = None
     """How a block goes on behind its opening marker that can be complete."""
+    requests: re.Pattern[str] | None = None
+    """The opening markers of requests, where ``opener`` finds those of other blocks too, which are text; None where it finds none."""
     ends: re.Pattern[str] | None = None
     """What stands in a text that still comes where a block may have ended; elsewhere nothing is worth a second look."""
     meta: frozenset[str] = frozenset()
@@ -289,6 +299,10 @@ class Extras:
         from tamis.protocols.editing import Editing
 
         return Editing()
+
+    def begun(self) -> Begun:
+        """What at the end of a text that still comes may be the beginning of a marker (``streaming/hold.py``)."""
+        return Begun()
 
     def settled(self, source: Source, opener: Span, block: Block, limit: int) -> Verdict | None:
         """What is certain of a block of a text that still comes (``streaming/settled.py``); None: what its markers say."""

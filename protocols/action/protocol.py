@@ -19,7 +19,18 @@ from tamis.protocols.action.match import Match, match_block
 from tamis.protocols.action.names import INPUT_ALIASES, INPUTS_ALIASES
 from tamis.protocols.action.shapes import Shapes
 from tamis.protocols.action.tokens import MARKER_KEY, TagIndex, Token, Tokens
-from tamis.protocols.base import Extras, Markers, PlainCall, PromptTool, Shape, Source, Style, WriteOptions, Written
+from tamis.protocols.base import (
+    Begun,
+    Extras,
+    Markers,
+    PlainCall,
+    PromptTool,
+    Shape,
+    Source,
+    Style,
+    WriteOptions,
+    Written,
+)
 from tamis.protocols.catalogue import severity
 from tamis.protocols.invisible import ZERO_WIDTH
 from tamis.protocols.model import MAX_BLOCK_CHARS, MAX_NAME_CHARS, Block, Call, Diag, Edit, Fix, ReadOptions, ToolHint
@@ -118,6 +129,14 @@ class ActionProtocol(Extras):
         from tamis.protocols.action.tiles import action_tokens
 
         return action_tokens(text, block)
+
+    def begun(self) -> Begun:
+        """The beginnings of its markers; see ``Extras``."""
+        from tamis.protocols.streaming.hold import INSIDE, begun, word_begun
+
+        marker = begun("<", r"\s{0,8}+", INSIDE, *word_begun("action"), r"(?:\s[^<>]*+)?")
+        wide = begun("＜", *word_begun("action"))
+        return Begun(marker + "|" + wide + r"|<(?i:action)\s{0,40}+<\Z")
 
     def settled(self, source: Source, opener: Span, block: Block, limit: int) -> Verdict:
         """What is certain of a block; see ``Extras``."""

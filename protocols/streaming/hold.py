@@ -13,15 +13,14 @@ from functools import cache
 from tamis.protocols.invisible import IN_LAYOUT
 from tamis.protocols.marks import marks_of
 from tamis.protocols.patterns import lazy
-from tamis.protocols.plugins import BUILT_IN, find_protocol
-from tamis.protocols.vcp.dialect import DIALECTS
+from tamis.protocols.plugins import BUILT_IN, extras_of, find_protocol
 
-_I = rf"[{IN_LAYOUT}\u00ad\u200e\u200f]*+"
-_BLANKS = rf"[ \t{IN_LAYOUT}]*+"
-_GAP = rf"[ \t_\-{IN_LAYOUT}]*+"
+INSIDE = rf"[{IN_LAYOUT}\u00ad\u200e\u200f]*+"
+BLANKS = rf"[ \t{IN_LAYOUT}]*+"
+GAP = rf"[ \t_\-{IN_LAYOUT}]*+"
 
 
-def _begun(*parts: str) -> str:
+def begun(*parts: str) -> str:
     """A pattern for every beginning of ``parts``, one after the other, up to the end of the text."""
     pattern = ""
     for part in reversed(parts):
@@ -29,45 +28,15 @@ def _begun(*parts: str) -> str:
     return rf"(?:{pattern})\Z"
 
 
-def _word(word: str) -> list[str]:
-    return [f"(?i:{letter}){_I}" for letter in word]
+def word_begun(word: str) -> list[str]:
+    """The letters of a word in any case, as parts for ``begun``; what nobody sees may stand between them."""
+    return [f"(?i:{letter}){INSIDE}" for letter in word]
 
 
-_ACTION = (
-    _begun("<", r"\s{0,8}+", _I, *_word("action"), r"(?:\s[^<>]*+)?")
-    + "|"
-    + _begun("＜", *_word("action"))
-    + r"|<(?i:action)\s{0,40}+<\Z"
-)
-_TAM = _begun(
-    "[<＜]",
-    "[<＜]?+",
-    rf"[|｜\[［【 \t{IN_LAYOUT}]*+",
-    *_word("request"),
-    _GAP,
-    *_word("tool"),
-    rf"[\]］】|｜ \t{IN_LAYOUT}]*+",
-    "[>＞]",
-)
-_VCP = _begun(
-    "[<《＜]{1,4}+",
-    _BLANKS,
-    r"[\[［【]?+",
-    _BLANKS,
-    *_word("tool"),
-    _GAP,
-    *_word("request"),
-    rf"[ \t_\-{IN_LAYOUT}EXPSCAexpsca]*+",
-    r"[\]］】]?+",
-    _BLANKS,
-    "[>》＞]{1,4}+",
-)
-_OTHER = _begun("<{1,4}+", r"\[", *(f"(?i:{letter})" for letter in "tool_"), "[A-Za-z]{0,12}+", r"\]", ">{1,4}+")
 _RUN = r"`++\Z|~++\Z"
 _HEAD = lazy(r"\W*+\w++")
 MAX_OPENER = 512
 """Characters of a plug-in's opening marker behind its first word, at most: so long is text behind that word held back."""
-_OPENERS = {"action": _ACTION, "tam": _TAM, "vcp": _VCP}
 
 
 def _plugged(name: str) -> str:
@@ -78,20 +47,24 @@ def _plugged(name: str) -> str:
     marker = head.group() if head is not None else marker
     junk = r"[ \t|_\-]*+"
     parts = [f"(?i:{re.escape(char)}){'' if char.isalnum() or not i else '?+'}{junk}" for i, char in enumerate(marker)]
-    return _begun(*parts, rf"(?s:.{{0,{MAX_OPENER}}}+)")
+    return begun(*parts, rf"(?s:.{{0,{MAX_OPENER}}}+)")
+
+
+def _beginnings(name: str) -> str:
+    return extras_of(name).begun().opener or _plugged(name)
 
 
 @cache
 def begun_opener(ids: tuple[str, ...]) -> re.Pattern[str]:
     """Where, at the end of a text, an opening marker may have begun."""
-    return re.compile("|".join(_OPENERS.get(i) or _plugged(i) for i in ids))
+    return re.compile("|".join(_beginnings(i) for i in ids))
 
 
 @cache
 def begun_marker(ids: tuple[str, ...]) -> re.Pattern[str]:
     """Where, at the end of a text, anything may have begun that the pass over it has to take note of."""
-    parts = [_OPENERS.get(i) or _plugged(i) for i in ids]
-    return re.compile("|".join([*parts, *([_OTHER] if "vcp" in ids else []), _RUN]))
+    others = (extras_of(i).begun().other for i in ids)
+    return re.compile("|".join([*map(_beginnings, ids), *filter(None, others), _RUN]))
 
 
 @cache
@@ -101,7 +74,7 @@ def opener(ids: tuple[str, ...]) -> re.Pattern[str]:
     for i in ids:
         protocol = find_protocol(i)
         if protocol is not None:
-            parts.append(DIALECTS[""].opens.pattern if i == "vcp" else protocol.opener.pattern)
+            parts.append((extras_of(i).requests or protocol.opener).pattern)
     return re.compile("|".join(parts) or r"(?!)")
 
 

@@ -84,6 +84,7 @@ class Walk:
 
     def __init__(self, ids: tuple[str, ...], options: ReadOptions) -> None:
         self.ids = ids
+        self._sets_aside = any(extras_of(name).requests is not None for name in ids)
         self.options = options
         self._marks = marks_of(options.reasoning_tags)
         self.context = Context(Source(""), self._marks, assume_open=options.assume_open_reasoning, final=False)
@@ -325,7 +326,7 @@ class Walk:
         size = len(self._text)
         if settled(protocol, self._source, opener, block, size) == "no":
             return False
-        return protocol.id != "vcp" or not self._quoted(*opener)
+        return extras_of(protocol.id).requests is None or not self._quoted(*opener)
 
     def _show_up_to(self, place: int, out: list[Piece]) -> None:
         shown = self._shown - self.base
@@ -390,7 +391,7 @@ class Walk:
         found = Found(block, self.base, text, context.fence, setting)
         found.open = verdict == "place"
         found.last_end = self._action_end
-        if kind == "action":
+        if extras_of(kind).elements:
             self._action_end = self.base + block.span[1]
         shown = self._shown - self.base
         if block.span[0] > shown:
@@ -407,7 +408,7 @@ class Walk:
         if limit is None:
             block = protocol.read_block(source, opener, size, options)
             verdict = settled(protocol, source, opener, block, size)
-            if protocol.id == "vcp" and verdict == "yes" and self._quoted(start, end):
+            if verdict == "yes" and extras_of(protocol.id).requests is not None and self._quoted(start, end):
                 verdict = "no"
             if verdict == "no" or block.state in ("complete", "mention"):
                 return block, verdict
@@ -442,15 +443,16 @@ class Walk:
         self._other_seen = self.base + max(at, until)
 
     def _wait(self, protocol: CallProtocol, text: str, start: int, end: int, *, limited: bool) -> None:
-        other = protocol.id == "vcp" and OTHER_BLOCK.fullmatch(text, start, end) is not None
+        brought = extras_of(protocol.id)
+        other = brought.requests is not None and OTHER_BLOCK.fullmatch(text, start, end) is not None
         self.waiting = "text" if other else "block"
         self._spent += len(text) - start
-        usual = extras_of(protocol.id).ends
+        usual = brought.ends
         ends = usual or re.compile(re.escape(protocol.markers.close[-1:] or ">"))
         self._usual_ends = limited or usual is not None
         if limited:
             ends = _ANY_END
-        if protocol.id == "action" and BARE_PAIR.match(text, end) is not None:
+        if brought.elements and BARE_PAIR.match(text, end) is not None:
             ends = re.compile(rf"{ends.pattern}|\n")
         self._ends = ends
         self._tail = text[-_TAIL:]
@@ -463,7 +465,7 @@ class Walk:
         cut = min(self._at, self._shown - self.base) - BEHIND
         if cut <= BEHIND // 4 or (cut < _SMALL and self.waiting):
             return
-        if "vcp" in self.ids:
+        if self._sets_aside:
             self._look_for_other(cut)
         gone, self._text = self._text[:cut], self._text[cut:]
         self.base += cut

@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tamis.protocols.base import Extras, Markers, PlainCall, PromptTool, Shape, Source, Style, WriteOptions, Written
+from tamis.protocols.base import (
+    Begun,
+    Extras,
+    Markers,
+    PlainCall,
+    PromptTool,
+    Shape,
+    Source,
+    Style,
+    WriteOptions,
+    Written,
+)
+from tamis.protocols.invisible import IN_LAYOUT
 from tamis.protocols.model import Block, Call, ReadOptions, ToolHint
 from tamis.protocols.pairs.lexer import lex
 from tamis.protocols.pairs.walk import (
@@ -93,6 +105,22 @@ class TamProtocol(Extras):
         from tamis.protocols.pairs.tiles import pair_tokens
 
         return pair_tokens(text, block, DIALECT)
+
+    def begun(self) -> Begun:
+        """The beginnings of its markers; see ``Extras``."""
+        from tamis.protocols.streaming.hold import GAP, begun, word_begun
+
+        opener = begun(
+            "[<＜]",
+            "[<＜]?+",
+            rf"[|｜\[［【 \t{IN_LAYOUT}]*+",
+            *word_begun("request"),
+            GAP,
+            *word_begun("tool"),
+            rf"[\]］】|｜ \t{IN_LAYOUT}]*+",
+            "[>＞]",
+        )
+        return Begun(opener)
 
     def settled(self, source: Source, opener: Span, block: Block, limit: int) -> Verdict:
         """What is certain of a block; see ``Extras``."""

@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from tamis.protocols.base import Extras, Markers, PlainCall, PromptTool, Shape, Source, Style, WriteOptions, Written
+from tamis.protocols.base import (
+    Begun,
+    Extras,
+    Markers,
+    PlainCall,
+    PromptTool,
+    Shape,
+    Source,
+    Style,
+    WriteOptions,
+    Written,
+)
+from tamis.protocols.invisible import IN_LAYOUT
 from tamis.protocols.model import Block, Call, Diag, ReadOptions, ToolHint
 from tamis.protocols.pairs.lexer import lex
 from tamis.protocols.pairs.walk import (
@@ -62,6 +74,7 @@ class VcpProtocol(Extras):
     by_command = True
     observed = "block"
     opener = lazy(f"{OPENS.pattern}|{OTHER_BLOCK.pattern}")
+    requests = OPENS
     markers = Markers(
         open=OPEN,
         close=CLOSE,
@@ -123,6 +136,26 @@ class VcpProtocol(Extras):
         from tamis.protocols.pairs.tiles import pair_tokens
 
         return pair_tokens(text, block, dialect_of(text[slice(*block.open)]))
+
+    def begun(self) -> Begun:
+        """The beginnings of its markers; see ``Extras``."""
+        from tamis.protocols.streaming.hold import BLANKS, GAP, begun, word_begun
+
+        opener = begun(
+            "[<《＜]{1,4}+",
+            BLANKS,
+            r"[\[［【]?+",
+            BLANKS,
+            *word_begun("tool"),
+            GAP,
+            *word_begun("request"),
+            rf"[ \t_\-{IN_LAYOUT}EXPSCAexpsca]*+",
+            r"[\]］】]?+",
+            BLANKS,
+            "[>》＞]{1,4}+",
+        )
+        letters = (f"(?i:{letter})" for letter in "tool_")
+        return Begun(opener, begun("<{1,4}+", r"\[", *letters, "[A-Za-z]{0,12}+", r"\]", ">{1,4}+"))
 
     def settled(self, source: Source, opener: Span, block: Block, limit: int) -> Verdict:
         """What is certain of a block; see ``Extras``."""

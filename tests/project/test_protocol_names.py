@@ -1,4 +1,4 @@
-"""No switch on a protocol's name outside ``protocols/``: what differs from one to another is carried by the protocol's object."""
+"""No switch on a protocol's name outside ``protocols/``, nor in a stream's pass over any of them: what differs from one to another is carried by the protocol's object."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ROOMS = ("server", "sandbox", "environments", "client", "package")
+PASSES = ("protocols/streaming/hold.py", "protocols/streaming/walk.py")
 IDS = frozenset(("action", "tam", "vcp", "hermes"))
 """Not ``json``, which is also a format of everything else; a comparison of something called a protocol with it counts."""
 
@@ -81,7 +82,7 @@ def test_nothing_outside_protocols_asks_which_protocol_it_has() -> None:
     found = {
         f"{name}:{line}: {text}"
         for room in ROOMS
-        for path in sorted((ROOT / room).rglob("*.py"))
+        for path in [*sorted((ROOT / room).rglob("*.py")), *(ROOT / name for name in PASSES)]
         for name in [path.relative_to(ROOT).as_posix()]
         for line, text in switches(path.read_text("utf-8"))
         if text not in HONEST.get(name, {})
