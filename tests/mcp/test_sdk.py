@@ -1,4 +1,4 @@
-"""The official Python SDK as a client, in both eras (mcp, Referees)."""
+"""The official Python SDK as a client, in both eras, on stdio and over HTTP (mcp, Referees)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import pytest
 
+from tests.mcp.http_client import TOKEN, HttpServer
 from tests.sample_tools import make_tool
 
 pytest.importorskip("mcp", reason="the official SDK of MCP is part of the extra `dev`")
@@ -19,6 +20,8 @@ from mcp import MCPError, types
 from mcp.client.client import Client
 from mcp.client.context import ClientRequestContext
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 Mode = Literal["auto", "legacy"]
 ERAS: tuple[Mode, ...] = ("auto", "legacy")
@@ -26,7 +29,11 @@ VERSIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
 PICTURE = base64.b64encode(b"picture").decode()
 
 
-def with_client(root: Path, mode: Mode, work: Callable[[Client], Awaitable[None]], **options: Any) -> None:
+Work = Callable[[Client], Awaitable[None]]
+WithClient = Callable[..., None]
+
+
+def over_stdio(root: Path, mode: Mode, work: Work, **options: Any) -> None:
     started = StdioServerParameters(
         command=sys.executable, args=["-m", "tamis.server.cli.main", "mcp", "--root", str(root)]
     )
@@ -38,8 +45,24 @@ def with_client(root: Path, mode: Mode, work: Callable[[Client], Awaitable[None]
     asyncio.run(asyncio.wait_for(run(), 100))
 
 
+def over_http(root: Path, mode: Mode, work: Work, **options: Any) -> None:
+    async def run(port: int) -> None:
+        async with create_mcp_http_client({"Authorization": f"Bearer {TOKEN}"}) as http:
+            transport = streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=http)
+            async with Client(transport, mode=mode, **options) as client:
+                await work(client)
+
+    with HttpServer(root) as server:
+        asyncio.run(asyncio.wait_for(run(server.port), 100))
+
+
+@pytest.fixture(params=[over_stdio, over_http], ids=["stdio", "http"])
+def with_client(request: pytest.FixtureRequest) -> WithClient:
+    return request.param
+
+
 @pytest.mark.parametrize("mode", ERAS)
-def test_it_lists_and_calls(root: Path, mode: Mode) -> None:
+def test_it_lists_and_calls(with_client: WithClient, root: Path, mode: Mode) -> None:
     image = f"{{'$part': 'image', 'data': '{PICTURE}', 'mimeType': 'image/png'}}"
     make_tool(root, "core:draw", f"import json\nprint(json.dumps({image}))")
     output = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -63,7 +86,7 @@ def test_it_lists_and_calls(root: Path, mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", ERAS)
-def test_it_reads_prompts_resources_and_completions(root: Path, mode: Mode) -> None:
+def test_it_reads_prompts_resources_and_completions(with_client: WithClient, root: Path, mode: Mode) -> None:
     async def work(client: Client) -> None:
         prompts = await client.list_prompts()
         assert {one.name for one in prompts.prompts} == {"tools-action", "tools-tam", "tools-vcp"}
@@ -81,7 +104,9 @@ def test_it_reads_prompts_resources_and_completions(root: Path, mode: Mode) -> N
 
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize(("decision", "runs"), [("allow_once", True), ("deny", False)])
-def test_a_person_answers_by_its_form(root: Path, mode: Mode, decision: str, runs: bool) -> None:
+def test_a_person_answers_by_its_form(
+    with_client: WithClient, root: Path, mode: Mode, decision: str, runs: bool
+) -> None:
     """interop §2.2: tested with the SDK's client, both answers."""
     asked: list[str] = []
 
@@ -99,7 +124,7 @@ def test_a_person_answers_by_its_form(root: Path, mode: Mode, decision: str, run
 
 
 @pytest.mark.parametrize("mode", ERAS)
-def test_it_is_told_of_progress(root: Path, mode: Mode) -> None:
+def test_it_is_told_of_progress(with_client: WithClient, root: Path, mode: Mode) -> None:
     told: list[float] = []
 
     async def show(progress: float, _total: float | None, _message: str | None) -> None:
