@@ -5,8 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tamis.protocols.tokens import Encoding, estimate_tokens
 from tamis.server.runtime.texts import token_counts
@@ -84,3 +87,39 @@ def test_a_lone_surrogate_is_counted() -> None:
 @pytest.mark.usefixtures("without_the_extra")
 def test_without_the_extra_the_estimate_is_given_as_one() -> None:
     assert token_counts.count_tokens("Hello, world") == (estimate_tokens("Hello, world"), False)
+
+
+_SPANS = [
+    "a",
+    "Abc",
+    "12",
+    "/",
+    "//",
+    "<",
+    "</x>",
+    " ",
+    "  ",
+    "\n",
+    "\n\n",
+    "\r\n",
+    ".",
+    "»",
+    "中文",
+    "🚀",
+    "'s",
+    "\t",
+    "-",
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
+@given(st.lists(st.sampled_from(_SPANS), min_size=30, max_size=120).map("".join))
+def test_a_long_text_counted_in_parts_has_the_same_tokens(encoding: Any, text: str) -> None:
+    # R4: counted at once, a prompt of 4 MB kept every other thread waiting for half a second
+    pytest.importorskip("splintr")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(token_counts, "PIECE_CHARS", len(text))
+        whole = token_counts.count_tokens(text, encoding)
+        patch.setattr(token_counts, "PIECE_CHARS", 10)
+        assert token_counts.count_tokens(text, encoding) == whole
