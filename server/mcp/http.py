@@ -160,6 +160,8 @@ class HttpServer:
 
     def _modern(self, headers: Mapping[str, str], one: dict[str, Any], message: object) -> ASGIApp:
         """A message of the stateless revision: a connection for it alone."""
+        if len(self._passing) >= MAX_POSTS:
+            raise Refused(503, f"at most {MAX_POSTS} requests are answered at once; try again", {"Retry-After": "1"})
         if not one:
             return _plain(400, RpcError(INVALID_REQUEST, "a POST holds one request, which is an object"))
         server = McpServer(self._shared, self._kept, self._stateless, HttpSession)
@@ -283,7 +285,10 @@ class HttpServer:
             await asyncio.sleep(SWEEP_S)
             until = time.monotonic() - IDLE_S
             for name in [name for name, one in self._clients.items() if one.used < until and not one.is_busy]:
-                await self._end(name)
+                try:
+                    await self._end(name)
+                except Exception as error:  # one session that does not end well is no end of the server
+                    self._shared.log().failure("a session did not end well", error)
 
     async def close(self) -> None:
         """Ends all that runs: each request is answered, each stream ends."""

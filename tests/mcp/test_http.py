@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import importlib.util
 import json
 import subprocess
@@ -438,6 +439,50 @@ def test_sessions_are_bounded(folder: Path) -> None:
         assert server.modern("tools/list").status == 200
         last.send(method="DELETE")
         assert server.send(hello).status == 200
+
+
+def test_a_session_that_nobody_uses_ends(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tamis.server.mcp import http as module
+    from tamis.server.mcp.http_access import Access
+    from tamis.server.mcp.server import Shared
+
+    monkeypatch.setattr(module, "SWEEP_S", 0.01)
+    monkeypatch.setattr(module, "IDLE_S", 0.3)
+    hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": HANDSHAKE[0]}}
+
+    async def work() -> None:
+        shared = Shared(folder)
+        http = module.HttpServer(shared, Access())
+        app = http.app()
+
+        async def post(message: Any, session: str = "") -> tuple[int, dict[bytes, bytes]]:
+            given = {"host": "localhost", "content-type": "application/json", "mcp-session-id": session}
+            headers = [(key.encode(), value.encode()) for key, value in given.items() if value]
+            scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers, "query_string": b""}
+            come = [{"type": "http.request", "body": json.dumps(message).encode(), "more_body": False}]
+            sent: list[Any] = []
+
+            async def receive() -> Any:
+                return come.pop() if come else await asyncio.sleep(60)
+
+            async def send(message: Any) -> None:
+                sent.append(message)
+
+            await app(scope, receive, send)
+            return sent[0]["status"], dict(sent[0]["headers"])
+
+        status, headers = await post(hello)
+        assert status == 200
+        name = headers[b"mcp-session-id"].decode()
+        ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        assert (await post(ping, name))[0] == 200
+        sweeping = asyncio.ensure_future(http.sweep())
+        await asyncio.sleep(0.8)
+        assert (await post(ping, name))[0] == 404
+        sweeping.cancel()
+        await shared.close()
+
+    asyncio.run(work())
 
 
 def test_a_handshake_that_fails_leaves_no_session(folder: Path) -> None:
