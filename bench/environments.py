@@ -12,8 +12,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench.measure import in_turn, table
+from tamis.environments.configured_indexes import pip_settings
 from tamis.environments.model import Options
-from tamis.environments.pip_settings import pip_settings
 from tamis.environments.prepare import prepare
 from tamis.environments.store import Store
 from tamis.sandbox.interpreters import find_interpreter, find_uv

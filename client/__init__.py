@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from tamis.client.asynchronous import AsyncClient
 from tamis.client.blocking import Client
-from tamis.client.errors import DaemonEnded, RpcFailure, WrongResult
+from tamis.client.messages import DaemonEnded, RpcFailure, WrongResult
 from tamis.client.methods import RESULTS
 
 __all__ = ["RESULTS", "AsyncClient", "Client", "DaemonEnded", "RpcFailure", "WrongResult"]

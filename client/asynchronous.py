@@ -12,9 +12,8 @@ from typing import Any, overload
 import msgspec
 
 from tamis.client import messages
-from tamis.client.errors import DaemonEnded
 from tamis.client.host import MAX_SERVED, Host, Work, busy_reply
-from tamis.client.messages import Frames, Incoming, Serve
+from tamis.client.messages import DaemonEnded, Frames, Incoming, Serve
 from tamis.client.methods import AsyncMethods
 from tamis.client.results import InitializeResult, ServiceCancel, ServiceRegistration
 

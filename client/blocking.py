@@ -15,9 +15,8 @@ from typing import IO, Any, cast, overload
 import msgspec
 
 from tamis.client import messages
-from tamis.client.errors import DaemonEnded
 from tamis.client.host import MAX_SERVED, Host, busy_reply
-from tamis.client.messages import Frames, Incoming, Serve
+from tamis.client.messages import DaemonEnded, Frames, Incoming, Serve
 from tamis.client.methods import Methods
 from tamis.client.results import InitializeResult, ServiceRegistration
 

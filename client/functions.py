@@ -15,7 +15,7 @@ from typing import Annotated, Any, Generic, ParamSpec, TypeVar, cast, overload
 import msgspec
 
 from tamis.client.results import ServiceRegistration
-from tamis.protocols.manifest.docstring import Docstring
+from tamis.protocols.manifest.from_python import Docstring
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tamis.client import messages
-from tamis.client.errors import DaemonEnded
-from tamis.client.messages import Decide, Framing, Incoming, Serve
+from tamis.client.messages import DaemonEnded, Decide, Framing, Incoming, Serve
 from tamis.client.results import ApprovalRequest
 
 LOGGER = logging.getLogger("tamis.client")

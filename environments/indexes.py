@@ -1,6 +1,6 @@
 """Where packages may come from: index URLs in one spelling, the operator's allow-list, the hosts that a build may reach.
 
-Shared by every kind of environment. Pure text; `pip_settings.py` and `npmrc.py` read the package managers' own files.
+Shared by every kind of environment. Pure text; `configured_indexes.py` and `configured_indexes.py` read the package managers' own files.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from tamis.environments.configured_indexes import PUBLIC_REGISTRY, NpmSettings, npm_settings
 from tamis.environments.declared import Folder
 from tamis.environments.indexes import IndexUrl, allow_list, parse_index, require_configured, shown_url
 from tamis.environments.model import (
@@ -40,7 +41,6 @@ from tamis.environments.npm_files import (
     read_npm_lock,
 )
 from tamis.environments.npm_words import explain
-from tamis.environments.npmrc import PUBLIC_REGISTRY, NpmSettings, npm_settings
 from tamis.sandbox import host
 from tamis.sandbox.interpreters import Missing, find_interpreter, interpreter_version
 from tamis.sandbox.model import Interpreter

@@ -14,7 +14,8 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
-from tamis.environments import python_lock, requirements
+from tamis.environments import requirements
+from tamis.environments.configured_indexes import PipSettings, pip_settings
 from tamis.environments.declared import INLINE_MARK, SCRIPT_BYTES, Folder
 from tamis.environments.indexes import (
     IndexUrl,
@@ -25,7 +26,6 @@ from tamis.environments.indexes import (
     require_named,
 )
 from tamis.environments.model import Declared, DependencyFault, Done, Finished, Options, Recipe, Step
-from tamis.environments.pip_settings import PipSettings, pip_settings
 from tamis.environments.requirements import Requirement, Wanted
 from tamis.environments.uv_words import explain, progress
 from tamis.sandbox.interpreters import Missing, find_interpreter, find_uv, interpreter_version, uv_version
@@ -83,7 +83,7 @@ def detect(folder: Folder) -> Declared | None:
         return found if requirements.declares_something(files) else None
     if folder.has("pyproject.toml"):
         files = (("pyproject.toml", folder.read("pyproject.toml")),)
-        declares = python_lock.project_requirements(files[0][1], "pyproject.toml") is not None
+        declares = requirements.project_requirements(files[0][1], "pyproject.toml") is not None
         return Declared(kind="python", form="pyproject.toml", files=files) if declares else None
     return None
 
@@ -100,7 +100,7 @@ def _inline_metadata(folder: Folder) -> bytes | None:
     lines = (line.removeprefix("# ").removeprefix("#") for line in found.group(1).splitlines())
     toml = "\n".join(lines).encode()
     first = text.count("\n", 0, found.start()) + 1
-    return toml if python_lock.script_requirements(toml, folder.script, first) else b""
+    return toml if requirements.script_requirements(toml, folder.script, first) else b""
 
 
 def recipe(declared: Declared, options: Options) -> Recipe:
@@ -124,8 +124,8 @@ def _recipe(declared: Declared, options: Options, settings: PipSettings, _moment
     places = _Places(options, settings)
     if declared.form == "uv.lock":
         wanted = Wanted()
-        python_lock.check(files["uv.lock"], places.allowed, places.index_urls)
-        shown = {"pyproject.toml": python_lock.trimmed_project(files["pyproject.toml"]), "uv.lock": files["uv.lock"]}
+        requirements.check(files["uv.lock"], places.allowed, places.index_urls)
+        shown = {"pyproject.toml": requirements.trimmed_project(files["pyproject.toml"]), "uv.lock": files["uv.lock"]}
     else:
         wanted = _wanted(declared)
         places.add(wanted)
@@ -188,9 +188,9 @@ def _wanted(declared: Declared) -> Wanted:
     if declared.form == "requirements.txt":
         return requirements.parse_files("requirements.txt", files)
     if declared.form == "script":
-        return python_lock.as_wanted(python_lock.script_requirements(files["script.toml"], "script") or (), "script")
-    found = python_lock.project_requirements(files["pyproject.toml"], "pyproject.toml")
-    return python_lock.as_wanted(found or (), "pyproject.toml")
+        return requirements.as_wanted(requirements.script_requirements(files["script.toml"], "script") or (), "script")
+    found = requirements.project_requirements(files["pyproject.toml"], "pyproject.toml")
+    return requirements.as_wanted(found or (), "pyproject.toml")
 
 
 def _lines(given: tuple[Requirement, ...]) -> bytes:

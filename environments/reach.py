@@ -15,7 +15,7 @@ import msgspec
 
 from tamis.environments.model import Options
 from tamis.sandbox.model import RunOutcome
-from tamis.sandbox.network.egress_addresses import Addresses, Refused
+from tamis.sandbox.network.egress_hosts import Addresses, Refused
 from tamis.sandbox.network.hosts import ranges_to_open
 
 LOOK_SECONDS = 3.0

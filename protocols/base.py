@@ -20,9 +20,9 @@ from tamis.protocols.positions import Span
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ExecutionResult
-    from tamis.protocols.convert.fields import BlockField
+    from tamis.protocols.convert.blocks import BlockField
     from tamis.protocols.editing import Editing
-    from tamis.protocols.grammar.json_schema_rules import SchemaRules
+    from tamis.protocols.grammar.json_rules import SchemaRules
     from tamis.protocols.lossless import Token
     from tamis.protocols.streaming.partial import Progress
     from tamis.protocols.streaming.settled import Verdict
@@ -301,7 +301,7 @@ class Extras:
         return Editing()
 
     def begun(self) -> Begun:
-        """What at the end of a text that still comes may be the beginning of a marker (``streaming/hold.py``)."""
+        """What at the end of a text that still comes may be the beginning of a marker (``streaming/settled.py``)."""
         return Begun()
 
     def settled(self, source: Source, opener: Span, block: Block, limit: int) -> Verdict | None:
@@ -320,7 +320,7 @@ class Extras:
         return None
 
     def block_fields(self, text: str, block: Block) -> list[BlockField]:
-        """What a block of ``text`` holds besides its calls (``convert/fields.py``)."""
+        """What a block of ``text`` holds besides its calls (``convert/blocks.py``)."""
         del text, block
         return []
 

@@ -20,8 +20,7 @@ from tamis.protocols.jsontext.tree import from_pointer, to_pointer
 from tamis.protocols.model import Call, Diag, Edit, Fix, Json, Param, Value
 from tamis.protocols.plugins import SHIPPED, find_protocol
 from tamis.protocols.positions import Span
-from tamis.protocols.schema.coerce_json import read_json_text
-from tamis.protocols.schema.coerce_text import base64_bytes
+from tamis.protocols.schema.coerce_text import base64_bytes, read_json_text
 from tamis.protocols.schema.plan import Finding, Plan, Reading
 from tamis.protocols.schema.secrets import mask
 from tamis.protocols.schema.words import excerpt, is_object, label

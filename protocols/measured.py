@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamis.protocols.contract import Wire
+from tamis.protocols.contract.base import Wire
 
 
 class ProcessNumbers(Wire, kw_only=True):

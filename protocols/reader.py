@@ -17,9 +17,9 @@ from tamis.protocols.base import CallProtocol, Source
 from tamis.protocols.catalogue import severity
 from tamis.protocols.context import CONTEXTS, MAY_BE_JSON, WAIT, Context
 from tamis.protocols.dialects import unread_dialect
-from tamis.protocols.envelope import unescaped, unwrapped
 from tamis.protocols.extent import Extents
 from tamis.protocols.invisible import IGNORABLE
+from tamis.protocols.live import unescaped, unwrapped
 from tamis.protocols.marks import OBSERVATION, TICKS, TILDES, Marks, marks_of
 from tamis.protocols.model import REASONING_TAGS, Block, Call, Comment, Diag, Document, Edit, Fix, ReadOptions
 from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols

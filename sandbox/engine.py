@@ -17,8 +17,7 @@ from tamis.sandbox.classify import Ending, Pressure
 from tamis.sandbox.job import SHM_BYTES, Plan
 from tamis.sandbox.limits import cgroups, watchdog
 from tamis.sandbox.model import STDERR_DRAIN_BYTES, Limits, Unavailable
-from tamis.sandbox.pump import Sink, Source
-from tamis.sandbox.talk import Talk, TalkSink
+from tamis.sandbox.talk import Sink, Source, Talk, TalkSink
 
 DRAIN_SECONDS = 0.25
 REAP_SECONDS = 5.0

@@ -24,13 +24,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tamis.sandbox import lifeline
-from tamis.sandbox.descriptors import Descriptors, memory_file, pipe, words
+from tamis.sandbox.descriptors import Descriptors, StatusLines, memory_file, pipe, words
 from tamis.sandbox.job import Plan
-from tamis.sandbox.limits import cgroups, procfs
+from tamis.sandbox.limits import cgroup_files, cgroups
 from tamis.sandbox.limits.watchdog import children_of, first_child, tree
 from tamis.sandbox.model import Unavailable, lacks
-from tamis.sandbox.paths import mounted
-from tamis.sandbox.status import StatusLines
+from tamis.sandbox.paths import walk
 
 SETUP_SECONDS = 10.0
 _STOP_SECONDS = 1.0
@@ -408,7 +407,7 @@ async def _at_gates(launched: Launched, plan: Plan) -> None:
     stdout = launched.fds.number("stdout")
     await _gate(stdout)
     _hold(launched, launched.process.pid if plan.bare else _child(launched.process.pid))
-    mounted.require_same(launched.outer_pid, ((place, launched.identities[name]) for name, place in plan.compared))
+    walk.require_same(launched.outer_pid, ((place, launched.identities[name]) for name, place in plan.compared))
     await _limit(launched, plan)
     launched.init_pid = launched.outer_pid
     for _ in range(plan.gates - 1):
@@ -441,7 +440,7 @@ def _seen_from_here(pid: int, outer_pid: int) -> int | None:
     """The pid in this namespace of what is `pid` in the namespace of `outer_pid`."""
     for candidate in tree(outer_pid, certain=True):
         try:
-            status = procfs.read(f"/proc/{candidate}/status")
+            status = cgroup_files.read(f"/proc/{candidate}/status")
         except OSError as error:
             if lacks(error):
                 raise

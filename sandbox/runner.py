@@ -35,12 +35,12 @@ from tamis.sandbox.model import (
     size,
 )
 from tamis.sandbox.network.egress import Budgets
-from tamis.sandbox.network.egress_headers import check_header
+from tamis.sandbox.network.egress_hosts import check_header
 from tamis.sandbox.network.handoff import LISTENER, Handoff, with_contacts
 from tamis.sandbox.network.node_proxy import PRELOAD
 from tamis.sandbox.paths import access, grants, lending, never
-from tamis.sandbox.paths.masks import hidden_in
-from tamis.sandbox.paths.pins import pin_script
+from tamis.sandbox.paths.grants import pin_script
+from tamis.sandbox.paths.never import hidden_in
 from tamis.sandbox.paths.walk import Opened, open_absolute, resolve_script
 from tamis.sandbox.talk import Talk
 from tamis.sandbox.warm.boot import starter

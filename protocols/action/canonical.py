@@ -10,10 +10,21 @@ from __future__ import annotations
 
 import re
 
-from tamis.protocols.action.decode import SECTION_LIKE, Decoded, control_characters, trim_blank, trim_cdata, trim_layout
-from tamis.protocols.action.names import INPUT_ALIASES as INPUT_LIKE
-from tamis.protocols.action.names import INPUTS, STRONG_TOOL_ID, TOOL_ID, TOOL_ID_ALIASES, WRAPPERS
-from tamis.protocols.action.names import INPUTS_ALIASES as INPUTS_LIKE
+from tamis.protocols.action.decode import INPUT_ALIASES as INPUT_LIKE
+from tamis.protocols.action.decode import (
+    INPUTS,
+    SECTION_LIKE,
+    STRONG_TOOL_ID,
+    TOOL_ID,
+    TOOL_ID_ALIASES,
+    WRAPPERS,
+    Decoded,
+    control_characters,
+    trim_blank,
+    trim_cdata,
+    trim_layout,
+)
+from tamis.protocols.action.decode import INPUTS_ALIASES as INPUTS_LIKE
 from tamis.protocols.base import Source
 from tamis.protocols.invisible import IN_TAGS
 from tamis.protocols.model import (

@@ -6,13 +6,16 @@ an element means to a call.
 
 from __future__ import annotations
 
-from tamis.protocols.action.decode import has_text, indent, trim_blank, trim_layout
-from tamis.protocols.action.findings import Element, Findings
-from tamis.protocols.action.names import (
+from tamis.protocols.action.decode import (
     INPUTS_ALIASES,
     STRONG_TOOL_ID,
     TOOL_ID_ALIASES,
+    has_text,
+    indent,
+    trim_blank,
+    trim_layout,
 )
+from tamis.protocols.action.findings import Element, Findings
 from tamis.protocols.action.tokens import DECORATION, MARKER_KEY, Token
 from tamis.protocols.action.values import HTML, ValueReader
 from tamis.protocols.invisible import IN_TAGS

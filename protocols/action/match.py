@@ -7,8 +7,7 @@ F7 to F9). Must not know tools, parameters or values.
 
 from __future__ import annotations
 
-from tamis.protocols.action.decode import indent
-from tamis.protocols.action.names import COMMON_TAGS, INPUT, INPUT_ALIASES, STRONG_TOOL_ID
+from tamis.protocols.action.decode import COMMON_TAGS, INPUT, INPUT_ALIASES, STRONG_TOOL_ID, indent
 from tamis.protocols.action.tokens import MARKER_KEY, NOWHERE, TagIndex, Token, Tokens
 from tamis.protocols.action.values import HTML
 from tamis.protocols.model import MAX_PROBLEMS, Diag, Edit, Fix

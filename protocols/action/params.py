@@ -7,12 +7,8 @@ from __future__ import annotations
 
 import re
 
-from tamis.protocols.action.attributes import Attribute, read_attributes
-from tamis.protocols.action.decode import as_cdata, escape, trim_blank
-from tamis.protocols.action.elements import ElementReader
-from tamis.protocols.action.findings import Element
-from tamis.protocols.action.json import json_params
-from tamis.protocols.action.names import (
+from tamis.protocols.action.attributes import Attribute, json_params, read_attributes
+from tamis.protocols.action.decode import (
     INPUT,
     INPUT_ALIASES,
     INPUTS,
@@ -21,7 +17,12 @@ from tamis.protocols.action.names import (
     TOOL_ID_ALIASES,
     VALUE_ATTRIBUTES,
     WRAPPERS,
+    as_cdata,
+    escape,
+    trim_blank,
 )
+from tamis.protocols.action.elements import ElementReader
+from tamis.protocols.action.findings import Element
 from tamis.protocols.action.tokens import DECORATION, MARKER_KEY
 from tamis.protocols.action.values import join
 from tamis.protocols.invisible import IN_TAGS

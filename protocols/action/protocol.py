@@ -7,16 +7,20 @@ reads what models write and reports every assumption. Must not know what surroun
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from tamis.protocols.action.canonical import read_canonical
-from tamis.protocols.action.cut import starts_call
-from tamis.protocols.action.decode import control_characters, has_text
-from tamis.protocols.action.doubts import leave_to_a_person, report_dashes, settle_doubts
-from tamis.protocols.action.findings import Element, Findings
+from tamis.protocols.action.decode import (
+    INPUT_ALIASES,
+    INPUTS_ALIASES,
+    TOOL_ID_ALIASES,
+    WRAPPERS,
+    control_characters,
+    has_text,
+)
+from tamis.protocols.action.findings import Element, Findings, leave_to_a_person, report_dashes, settle_doubts
 from tamis.protocols.action.match import Match, match_block
-from tamis.protocols.action.names import INPUT_ALIASES, INPUTS_ALIASES
 from tamis.protocols.action.shapes import Shapes
 from tamis.protocols.action.tokens import MARKER_KEY, TagIndex, Token, Tokens
 from tamis.protocols.base import (
@@ -41,9 +45,53 @@ if TYPE_CHECKING:
     from tamis.protocols import lossless
     from tamis.protocols.contract import ExecutionResult
     from tamis.protocols.editing import Editing
-    from tamis.protocols.grammar.json_schema_rules import SchemaRules
+    from tamis.protocols.grammar.json_rules import SchemaRules
     from tamis.protocols.streaming.partial import Progress
     from tamis.protocols.streaming.settled import Verdict
+
+
+# Whether what stands behind ``<ACTION>`` in the middle of a line is the start of a call that was cut off, or a mention. Prose names the markup (``the
+# <ACTION><tool> form``), a model writes it and goes on with content. Nothing runs either way; the difference is whether anybody learns of the lost
+# call (ruling 6).
+
+
+_NAME = r"[^\W\d][\w.:\-/]{0,255}+"
+_TAG = lazy(rf"(?P<gap>\s{{0,400}}+)<(?P<name>{_NAME})(?P<attrs>\s[^<>]{{0,400}}+)?>")
+_TAG_HALF = lazy(rf"\s{{0,400}}+<{_NAME}(?:\s++[\w\-]++\s*+=\s*+(?:[\"'][^<>]*+)?)?\Z")
+_COMMENT_OR_SECTION = lazy(r"\s{0,400}+<!(?:--|\[CDATA\[)")
+_REST_BLANK = lazy(r"\s{0,400}+\Z")
+_PROSE = lazy(r"[ \t]|[`\"'’”)\]}.,;:!?…，。；：！？、）】」/|\\]")
+_ID = lazy(r"(?:[ \t]*+\r?\n\s{0,400}+)?\w[\w.:\-/@]{0,255}+\s{0,400}+(?:\Z|<)")
+_JSON = lazy(r"\s{0,400}+\{\s{0,400}+(?:[\"}]|\Z)")
+_PLACEHOLDERS = frozenset({"name", "tag", "function_name"}) | WRAPPERS | TOOL_ID_ALIASES
+
+
+def starts_call(text: str, start: int, end: int, tools: Container[str]) -> bool:
+    """True when ``text[start:end]``, which follows an opening marker and closes no element, begins a call.
+
+    That is an element, with only blanks before it, that either the text ends in or that holds the start of a parameter. What
+    prose puts behind a tag (a blank on the line, a quote, a full stop) makes it a mention, except where a registered tool or
+    a line break between the tags says otherwise. Looks at a bounded stretch.
+    """
+    part = text[start : min(end, start + 2_000)]
+    whole = end - start == len(part)
+    tag = _TAG.match(part)
+    if tag is None:
+        return whole and _TAG_HALF.match(part) is not None
+    at, name = tag.end(), tag.group("name")
+    if name.lower() in TOOL_ID_ALIASES and _ID.match(part, at) is not None:
+        return True
+    if whole and _REST_BLANK.match(part, at) is not None:
+        return name.lower() not in _PLACEHOLDERS or tag.group("attrs") is not None or "\n" in tag.group("gap")
+    if _COMMENT_OR_SECTION.match(part, at) is not None or _JSON.match(part, at) is not None:
+        return True
+    inner = _TAG.match(part, at)
+    if inner is None:
+        return whole and _TAG_HALF.match(part, at) is not None
+    if name in tools or "\n" in inner.group("gap"):
+        return True
+    return inner.end() == len(part) or _PROSE.match(part, inner.end()) is None
+
 
 _OPENER = lazy(
     rf"<\s{{0,8}}+[{ZERO_WIDTH}]?(?i:action)[{ZERO_WIDTH}]?(?:\s[^<>]*+)?>"
@@ -126,13 +174,13 @@ class ActionProtocol(Extras):
 
     def block_tokens(self, text: str, block: Block) -> list[lossless.Token]:
         """A block as tokens without gaps; see ``Extras``."""
-        from tamis.protocols.action.tiles import action_tokens
+        from tamis.protocols.action.editing import action_tokens
 
         return action_tokens(text, block)
 
     def begun(self) -> Begun:
         """The beginnings of its markers; see ``Extras``."""
-        from tamis.protocols.streaming.hold import INSIDE, begun, word_begun
+        from tamis.protocols.streaming.settled import INSIDE, begun, word_begun
 
         marker = begun("<", r"\s{0,8}+", INSIDE, *word_begun("action"), r"(?:\s[^<>]*+)?")
         wide = begun("＜", *word_begun("action"))
@@ -153,7 +201,7 @@ class ActionProtocol(Extras):
 
     def instructions(self, shape: Shape) -> tuple[str, ...]:
         """How a model is told to write a call; see ``Extras``."""
-        from tamis.protocols.prompt.action import INPUTS_INSTRUCTIONS, TAG_INSTRUCTIONS
+        from tamis.protocols.prompt.listing import INPUTS_INSTRUCTIONS, TAG_INSTRUCTIONS
 
         return INPUTS_INSTRUCTIONS if shape == "inputs" else TAG_INSTRUCTIONS
 
@@ -188,7 +236,7 @@ class ActionProtocol(Extras):
 
     def generate_tool_definitions(self, tools: Sequence[PromptTool], style: Style = "full") -> str:
         """The definitions of tools for a prompt; see ``CallProtocol``."""
-        from tamis.protocols.prompt.action import action_definitions
+        from tamis.protocols.prompt.listing import action_definitions
 
         return action_definitions(tools, style)
 

@@ -10,9 +10,7 @@ import re
 from collections.abc import Sequence
 
 from tamis.protocols.action.attributes import Attribute, read_attributes
-from tamis.protocols.action.decode import escape, trim_blank
-from tamis.protocols.action.findings import Element
-from tamis.protocols.action.names import (
+from tamis.protocols.action.decode import (
     CONTEXT_NAMES,
     INPUT,
     INPUT_ALIASES,
@@ -25,7 +23,10 @@ from tamis.protocols.action.names import (
     TOOL_ID_ALIASES,
     WEAK_TOOL_ID,
     WRAPPERS,
+    escape,
+    trim_blank,
 )
+from tamis.protocols.action.findings import Element
 from tamis.protocols.action.params import ParamReader, bare_name, schema_names
 from tamis.protocols.action.tokens import DECORATION, Token, plain_name
 from tamis.protocols.invisible import IN_TAGS

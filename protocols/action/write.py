@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from tamis.protocols.action.decode import as_cdata, escape
 from tamis.protocols.base import PlainCall, WriteOptions, Written
 from tamis.protocols.model import MAX_NAME_CHARS, MAX_STEPS, Json, escape_pointer
-from tamis.protocols.writing.expect import Expectation, Expectations
 from tamis.protocols.writing.proof import carries, write_proved
-from tamis.protocols.writing.values import excerpt, is_list, is_object, json_text, texts_only
+from tamis.protocols.writing.values import Expectation, Expectations, excerpt, is_list, is_object, json_text, texts_only
 
 _TAG = re.compile(r"[^\W\d][\w.:\-]*")
 _ATTRIBUTE_BREAK = re.compile(r"[\r\n\t]")

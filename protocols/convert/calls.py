@@ -5,20 +5,223 @@ Must not know blocks or the text that calls stood in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, cast
 
 import msgspec
 
-from tamis.protocols.base import PlainCall, Shape, WriteOptions, Written
+from tamis.protocols.base import PlainCall, Refusal, Shape, WriteOptions, Written
+from tamis.protocols.calljson.forms import FoundCall, find_calls
+from tamis.protocols.catalogue import message
 from tamis.protocols.contract import Loss
-from tamis.protocols.convert.notes import by_address, loss, refused, types_lost, without_extras
 from tamis.protocols.convert.plain import reading_of
-from tamis.protocols.convert.vendors import TITLES, VENDORS, Names, Part, Vendor, document
-from tamis.protocols.model import ReadOptions, ToolHint
+from tamis.protocols.jsontext.tree import JsonNode, Member
+from tamis.protocols.model import Block, Diag, Json, ReadOptions, ToolHint, escape_pointer
 from tamis.protocols.plugins import extras_of, find_protocol
-from tamis.protocols.writing.expect import Expectations
-from tamis.protocols.writing.values import fault_of
+from tamis.protocols.writing.values import Expectations, as_text, fault_of, json_text
+
+# Call JSON of the vendors: OpenAI's tool calls, Anthropic's ``tool_use``, MCP's ``tools/call``. One JSON document per conversion. Tool names are made
+# fit for the vendor (``[A-Za-z0-9_-]``, a length), each change with a loss; a call's own id is kept, others are counted, so that the same calls give
+# the same document.
+
+
+Vendor = Literal["openai", "anthropic", "mcp"]
+VENDORS: tuple[Vendor, ...] = ("openai", "anthropic", "mcp")
+TITLES: dict[str, str] = {
+    "openai": "OpenAI's tool calls",
+    "anthropic": "Anthropic's tool_use",
+    "mcp": "MCP's tools/call",
+}
+TOOL_ID_META = "tamis/toolId"
+"""The key in MCP's ``_meta`` under which a changed tool id stays."""
+_LENGTHS: dict[str, int] = {"openai": 64, "anthropic": 128, "mcp": 64}
+_OTHER = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A stretch of the source: text, or a call with its index."""
+
+    text: str = ""
+    call: PlainCall | None = None
+
+
+class Names:
+    """Vendor names for tool ids: the same id has one name, and two ids never share one."""
+
+    def __init__(self, vendor: str) -> None:
+        self._length = _LENGTHS[vendor]
+        self._by_id: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def add(self, tool_ids: Sequence[str]) -> None:
+        """Names for all ids, those that fit as they are first, so that none of them has to give way."""
+        for tool_id in sorted(dict.fromkeys(tool_ids), key=lambda one: self._fit(one) != one):
+            base = self._fit(tool_id)
+            name, n = base, 1
+            while name in self._taken:
+                n += 1
+                name = f"{base[: self._length - len(str(n)) - 1]}_{n}"
+            self._taken.add(name)
+            self._by_id[tool_id] = name
+
+    def of(self, tool_id: str) -> str:
+        """The name of an id that was added."""
+        return self._by_id[tool_id]
+
+    def _fit(self, tool_id: str) -> str:
+        return _OTHER.sub("_", tool_id)[: self._length]
+
+
+def document(parts: Sequence[Part], vendor: Vendor, names: Names) -> str:
+    """The JSON document of texts and calls in order, indented, with a line end."""
+    made = {"openai": _openai, "anthropic": _anthropic, "mcp": _mcp}[vendor](parts, names)
+    return json_text_indented(made)
+
+
+def json_text_indented(value: Json) -> str:
+    """JSON with two blanks of indentation and a line end."""
+    import json
+
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
+def _openai(parts: Sequence[Part], names: Names) -> Json:
+    """The assistant's message; all text is its content, since there is one place for it."""
+    content = "".join(part.text for part in parts)
+    calls: list[Json] = []
+    for call in _calls(parts):
+        function: Json = {"name": names.of(call.tool_id), "arguments": json_text(call.args)}
+        call_id = call.meta.get("id", f"call_{len(calls) + 1}")
+        calls.append({"id": call_id, "type": "function", "function": function})
+    if not calls:
+        # An empty list is refused by vendors, and so is a message with neither text nor calls.
+        return {"role": "assistant", "content": content}
+    return {"role": "assistant", "content": content if content.strip() else None, "tool_calls": calls}
+
+
+def _anthropic(parts: Sequence[Part], names: Names) -> Json:
+    """The assistant's message; texts and calls are blocks in their order."""
+    content: list[Json] = []
+    n = 0
+    for part in parts:
+        if part.call is not None:
+            n += 1
+            name = names.of(part.call.tool_id)
+            call_id = part.call.meta.get("id", f"toolu_{n}")
+            content.append({"type": "tool_use", "id": call_id, "name": name, "input": part.call.args})
+        elif part.text.strip():
+            content.append({"type": "text", "text": part.text})
+    return {"role": "assistant", "content": content}
+
+
+def _mcp(parts: Sequence[Part], names: Names) -> Json:
+    """One request, or a list of them."""
+    requests: list[Json] = []
+    for call in _calls(parts):
+        name = names.of(call.tool_id)
+        params: dict[str, Json] = {"name": name, "arguments": call.args}
+        if name != call.tool_id:
+            params["_meta"] = {TOOL_ID_META: call.tool_id}
+        call_id: Json = call.meta.get("id", len(requests) + 1)
+        if call.number_id is not None:
+            call_id = call.number_id
+        requests.append({"jsonrpc": "2.0", "id": call_id, "method": "tools/call", "params": params})
+    return requests[0] if len(requests) == 1 else requests
+
+
+def _calls(parts: Sequence[Part]) -> list[PlainCall]:
+    return [part.call for part in parts if part.call is not None]
+
+
+# Losses of a conversion: the catalogue's sentences with the place in the list of calls. TC050 and TC051 say that a call cannot be written and is left
+# as it is; the others say what did not come along.
+
+
+_VENDOR_META: dict[str, frozenset[str]] = dict.fromkeys(("openai", "anthropic", "mcp"), frozenset(("id",)))
+"""The fields beside the arguments that a vendor's form has a place for; a protocol says it of itself."""
+_NO_PLACE = "it has no place for it"
+
+
+def loss(code: str, path: str, **args: str | int) -> Loss:
+    """One loss with the catalogue's sentence."""
+    return Loss(code=code, path=path, message=message(Diag(code, (0, 0), args)))
+
+
+def refused(refusal: Refusal, indices: list[int]) -> Loss:
+    """A writer's refusal, whose path begins with a place in ``indices``."""
+    place, _, rest = refusal.path[1:].partition("/")
+    path = f"/calls/{indices[int(place)]}" + (f"/{rest}" if rest else "")
+    return Loss(code=refusal.code, path=path, message=message(Diag(refusal.code, (0, 0), refusal.args)))
+
+
+def without_extras(
+    call: PlainCall, index: int, position: int, protocol: str, title: str
+) -> tuple[PlainCall, list[Loss]]:
+    """The call with only what the target has a place for, and a loss for everything else.
+
+    ``position`` is the call's number in the order of running. ``uris`` are no such thing: an argument given by address cannot
+    go missing, so the call is refused instead.
+    """
+    here = f"/calls/{index}"
+    losses: list[Loss] = []
+
+    def lose(field: str, what: str) -> None:
+        losses.append(loss("TC052", f"{here}/{field}", what=what, protocol=title, why=_NO_PLACE))
+
+    step, on_error, retry, request_id, hints = call.step, call.on_error, call.retry, call.request_id, call.type_hints
+    if not extras_of(protocol).modifiers:
+        if step is not None and step != position:
+            lose("step", f"Step number {step}")
+        if on_error is not None:
+            lose("onError", f"on_error {on_error}")
+        if retry is not None:
+            lose("retry", f"retry {retry}")
+        if request_id is not None:
+            lose("requestId", f"The request id '{request_id}'")
+        for name, hint in hints.items():
+            lose(f"typeHints/{escape_pointer(name)}", f"The type hint {hint} of '{name}'")
+        step, on_error, retry, request_id, hints = None, None, None, None, {}
+    places = _VENDOR_META.get(protocol) or extras_of(protocol).meta
+    for name in call.meta:
+        if name not in places:
+            lose(f"meta/{escape_pointer(name)}", f"The field '{name}'")
+    meta = {name: value for name, value in call.meta.items() if name in places}
+    plain = PlainCall(call.tool_id, call.args, step, on_error, retry, request_id, call.uris, hints, meta)
+    if protocol == "mcp" and call.number_id is not None:
+        plain = msgspec.structs.replace(plain, number_id=call.number_id)
+    return plain, losses
+
+
+def by_address(call: PlainCall, index: int, protocol: str, title: str) -> list[Loss]:
+    """Refusals for arguments that are given by URI, which only TAM can say."""
+    if extras_of(protocol).modifiers:
+        return []
+    why = "it cannot give an argument by its address, and without it the call would say something else"
+    return [
+        loss(
+            "TC050", f"/calls/{index}/uris/{escape_pointer(name)}", what=f"The URI of '{name}'", protocol=title, why=why
+        )
+        for name in call.uris
+    ]
+
+
+def types_lost(call: PlainCall, index: int, protocol: str, title: str, expectations: Expectations) -> list[Loss]:
+    """A loss for each typed value that comes back as a text, because no schema of the tool is known (ruling 2)."""
+    if not extras_of(protocol).loses_types:
+        return []
+    from tamis.protocols.action.write import has_elements
+
+    expectation = expectations.of(call.tool_id)
+    losses: list[Loss] = []
+    for name, value in call.args.items():
+        if isinstance(value, str) or (protocol == "action" and has_elements(value)):
+            continue
+        if expectation.verdict(name, as_text(value), value) != "exact":
+            path = f"/calls/{index}/args/{escape_pointer(name)}"
+            losses.append(loss("TC054", path, what=f"The value of '{name}'", protocol=title))
+    return losses
+
 
 CALL_JSON = "json"
 """The protocol of whole documents: JSON inside prose is never a call."""
@@ -141,3 +344,82 @@ def vendor_document(parts: Sequence[Part], indices: list[int], to: str) -> tuple
             args: dict[str, str | int] = {"protocol": title_of(to), "name": call.tool_id, "other": name}
             losses.append(loss("TC053", f"/calls/{index}/toolId", **args))
     return document(parts, vendor, names), losses
+
+
+# What a vendor's JSON says around its calls: members that no conversion carries, and ids that are numbers.
+
+
+_OF_MESSAGE = frozenset(("role", "type", "content", "tool_calls", "function_call"))
+_OF_FORM = {"openai": frozenset(("type", "index", "function")), "mcp": frozenset(("jsonrpc", "method", "params"))}
+_OF_OTHERS = frozenset(("type",))
+"""What every target says in its own way."""
+
+
+class CallEnvelope(msgspec.Struct, frozen=True):
+    """What is said beside a call's name, arguments and id, by the members' names; the id if it is a whole number."""
+
+    members: tuple[str, ...]
+    number_id: int | None
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """Of a document of call JSON: its calls in order, and the members of the message that are not carried."""
+
+    calls: tuple[CallEnvelope, ...] = ()
+    members: tuple[str, ...] = ()
+
+
+def read_envelope(text: str, block: Block) -> Envelope:
+    """The envelope of a block of call JSON whose calls can all run. Never raises."""
+    from tamis.protocols.jsontext.parse import parse_json
+
+    root = parse_json(text[block.span[0] : block.span[1]]).root
+    found_calls = find_calls(root, bare=True) if root is not None else None
+    if root is None or found_calls is None:
+        return Envelope()
+    calls = tuple(CallEnvelope(tuple(_beside(call)), _number(call.call_id)) for call in found_calls)
+    members: list[str] = []
+    if root.kind == "object" and not any(one.node is root for one in found_calls):
+        members += [member.key for member in root.members if member.key not in _OF_MESSAGE and _says(member)]
+        content = root.get("content")
+        for item in content.items if content is not None else ():
+            kind = item.get("type")
+            if kind is not None and kind.value == "text":
+                members += [one.key for one in item.members if one.key not in ("type", "text") and _says(one)]
+    return Envelope(calls, tuple(dict.fromkeys(members)))
+
+
+def members_lost(members: Sequence[str], path: str, title: str) -> list[Loss]:
+    """A loss for each member, below the place of what it stood beside."""
+    why = "it has no place for it"
+    return [
+        loss(
+            "TC052",
+            f"{path}/{escape_pointer(name)}" if path else "",
+            what=f"The member '{name}'",
+            protocol=title,
+            why=why,
+        )
+        for name in members
+    ]
+
+
+def _beside(found: FoundCall) -> Iterator[str]:
+    inner = found.node.get({"openai": "function", "mcp": "params"}.get(found.form, ""))
+    own = _OF_FORM.get(found.form, _OF_OTHERS)
+    for node in (found.node, inner):
+        for member in node.members if node is not None and node.kind == "object" else ():
+            ours = any(member is one for one in (found.name, found.args)) or member.value is found.call_id
+            if not ours and _says(member) and (node is inner or member.key not in own):
+                yield member.key
+
+
+def _number(node: JsonNode | None) -> int | None:
+    value = node.value if node is not None and node.kind == "number" else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _says(member: Member) -> bool:
+    """Whether the member holds anything: vendors write ``null`` and empty lists for what is not there."""
+    node = member.value
+    return node is not None and (bool(node.members) or bool(node.items) or node.value not in (None, ""))

@@ -14,10 +14,8 @@ from tamis.protocols.base import PlainCall
 from tamis.protocols.model import Call, Json, Param, ToolHint
 from tamis.protocols.plugins import find_protocol
 from tamis.protocols.schema.coerce import Reading
-from tamis.protocols.schema.coerce_json import read_json_text
-from tamis.protocols.schema.coerce_text import base64_bytes
-from tamis.protocols.writing.expect import Expectations
-from tamis.protocols.writing.values import is_object
+from tamis.protocols.schema.coerce_text import base64_bytes, read_json_text
+from tamis.protocols.writing.values import Expectations, is_object
 
 NOT_DECODED = "the value is not what the hint says; it stays as it is written"
 

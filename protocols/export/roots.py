@@ -3,13 +3,106 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 from tamis.protocols.export.losses import Losses, below
-from tamis.protocols.export.merge import conjunction
-from tamis.protocols.export.refs import follow
-from tamis.protocols.export.shape import types_of
+from tamis.protocols.export.shape import MAX_DEPTH, conjunction, is_constraint, map_parts, types_of
 from tamis.protocols.model import Json
 from tamis.protocols.schema.words import is_list, is_object
+
+# References inside a schema, put where they stand for: for targets that know none, or none with words beside them. Only references into the schema
+# itself are followed; whatever else they name is left open and said. A schema that holds itself is kept as a reference into ``$defs`` where the
+# target knows those, else cut and said. Bounded in depth and size.
+
+
+MAX_NODES = 10_000
+_OLD_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07")
+
+
+def follow(root: Json, ref: str) -> Json | None:
+    """What a reference into the same document names (``#`` or ``#/…``), or None where it names nothing there."""
+    if ref == "#":
+        return root
+    if not ref.startswith("#/"):
+        return None
+    here: Json = root
+    for part in unquote(ref[2:]).split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        if is_object(here) and name in here:
+            here = here[name]
+        elif is_list(here) and name.isdecimal() and len(name) < 6 and int(name) < len(here):
+            here = here[int(name)]
+        else:
+            return None
+    return here if is_object(here) or isinstance(here, bool) else None
+
+
+class Inliner:
+    """Puts what references name in their place. ``defs`` holds afterwards what is referred to still."""
+
+    def __init__(self, root: dict[str, Json], losses: Losses, base: str, *, keep_recursive: bool) -> None:
+        self._root = root
+        self._losses = losses
+        self._base = base
+        self._keep = keep_recursive
+        self._left = MAX_NODES
+        # Before 2019 the words beside a reference did not count.
+        self._alone = any(draft in str(root.get("$schema", "")) for draft in _OLD_DRAFTS)
+        self._names: dict[str, str] = {}
+        self.defs: dict[str, Json] = {}
+
+    def schema(self) -> dict[str, Json]:
+        """The whole schema."""
+        made = self._walk(self._root, self._base, (), 0)
+        return made if is_object(made) else {}
+
+    def _walk(self, node: Json, path: str, stack: tuple[str, ...], depth: int) -> Json:
+        self._left -= 1
+        if not is_object(node):
+            return node if isinstance(node, bool) else True
+        if depth > MAX_DEPTH or self._left < 0:
+            why = f"it nests deeper than {MAX_DEPTH} levels" if depth > MAX_DEPTH else "the schema is too large"
+            self._losses.add("too-deep", path, f"{why} with what it refers to: any value is allowed here")
+            return {}
+        if depth and isinstance(node.get("$id"), str) and "$ref" in str(node):
+            self._losses.add("ref-unresolved", path, "references below an '$id' of its own are not followed")
+            return {key: node[key] for key in ("type", "title", "description") if key in node}
+        ref = node.get("$ref", node.get("$dynamicRef"))
+        rest = {key: value for key, value in node.items() if key not in ("$ref", "$dynamicRef", "$defs", "definitions")}
+        if not isinstance(ref, str):
+            return map_parts(rest, lambda part, names: self._walk(part, below(path, *names), stack, depth + 1))
+        if self._alone:
+            rest = {key: value for key, value in rest.items() if not is_constraint(key)}
+        own = map_parts(rest, lambda part, names: self._walk(part, below(path, *names), stack, depth + 1))
+        return self._beside(self._named(ref, path, stack, depth), own)
+
+    def _named(self, ref: str, path: str, stack: tuple[str, ...], depth: int) -> Json:
+        target = follow(self._root, ref)
+        if target is None:
+            self._losses.add("ref-unresolved", path, f"'{ref[:100]}' cannot be resolved here: any value is allowed")
+            return {}
+        if ref not in stack:
+            return self._walk(target, path, (*stack, ref), depth + 1)
+        if not self._keep:
+            what = "it holds itself, which this form cannot say: deeper levels are described by no schema"
+            self._losses.add("recursive-ref", path, what)
+            kind = target.get("type") if is_object(target) else None
+            return {"type": kind} if kind in ("object", "array") else {}
+        if ref not in self._names:
+            bare = ref.rpartition("/")[2].replace("#", "") or "root"
+            self._names[ref] = name = bare if bare not in self.defs else f"{bare}_{len(self.defs)}"
+            self.defs[name] = {}
+            self.defs[name] = self._walk(target, below(self._base, "$defs", name), (ref,), 1)
+        return {"$ref": f"#/$defs/{self._names[ref]}"}
+
+    def _beside(self, target: Json, own: dict[str, Json]) -> Json:
+        """A schema with the words that stood beside the reference to it."""
+        if not own or not is_object(target):
+            return target
+        if any(is_constraint(key) for key in own) or "$ref" in target:
+            return {"allOf": [target, own]}
+        return {**target, **own}
+
 
 CHOICES = ("anyOf", "oneOf", "allOf")
 _MAX_HOPS = 32

@@ -12,17 +12,22 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from tamis.protocols.export.losses import Losses, below
-from tamis.protocols.export.merge import conjunction
-from tamis.protocols.export.parts import disjoint, is_told, nullable, only_null, shown, whole_bounds
 from tamis.protocols.export.shape import (
     ABOUT,
     ANNOTATIONS,
     MAX_DEPTH,
     OF_ONE_TYPE,
     SILENT,
+    conjunction,
+    disjoint,
     is_constraint,
+    is_told,
+    nullable,
+    only_null,
+    shown,
     type_name,
     types_of,
+    whole_bounds,
 )
 from tamis.protocols.model import Json
 from tamis.protocols.schema.words import is_list, is_object

@@ -13,16 +13,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from tamis.protocols.action.names import CONTEXT_NAMES
+from tamis.protocols.action.decode import CONTEXT_NAMES
 from tamis.protocols.contract import Loss
 from tamis.protocols.export.losses import Losses, below
-from tamis.protocols.export.refs import Inliner
-from tamis.protocols.export.roots import CHOICES, flat_root
+from tamis.protocols.export.roots import CHOICES, Inliner, flat_root
 from tamis.protocols.export.targets import shown_parameters
-from tamis.protocols.export.xml_pattern import UNWRITABLE
 from tamis.protocols.export.xml_types import (
     ANY,
     STRING,
+    UNWRITABLE,
     Child,
     Type,
     Types,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from tamis.protocols.grammar.integers import BOUNDS
+from tamis.protocols.grammar.rules import BOUNDS
 from tamis.protocols.model import Json
 from tamis.protocols.schema.check import resolve
 from tamis.protocols.schema.words import is_list, is_object

@@ -10,10 +10,8 @@ from typing import Literal
 from tamis.protocols.action.decode import escape
 from tamis.protocols.base import CallProtocol, PlainCall, PromptTool, Shape, WriteOptions
 from tamis.protocols.grammar.branches import Branch
-from tamis.protocols.grammar.json_schema_rules import SchemaRules, scalar
-from tamis.protocols.grammar.json_text import MARKUP, SECTION, TAM, VCP, string
-from tamis.protocols.grammar.rules import CONTROLS, either, klass, literal
-from tamis.protocols.grammar.texts import avoiding
+from tamis.protocols.grammar.json_rules import MARKUP, SECTION, TAM, VCP, SchemaRules, scalar, string
+from tamis.protocols.grammar.rules import CONTROLS, avoiding, either, klass, literal
 from tamis.protocols.model import Json, ToolHint
 from tamis.protocols.schema.words import is_list, is_object
 

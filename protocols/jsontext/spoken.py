@@ -18,7 +18,7 @@ from tamis.protocols.catalogue import message
 from tamis.protocols.invisible import IN_JSON
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree
-from tamis.protocols.model import Diag, Edit, Fix, Piece, Value
+from tamis.protocols.model import MAX_DEPTH, Diag, Edit, Fix, Piece, Value
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
@@ -362,3 +362,37 @@ def _string(made: _Repairs, raw: str, start: int, end: int) -> None:
         made.add("HM610", start, end, "Escape the control characters", args, *edits)
     elif edits:
         made.add("HM608", start, end, "Write '", {"raw": "\\'", "canonical": "'"}, *edits)
+
+
+# Values of a call from a JSON tree: typed, each part with its place in the source.
+
+
+class TooDeepError(ValueError):
+    """A value is nested deeper than the limit of the call model."""
+
+
+def value_of(node: JsonNode, spoken: Spoken, depth: int = 0) -> Value:
+    """A tree's value as the call model holds it; of a key that stands twice the last value counts (ruling 27).
+
+    What is no JSON value, as the end of a text that was cut off can be, is left out. Raises ``TooDeepError`` above ``MAX_DEPTH`` levels.
+    """
+    if node.kind == "string":
+        return Value("text", spoken.inner_span(node.start, node.end), spoken.pieces(node))
+    span = spoken.span(node.start, node.end)
+    if node.kind == "object":
+        if depth >= MAX_DEPTH:
+            raise TooDeepError
+        parts = {
+            member.key: value_of(member.value, spoken, depth + 1)
+            for member in node.members
+            if member.value is not None and member.value.kind != "error"
+        }
+        return Value("object", span, entries=parts)
+    if node.kind == "array":
+        if depth >= MAX_DEPTH:
+            raise TooDeepError
+        return Value(
+            "list", span, items=[value_of(item, spoken, depth + 1) for item in node.items if item.kind != "error"]
+        )
+    literal = node.value
+    return Value("literal", span, literal=None if isinstance(literal, str) else literal)

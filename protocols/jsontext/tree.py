@@ -21,9 +21,11 @@ Must not know how the text was read or what it means.
 
 from __future__ import annotations
 
+import json
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Literal, overload
+from typing import Any, Literal, cast, overload
 
 import msgspec
 
@@ -397,3 +399,43 @@ def to_pointer(path: Sequence[str | int]) -> str:
 def from_pointer(pointer: str) -> list[str]:
     """The tokens of a JSON Pointer."""
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+
+
+# Numbers that JSON does not have (RFC 8259: no ``NaN``, no ``Infinity``), and that Python's own writer and reader let through. Pure.
+
+
+_Path = list[str | int]
+
+
+def not_finite(value: object) -> tuple[str, float] | None:
+    """The first such number in plain data, with its JSON Pointer (empty: the value itself)."""
+    stack: list[tuple[_Path, object]] = [([], value)]
+    while stack:
+        place, item = stack.pop()
+        if isinstance(item, float):
+            if not math.isfinite(item):
+                return to_pointer(place), item
+        elif isinstance(item, dict):
+            members = reversed(cast("dict[Any, object]", item).items())
+            stack += [([*place, str(name)], inner) for name, inner in members]
+        elif isinstance(item, list | tuple):
+            items = cast("list[object]", item)
+            stack += [([*place, at], items[at]) for at in reversed(range(len(items)))]
+    return None
+
+
+def number_name(number: float) -> str:
+    """What others call it."""
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+
+
+def read_leniently(data: bytes) -> Any:
+    """A JSON text in which only such numbers are wrong; None for any other fault.
+
+    Programs that write with Python's ``json`` send them. Who waits for their answer shall learn what is wrong with it, and not wait on.
+    """
+    try:
+        value: Any = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if not_finite(value) is not None else None

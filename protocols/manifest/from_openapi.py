@@ -11,13 +11,20 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from tamis.protocols.manifest.foreign_fields import Say
-from tamis.protocols.manifest.imported import Imported, ImportedTool, Note, fit_name, fit_version, spaced, start, teller
-from tamis.protocols.manifest.imported_secrets import next_step, secret_name
-from tamis.protocols.manifest.openapi_schema import SchemaReader, resolved
+from tamis.protocols.manifest.foreign_fields import Say, next_step, secret_name
+from tamis.protocols.manifest.imported import (
+    BODY,
+    Imported,
+    ImportedTool,
+    Note,
+    fit_name,
+    fit_version,
+    spaced,
+    start,
+    teller,
+)
+from tamis.protocols.manifest.openapi_parts import SchemaReader, host_of, is_form, is_json, resolved, without_parameters
 from tamis.protocols.manifest.openapi_script import script_text
-from tamis.protocols.manifest.openapi_wire import host_of, is_form, is_json, without_parameters
-from tamis.protocols.manifest.placeholders import BODY
 from tamis.protocols.manifest.security import host_pattern_fault
 from tamis.protocols.model import Json, escape_pointer
 from tamis.protocols.schema.words import is_list, is_object

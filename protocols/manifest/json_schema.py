@@ -21,7 +21,7 @@ from tamis.protocols.manifest.reading import (
 )
 from tamis.protocols.manifest.security import CAPABILITIES
 from tamis.protocols.model import Json
-from tamis.protocols.schema.vocabulary import DRAFT_2020_12
+from tamis.protocols.schema.words import DRAFT_2020_12
 
 SCHEMAS = "https://tamis.dev/schemas/"
 """Where the published schemas are, by their ``$id``."""

@@ -18,7 +18,7 @@ from tamis.protocols.manifest.reading import Manifest, WorkflowHandler, is_semve
 from tamis.protocols.manifest.workflow import slot_parameters
 from tamis.protocols.model import Diag, Json
 from tamis.protocols.schema.words import is_object
-from tamis.protocols.workflow.slots import SLOTS_WORD
+from tamis.protocols.workflow.model import SLOTS_WORD
 
 SUFFIX = ".node.json"
 NO_VERSION = "0.0.0"

@@ -19,14 +19,13 @@ from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Member
 from tamis.protocols.manifest.embedded import check_schema_field
 from tamis.protocols.manifest.fields import Findings, value_of
 from tamis.protocols.manifest.foreign import SHAPES, foreign_shape
-from tamis.protocols.manifest.memory import Memory, read_once
 from tamis.protocols.manifest.security import CAPABILITIES, host_pattern_fault, path_pattern_fault, variable_name_fault
-from tamis.protocols.manifest.worked import Example, check_examples
+from tamis.protocols.manifest.worked import Example, Memory, check_examples, read_once
 from tamis.protocols.model import MAX_NAME_CHARS, Diag, Edit, Fix, Json
 from tamis.protocols.suggest import best, hint
 
 if TYPE_CHECKING:
-    from tamis.protocols.manifest.extension import SchemaExtension
+    from tamis.protocols.manifest.embedded import SchemaExtension
 
 T = TypeVar("T")
 LANGUAGES = ("python", "nodejs", "bun")
@@ -213,7 +212,7 @@ def read_manifest(
         else:
             manifest = _read(tree, root, findings, memory)
             if extensions:
-                from tamis.protocols.manifest.extension import check_extensions
+                from tamis.protocols.manifest.embedded import check_extensions
 
                 check_extensions(tree, root, extensions, findings)
     diagnostics = sorted([*tree.diagnostics, *findings.diags], key=lambda diag: diag.span)

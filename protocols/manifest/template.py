@@ -8,8 +8,7 @@ import unicodedata
 
 import msgspec
 
-from tamis.protocols.manifest.imported import NAMESPACE, VERSION, spaced
-from tamis.protocols.manifest.placeholders import NEW_TOOL
+from tamis.protocols.manifest.imported import NAMESPACE, NEW_TOOL, VERSION, spaced
 from tamis.protocols.manifest.reading import tool_id_fault
 from tamis.protocols.model import Json
 

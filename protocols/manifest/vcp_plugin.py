@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from tamis.protocols.manifest.foreign_fields import Say
+from tamis.protocols.manifest.foreign_fields import Say, is_secret_setting, next_step
 from tamis.protocols.manifest.imported import (
     Imported,
     ImportedTool,
@@ -23,7 +23,6 @@ from tamis.protocols.manifest.imported import (
     teller,
     title_of,
 )
-from tamis.protocols.manifest.imported_secrets import is_secret_setting, next_step
 from tamis.protocols.manifest.reading import tool_id_fault
 from tamis.protocols.manifest.security import variable_name_fault
 from tamis.protocols.manifest.vcp_prose import COMMAND, Command, kind_of, own_names

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from tamis.protocols.model import Edit, Fix
-from tamis.protocols.pairs.bounds import past
+from tamis.protocols.pairs.bounds import Keys, past
 from tamis.protocols.pairs.doubt import (
     doubtful_end,
     doubtful_start,
@@ -19,7 +19,6 @@ from tamis.protocols.pairs.doubt import (
     runs_on,
     wrapped,
 )
-from tamis.protocols.pairs.keys import Keys
 from tamis.protocols.pairs.walk import BLANK, LINE_END, Family, Pair, delete, fix
 from tamis.protocols.positions import Span
 from tamis.protocols.tam.keys import visible

@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from tamis.protocols.base import CallProtocol, PlainCall, PromptTool, Shape, Style, WriteOptions
+from tamis.protocols.contract import PromptMacro
 from tamis.protocols.plugins import extras_of
 from tamis.protocols.prompt import MAX_FEW_SHOT, listing
 from tamis.protocols.prompt.fewshot import FewShot, few_shot
-from tamis.protocols.prompt.guard import code
-from tamis.protocols.prompt.unsaid import without_secret_values
+from tamis.protocols.prompt.guard import code, without_secret_values
 from tamis.protocols.tokens import estimate_tokens
 
 CountTokens = Callable[[str], int]
@@ -204,7 +204,7 @@ def _id(tool: PromptTool) -> str:
 def define(protocol: CallProtocol, tools: Sequence[PromptTool], style: Style, shape: Shape) -> str:
     """The definitions alone, for either ACTION shape."""
     if protocol.id == "action" and shape == "inputs":
-        from tamis.protocols.prompt.action import action_definitions
+        from tamis.protocols.prompt.listing import action_definitions
 
         return action_definitions(tools, style, shape)
     return protocol.generate_tool_definitions(tools, style)
@@ -264,3 +264,41 @@ def _alone(definitions: str) -> str:
     for heading in (listing.HEAD, listing.TOOLS, listing.SKILLS):
         definitions = definitions.replace(heading, "", 1)
     return definitions.strip()
+
+
+# The ``{{tools}}`` macro (seed 001 §6): its metadata, and the filling of a template.
+
+
+MACRO = "{{tools}}"
+_MACRO = re.compile(r"(\\?)\{\{tools\}\}")
+
+TOOLS_MACRO = PromptMacro(
+    name="tools",
+    type="VALUE",
+    phase="SUBSTITUTE",
+    description="Injects the definitions of the tools that the current agent may call, in the protocol's format",
+    example=MACRO,
+    accepts_args=False,
+    priority=95,
+    supported=True,
+    context_free=False,
+)
+"""What a macro engine registers it with (V30)."""
+
+
+def fill(template: str, value: str) -> tuple[str, int]:
+    """The template with ``value`` for every ``{{tools}}``, and how many there were.
+
+    ``\\{{tools}}`` stands for the letters ``{{tools}}``. Nothing else is touched: other macros, ``{{ tools }}`` and ``{{tools::x}}``
+    (the macro takes no arguments) stay byte for byte, and what was filled in is not looked at again.
+    """
+    count = 0
+
+    def put(match: re.Match[str]) -> str:
+        nonlocal count
+        if match.group(1):
+            return MACRO
+        count += 1
+        return value
+
+    return _MACRO.sub(put, template), count

@@ -13,8 +13,18 @@ import msgspec
 
 from tamis.protocols.model import Json, Severity
 from tamis.protocols.schema.regex import PatternError, compile_pattern
-from tamis.protocols.schema.vocabulary import LISTS, MAPS, SCHEMAS
-from tamis.protocols.schema.words import JSON_TYPES, Where, excerpt, has_type, is_list, is_object, pointer
+from tamis.protocols.schema.words import (
+    JSON_TYPES,
+    LISTS,
+    MAPS,
+    SCHEMAS,
+    Where,
+    excerpt,
+    has_type,
+    is_list,
+    is_object,
+    pointer,
+)
 from tamis.protocols.suggest import best, hint
 
 MAX_SCHEMA_DEPTH = 100

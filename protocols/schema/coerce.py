@@ -11,9 +11,7 @@ import re
 from typing import Literal
 
 from tamis.protocols.model import Json
-from tamis.protocols.schema.coerce_json import read_json_text
-from tamis.protocols.schema.coerce_text import Read, Refused, read_scalar
-from tamis.protocols.schema.formats import format_name, has_format
+from tamis.protocols.schema.coerce_text import Read, Refused, format_name, has_format, read_json_text, read_scalar
 from tamis.protocols.schema.valid import Check
 from tamis.protocols.schema.words import (
     Finding,

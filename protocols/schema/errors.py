@@ -14,16 +14,7 @@ from tamis.protocols.jsontext.tree import to_pointer
 from tamis.protocols.model import Json
 from tamis.protocols.schema.check import draft_of
 from tamis.protocols.schema.regex import PatternError, compile_pattern
-from tamis.protocols.schema.words import (
-    Finding,
-    as_json,
-    excerpt,
-    is_list,
-    is_object,
-    label,
-    type_of,
-    types_in_words,
-)
+from tamis.protocols.schema.words import Finding, as_json, excerpt, is_list, is_object, label, type_of, types_in_words
 from tamis.protocols.suggest import best, hint, normalised
 
 if TYPE_CHECKING:

@@ -29,8 +29,7 @@ from tamis.protocols.schema.check import (
     is_known_metaschema,
     resolves,
 )
-from tamis.protocols.schema.vocabulary import MAPS
-from tamis.protocols.schema.words import Finding, Where, is_list, is_object
+from tamis.protocols.schema.words import MAPS, Finding, Where, is_list, is_object
 
 _ANNOTATIONS = frozenset(
     (

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from tamis.protocols.action.names import INPUT_ALIASES, INPUTS_ALIASES, TOOL_ID_ALIASES
+from tamis.protocols.action.decode import INPUT_ALIASES, INPUTS_ALIASES, TOOL_ID_ALIASES
 from tamis.protocols.patterns import lazy
 
 MAX_NAME = 256

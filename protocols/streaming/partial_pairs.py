@@ -14,7 +14,7 @@ from typing import Literal
 
 from tamis.protocols.invisible import IN_LAYOUT
 from tamis.protocols.model import ToolHint
-from tamis.protocols.pairs.keys import undecorated
+from tamis.protocols.pairs.bounds import undecorated
 from tamis.protocols.pairs.walk import BLANK, FENCE_LINE, LINE_END, SEPARATORS, Dialect
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span

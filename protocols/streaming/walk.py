@@ -21,8 +21,16 @@ from tamis.protocols.patterns import lazy
 from tamis.protocols.plugins import BUILT_IN, extras_of, find_protocol
 from tamis.protocols.positions import Span
 from tamis.protocols.reader import openers
-from tamis.protocols.streaming.hold import begun_marker, begun_opener, knows_signs, loud, opener
-from tamis.protocols.streaming.settled import BARE_PAIR, Verdict, settled
+from tamis.protocols.streaming.settled import (
+    BARE_PAIR,
+    Verdict,
+    begun_marker,
+    begun_opener,
+    knows_signs,
+    loud,
+    opener,
+    settled,
+)
 from tamis.protocols.vcp.dialect import OTHER_BLOCK, OTHER_CLOSE
 
 BEHIND = 4_352

@@ -14,8 +14,7 @@ import msgspec
 
 from tamis.protocols.model import Json
 from tamis.protocols.schema.words import is_list, is_object
-from tamis.protocols.workflow.model import Node, Slot, Workflow
-from tamis.protocols.workflow.slots import Slots, converted
+from tamis.protocols.workflow.model import Node, Slot, Slots, Workflow, converted
 
 KINDS = ("input", "output", "constant", "template", "condition", "merge", "map")
 _ALSO = {"core:GroupInput": "input", "core:GroupOutput": "output"}

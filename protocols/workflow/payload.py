@@ -5,14 +5,16 @@ The field names are those of the engines that the seeds describe. Must not know 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
+import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.model import Json
-from tamis.protocols.workflow.kinds import kind_of_node
-from tamis.protocols.workflow.model import STOP, Node, Place, Workflow
+from tamis.protocols.workflow.kinds import holes, inner_node, item_slot, kind_of_node, kind_slots
+from tamis.protocols.workflow.model import STOP, WHOLE, Edge, Node, Place, Slots, Workflow
 from tamis.protocols.workflow.reading import INPUTS, OUTPUTS
 
 Payload = dict[str, Any]
@@ -99,3 +101,173 @@ def _interface(workflow: Workflow, names: tuple[str, ...]) -> Json:
 
 def _mapping(place: Place) -> Payload:
     return {"sourceNodeId": place.node, "sourceSlotKey": place.slot}
+
+
+# Which inputs of a workflow are secrets: their values come into a parameter that ``x-secret`` marks (D83). A value is followed through the nodes
+# whose work is known: the built-in kinds, and workflows that pass it on. What a tool makes of its arguments is not known, so nothing is followed
+# through a tool. Linear in the graph.
+
+
+Carried = dict[str, int]
+"""By slot: the inputs whose values are in it, as bits in the interface's order."""
+
+
+class Types(Protocol):
+    """What is known of the types of nodes that are no built-in kinds."""
+
+    def slots(self, node_type: str) -> Slots | None:
+        """The slots of a type, or None for one that is not known."""
+        ...
+
+    def hides(self, node_type: str, slot: str) -> bool:
+        """Whether what a type is given in a slot is a secret."""
+        ...
+
+    def passed(self, node_type: str) -> Mapping[str, frozenset[str]]:
+        """For each output of a workflow, the inputs whose values are in it; empty for any other type."""
+        ...
+
+
+class Flow(msgspec.Struct, frozen=True):
+    """Where the values of a workflow's inputs go."""
+
+    secret: frozenset[str] = frozenset()
+    """The inputs that come into a secret parameter."""
+    passed: dict[str, frozenset[str]] = {}
+    """For each output, the inputs whose values are in it."""
+
+
+def flow_of(workflow: Workflow, types: Types) -> Flow:
+    """Where the values of a workflow's inputs go. What stands in a circle is left out: it cannot run."""
+    nodes = workflow.nodes or ()
+    if not nodes or not workflow.inputs:
+        return Flow()
+    return _Following(workflow, nodes, types).flow()
+
+
+class _Following:
+    """One pass over a graph, from the inputs on."""
+
+    def __init__(self, workflow: Workflow, nodes: tuple[Node, ...], types: Types) -> None:
+        self.workflow = workflow
+        self.nodes = nodes
+        self.types = types
+        self.names = list(workflow.inputs)
+        self.bits = {name: 1 << at for at, name in enumerate(self.names)}
+        self.index: dict[str, int] = {}
+        for at, node in enumerate(nodes):
+            self.index.setdefault(node.id, at)
+        self.into: list[list[Edge]] = [[] for _ in nodes]
+        self.after: list[list[int]] = [[] for _ in nodes]
+        for edge in workflow.edges:
+            source, target = self.index.get(edge.source.node), self.index.get(edge.target.node)
+            if source is not None and target is not None:
+                self.into[target].append(edge)
+                self.after[source].append(target)
+        self.mapped: dict[str, list[tuple[str, str]]] = {}
+        for name, place in workflow.input_mappings:
+            if name in self.bits:
+                self.mapped.setdefault(place.node, []).append((name, place.slot))
+        self.given: list[Carried] = [{} for _ in nodes]
+        self.secret = 0
+
+    def flow(self) -> Flow:
+        waits = [len(edges) for edges in self.into]
+        ready = deque(at for at, count in enumerate(waits) if not count)
+        while ready:
+            at = ready.popleft()
+            self.given[at] = self._given(at)
+            for target in self.after[at]:
+                waits[target] -= 1
+                if not waits[target]:
+                    ready.append(target)
+        passed = {
+            name: self._named(self.given[self.index[place.node]].get(place.slot, 0))
+            for name, place in output_mappings(self.workflow).items()
+            if place.node in self.index
+        }
+        return Flow(self._named(self.secret), passed)
+
+    def _named(self, bits: int) -> frozenset[str]:
+        return frozenset(name for name in self.names if bits & self.bits[name]) if bits else frozenset()
+
+    def _taken(self, at: int) -> Carried:
+        """What comes into a node."""
+        node = self.nodes[at]
+        taken: Carried = dict(self.bits) if kind_of_node(node.type) == "input" else {}
+        for name, slot in self.mapped.get(node.id, ()):
+            taken[slot] = taken.get(slot, 0) | self.bits[name]
+        for edge in self.into[at]:
+            given = self.given[self.index[edge.source.node]].get(edge.source.slot, 0)
+            taken[edge.target.slot] = taken.get(edge.target.slot, 0) | given
+        return taken
+
+    def _given(self, at: int) -> Carried:
+        """What a node gives of what comes into it; secret parameters on the way are noted."""
+        node, taken = self.nodes[at], self._taken(at)
+        kind = kind_of_node(node.type)
+        if kind == "map":
+            return {"results": self._mapped(node, taken)}
+        if not kind:
+            return self._called(node.type, taken)
+        return _computed(kind, node, taken, lambda slot: self._is_sure(at, slot))
+
+    def _called(self, node_type: str, taken: Carried) -> Carried:
+        for slot, bits in taken.items():
+            if bits and self.types.hides(node_type, slot):
+                self.secret |= bits
+        given = {
+            output: _all(taken.get(name, 0) for name in names) for output, names in self.types.passed(node_type).items()
+        }
+        if given:
+            given.setdefault(WHOLE, _all(given.values()))
+        return given
+
+    def _mapped(self, node: Node, taken: Carried) -> int:
+        """What the results of a map carry: it runs its inner node with what comes in, each item in the item's slot."""
+        inner = inner_node(node)
+        kind = kind_of_node(inner.type)
+        slots = (kind_slots(kind, inner) if kind else self.types.slots(inner.type)) or Slots()
+        into = item_slot(node, slots)
+        below = {name: bits for name, bits in taken.items() if name != "items"} | {into: taken.get("items", 0)}
+        given = _computed(kind, inner, below, below.__contains__) if kind else self._called(inner.type, below)
+        wanted = node.config.get("output")
+        return given.get(wanted, 0) if isinstance(wanted, str) else _all(given.values())
+
+    def _is_sure(self, at: int, slot: str) -> bool:
+        """Whether a slot has a value whenever its node runs: only an input of the interface can be left out."""
+        node = self.nodes[at]
+        if slot in node.inputs:
+            return True
+        filling = [name for name, place in self.mapped.get(node.id, ()) if place == slot]
+        for edge in self.into[at]:
+            if edge.target.slot == slot:
+                if kind_of_node(self.nodes[self.index[edge.source.node]].type) != "input":
+                    return True
+                filling.append(edge.source.slot)
+        there = [self.workflow.inputs[name] for name in filling if name in self.workflow.inputs]
+        return any(one.required or one.default is not UNSET for one in there)
+
+
+def _computed(kind: str, node: Node, taken: Carried, is_sure: Callable[[str], bool]) -> Carried:
+    """What the outputs of a node of a pure kind carry (``kinds.compute``)."""
+    if kind in ("input", "output"):
+        return taken
+    if kind == "template":
+        template = node.config.get("template")
+        names = holes(template) if isinstance(template, str) else []
+        slots = {part for name in names for part in (name, name.split(".", 1)[0])}
+        return {"text": _all(taken.get(slot, 0) for slot in slots)}
+    if kind == "merge":
+        return {"value": _all(taken.values())}
+    if kind == "condition":
+        data = taken.get("data", 0) | (0 if is_sure("data") else taken.get("value", 0))
+        return {"then": data, "else": data}
+    return {}
+
+
+def _all(carried: Iterable[int]) -> int:
+    bits = 0
+    for one in carried:
+        bits |= one
+    return bits

@@ -14,8 +14,7 @@ from tamis.protocols.base import PlainCall, Refusal, WriteOptions, Written
 from tamis.protocols.catalogue import message
 from tamis.protocols.model import MAX_NAME_CHARS, Call, Document, Json, ReadOptions, escape_pointer
 from tamis.protocols.plugins import BUILT_IN
-from tamis.protocols.writing.expect import Expectations
-from tamis.protocols.writing.values import excerpt, fault_of, same
+from tamis.protocols.writing.values import Expectations, excerpt, fault_of, same
 
 # Several calls in one block, variables for the platform, the extension that a value needs, host fields that were asked for.
 _HARMLESS = frozenset(("AX135", "AX162", "TM247", "VC316", "VC327"))
@@ -236,7 +235,7 @@ def _hinted(raw: Json, hint: str | None) -> Json:
     """A raw value under the hint ``json``; what is no JSON stays as it is."""
     if hint != "json" or not isinstance(raw, str):
         return raw
-    from tamis.protocols.schema.coerce_json import read_json_text
+    from tamis.protocols.schema.coerce_text import read_json_text
 
     value, notes = read_json_text(raw)
     return raw if any(note.error for note in notes) else value

@@ -21,7 +21,7 @@ from tamis.sandbox.engine import OnOutput
 from tamis.sandbox.job import Fd, Plan
 from tamis.sandbox.model import Interpreter, Limits, Probe, RunRequest, Unavailable
 from tamis.sandbox.paths import grants
-from tamis.sandbox.paths.pins import pin_script
+from tamis.sandbox.paths.grants import pin_script
 from tamis.sandbox.paths.walk import resolve_script
 from tamis.sandbox.talk import Talk
 

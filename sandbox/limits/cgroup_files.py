@@ -282,3 +282,23 @@ def sweep(files: Files, parents: tuple[str, ...]) -> None:
                 remove_folders(files, parents, name)
             finally:
                 os.close(fd)
+
+
+# Reading a file of /proc whole. Several are read at every call, so it is done with the fewest system calls and no objects.
+
+
+_PIECE = 65_536
+
+
+def read(path: str) -> bytes:
+    """The content of a file. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        found = os.read(fd, _PIECE)
+        piece = found
+        while piece:
+            piece = os.read(fd, _PIECE)
+            found += piece
+    finally:
+        os.close(fd)
+    return found

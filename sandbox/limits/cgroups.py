@@ -23,7 +23,7 @@ import msgspec
 from tamis.sandbox import lifeline
 from tamis.sandbox.classify import Pressure
 from tamis.sandbox.job import MIB, SHM_BYTES
-from tamis.sandbox.limits import procfs
+from tamis.sandbox.limits import cgroup_files
 from tamis.sandbox.limits.cgroup_files import Bounds, Places, Unusable, Used, own_places
 from tamis.sandbox.model import Limits, Unavailable
 
@@ -198,7 +198,7 @@ def _current() -> Tree | None:
 def _own_place() -> bytes | None:
     """Where this thread is; None when that cannot be read, which says nothing about the place."""
     try:
-        return procfs.read("/proc/thread-self/cgroup")
+        return cgroup_files.read("/proc/thread-self/cgroup")
     except OSError:
         return None
 

@@ -22,7 +22,7 @@ from typing import ClassVar
 
 import msgspec
 
-from tamis.sandbox.limits import procfs
+from tamis.sandbox.limits import cgroup_files
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _LARGE = 4 << 30
@@ -323,7 +323,7 @@ def _faults(pid: int) -> int:
 
 def _read(path: str) -> bytes:
     try:
-        return procfs.read(path)
+        return cgroup_files.read(path)
     except OSError:
         return b""
 

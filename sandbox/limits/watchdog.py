@@ -19,7 +19,7 @@ from typing import Literal
 
 import msgspec
 
-from tamis.sandbox.limits import procfs
+from tamis.sandbox.limits import cgroup_files
 from tamis.sandbox.limits.cgroups import OWN_BYTES, Group
 from tamis.sandbox.limits.uncounted import (
     Uncounted,
@@ -52,7 +52,7 @@ def children_of(pid: int, *, certain: bool = False) -> list[int]:
     found: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
-            found.extend(map(int, procfs.read(f"/proc/{pid}/task/{thread}/children").split()))
+            found.extend(map(int, cgroup_files.read(f"/proc/{pid}/task/{thread}/children").split()))
     except OSError as error:
         if certain and lacks(error):
             raise
@@ -62,7 +62,7 @@ def children_of(pid: int, *, certain: bool = False) -> list[int]:
 def first_child(pid: int) -> int | None:
     """The oldest living child of a process's first thread."""
     with contextlib.suppress(OSError):
-        for child in procfs.read(f"/proc/{pid}/task/{pid}/children").split(None, 1)[:1]:
+        for child in cgroup_files.read(f"/proc/{pid}/task/{pid}/children").split(None, 1)[:1]:
             return int(child)
     return None
 
@@ -81,7 +81,7 @@ def tree(pid: int, *, certain: bool = False) -> list[int]:
 def mapped_and_resident_bytes(pid: int) -> tuple[int, int]:
     """The address space of a process, and what of it is in memory, pages shared with others counted in full."""
     try:
-        mapped, resident = procfs.read(f"/proc/{pid}/statm").split()[:2]
+        mapped, resident = cgroup_files.read(f"/proc/{pid}/statm").split()[:2]
         return int(mapped) * _PAGE, int(resident) * _PAGE
     except (OSError, ValueError):
         return 0, 0
@@ -95,7 +95,7 @@ def resident_bytes(pid: int) -> int:
 def proportional_bytes(pid: int) -> int:
     """As `resident_bytes`, but a page shared by n processes counts 1/n; falls back to it when unreadable."""
     try:
-        for line in procfs.read(f"/proc/{pid}/smaps_rollup").splitlines():
+        for line in cgroup_files.read(f"/proc/{pid}/smaps_rollup").splitlines():
             if line.startswith(b"Pss:"):
                 return int(line.split()[1]) * 1024
     except (OSError, IndexError, ValueError):
@@ -122,7 +122,7 @@ def cpu_ms_of(pids: Sequence[int]) -> float:
     ticks = 0
     for pid in pids:
         with contextlib.suppress(OSError, ValueError):
-            fields = procfs.read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+            fields = cgroup_files.read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
             ticks += sum(int(field) for field in fields[11:15])
     return ticks * 1000 / _TICKS
 

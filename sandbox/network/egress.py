@@ -20,11 +20,11 @@ from typing import Final, Literal
 import msgspec
 
 from tamis.sandbox.model import AddedHeader
-from tamis.sandbox.network.egress_addresses import Addresses, Refused, Resolver
-from tamis.sandbox.network.egress_headers import Added, upstream_port, with_headers
-from tamis.sandbox.network.egress_peer import READ, Peer
+from tamis.sandbox.network.egress_hosts import Added, Addresses, Refused, Resolver, upstream_port, with_headers
 from tamis.sandbox.network.egress_wire import (
     MAX_CHUNK_LINE,
+    READ,
+    Peer,
     Request,
     RequestError,
     closing,

@@ -6,18 +6,27 @@ capped, and the cap is said.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from tamis.protocols.catalogue import CATALOGUE, message, severity
 from tamis.protocols.levels import Levels
+from tamis.protocols.manifest.profile import HOST_PREFIXES
+from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import Block, Call, Diag, Edit, Fix
 from tamis.protocols.plugins import extras_of
 from tamis.protocols.positions import Span
 from tamis.protocols.suggest import best, hint
+from tamis.protocols.workflow.graph import called_types, check_graph, findings_at
+from tamis.protocols.workflow.model import WHOLE, Slot, Slots, Workflow, slots_of
+from tamis.protocols.workflow.reading import read_workflow
 from tamis.server.analysis.answers import Finding, Related, Tag
 from tamis.server.analysis.kinds import MAX_ANALYSED_CHARS, function_of
+from tamis.server.analysis.lints.directives import levels_of, silenced, with_levels
 from tamis.server.analysis.lints.lint import lint_manifest, lint_text
-from tamis.server.analysis.lints.silence import levels_of, silenced, with_levels
 from tamis.server.analysis.manifests import manifest_findings, plugin_findings, profile_findings
 from tamis.server.analysis.running.expectations import expectation_findings
 from tamis.server.analysis.running.variables import (
@@ -29,7 +38,88 @@ from tamis.server.analysis.running.variables import (
     variables_in,
 )
 from tamis.server.analysis.snapshot import RegistryView, Snapshot
-from tamis.server.analysis.templates import is_markup, is_template, later_in_turn
+
+if TYPE_CHECKING:
+    from tamis.server.analysis.snapshot import Snapshot
+
+
+# Blocks that are no calls of anybody: templates with a placeholder for the tool, and elements of HTML that only look like a block; and which blocks
+# of a text stand in one turn. Pure; must not know what is said of them.
+
+
+_PLACEHOLDER = re.compile(r"\{\{.*\}\}|\{%.*%\}|\$\{.*\}|\{\w+\}|<[\w .:-]+>|%\w+%|\.\.\.|…", re.S)
+_ELEMENT = re.compile(r"<\s*/?\s*(?:\{\{|\{%|\$\{)")
+_STOCK = re.compile(r"(?:your[_-]?)?tool[_-]?(?:name|id)(?:[_-]?here)?|your[_-]?tool(?:[_-]?here)?", re.I)
+_HTML = frozenset(
+    (
+        "a",
+        "b",
+        "br",
+        "button",
+        "code",
+        "div",
+        "em",
+        "form",
+        "h1",
+        "h2",
+        "h3",
+        "i",
+        "img",
+        "input",
+        "label",
+        "li",
+        "ol",
+        "option",
+        "p",
+        "pre",
+        "select",
+        "span",
+        "strong",
+        "svg",
+        "table",
+        "td",
+        "textarea",
+        "th",
+        "tr",
+        "u",
+        "ul",
+    )
+)
+_PART = re.compile(r"^(?:#{1,6}[ \t]|(?:-{3,}|\*{3,}|_{3,})[ \t]*$)", re.M)
+
+
+def is_template(snapshot: Snapshot, block: Block) -> bool:
+    """Whether a block has a placeholder where its tool would stand: it shows how a call is written, and calls nothing."""
+    if any(_stands_for_a_tool(call.tool_id) and snapshot.tool(call.tool_id) is None for call in block.calls):
+        return True
+    return extras_of(block.protocol).elements and _ELEMENT.search(snapshot.text, *block.span) is not None
+
+
+def _stands_for_a_tool(tool_id: str) -> bool:
+    return _PLACEHOLDER.fullmatch(tool_id) is not None or _STOCK.fullmatch(tool_id) is not None
+
+
+def is_markup(snapshot: Snapshot, block: Block) -> bool:
+    """Whether a block is an element ``<action>`` of a page: not written as a block's marker is, and with nothing in it but text or HTML."""
+    if not extras_of(block.protocol).elements or snapshot.text[block.open[0] : block.open[1]].lstrip("<").startswith(
+        "ACTION"
+    ):
+        return False
+    return all(call.tool_id.lower() in _HTML and snapshot.tool(call.tool_id) is None for call in block.calls)
+
+
+def later_in_turn(snapshot: Snapshot) -> list[Block]:
+    """The ACTION blocks that stand behind another one in the same turn: a heading or a rule between them parts turns (ruling 14)."""
+    found: list[Block] = []
+    before: Block | None = None
+    for block in snapshot.document.blocks:
+        if block.aside or not extras_of(block.protocol).elements or is_markup(snapshot, block):
+            continue
+        if before is not None and _PART.search(snapshot.text, before.span[1], block.span[0]) is None:
+            found.append(block)
+        before = block
+    return found
+
 
 MAX_FINDINGS = 200
 MAX_SETTINGS_CHARS = 1024 * 1024
@@ -114,7 +204,6 @@ def of_workflow(snapshot: Snapshot) -> list[Finding]:
             return []
         if not is_meant(snapshot.text, snapshot.tree.root):
             return []
-    from tamis.server.analysis.workflows import graph_findings
 
     diags = [*workflow_findings(snapshot), *graph_findings(snapshot)]
     return _judged(snapshot, [(diag, ()) for diag in diags]) if diags else []
@@ -344,3 +433,94 @@ def _newest(registry: RegistryView, pinned: str) -> str | None:
     name, _, version = pinned.rpartition("@")
     tool = registry.get(name) if name and version else None
     return f"{name}@{tool.manifest.version}" if tool is not None and tool.manifest.version else None
+
+
+# Findings of a workflow file: what reading it found, and what its graph lacks, given the tools and workflows of the workspace.
+
+
+class _Types:
+    """The types of nodes that a workspace has: its tools, and its workflow files."""
+
+    def __init__(self, snapshot: Snapshot, own: Workflow) -> None:
+        self._snapshot = snapshot
+        self._registry = snapshot.registry
+        self._files = snapshot.workflows or {}
+        self._read: dict[str, Workflow | None] = {PREFIX + own.workflow_id: own}
+
+    def slots(self, node_type: str) -> Slots | None:
+        workflow = self._workflow(node_type)
+        if workflow is not None:
+            return _interface(workflow)
+        tool = self._registry.get(node_type) if self._registry is not None else None
+        return None if tool is None else slots_of(tool.manifest.parameters, tool.manifest.output)
+
+    def names(self) -> Iterable[str]:
+        return [*(self._registry.names() if self._registry is not None else ()), *self._files]
+
+    def judges(self, node_type: str) -> bool:
+        config = self._snapshot.settings.config
+        if self._registry is None or (config is not None and config.engine.type != "builtin"):
+            return False
+        if node_type in self._files or PREFIX + node_type in self._files:
+            return False  # it is there, and cannot be read now
+        if node_type.startswith(PREFIX):
+            # Without the workspace's list of workflows only a registry that has any can tell.
+            return self._snapshot.workflows is not None or any(
+                name.startswith(PREFIX) for name in self._registry.names()
+            )
+        return True
+
+    def comes_later(self, node_type: str) -> bool:
+        return node_type.partition(":")[0] in HOST_PREFIXES
+
+    def called(self, node_type: str) -> str:
+        workflow = self._workflow(node_type)
+        return "" if workflow is None else workflow.workflow_id
+
+    def calls_of(self, workflow_id: str) -> Iterable[str]:
+        workflow = self._workflow(PREFIX + workflow_id)
+        for name in called_types(workflow) if workflow is not None else ():
+            if below := self.called(name):
+                yield below
+
+    def _workflow(self, name: str) -> Workflow | None:
+        """A workflow by a name of its own, as it stands in the workspace or in the registry."""
+        tool = self._registry.get(name) if self._registry is not None else None
+        full = name if name.startswith(PREFIX) else PREFIX + name
+        if tool is not None:
+            if not tool.tool_id.startswith(PREFIX):
+                return None
+            full = tool.tool_id
+        if full not in self._read:
+            held: object = getattr(tool, "workflow", None)
+            self._read[full] = held if isinstance(held, Workflow) else self._from_file(full)
+        return self._read[full]
+
+    def _from_file(self, tool_id: str) -> Workflow | None:
+        path, index = self._files.get(tool_id), self._snapshot.index
+        if path is None or index is None:
+            return None
+        return read_workflow(index.text(path), tool_id.removeprefix(PREFIX)).draft
+
+
+def _interface(workflow: Workflow) -> Slots:
+    outputs = {name: slot if not slot.is_stream else Slot(name) for name, slot in workflow.outputs.items()}
+    outputs.setdefault(WHOLE, Slot(WHOLE))
+    return Slots(dict(workflow.inputs), outputs)
+
+
+def graph_findings(snapshot: Snapshot) -> list[Diag]:
+    """Findings of a workflow file, without those of its description; nothing of a graph whose file is being typed."""
+    reading = snapshot.workflow
+    found = list(reading.diagnostics)
+    if reading.draft is None or not reading.tree.ok:
+        return found
+    graph = check_graph(reading.draft, _Types(snapshot, reading.draft))
+    return [*found, *(_softened(diag) for diag in findings_at(graph, reading.tree))]
+
+
+def _softened(diag: Diag) -> Diag:
+    """A type that nobody here has, and that looks like none that is: a host may bring it while it runs."""
+    if diag.code == "WF905" and diag.fix is None:
+        return msgspec.structs.replace(diag, severity="warning")
+    return diag

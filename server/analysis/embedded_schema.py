@@ -160,7 +160,7 @@ def _is_required(above: list[Schema], node: JsonNode | None, path: Path, root: o
 
 def embedded_at(snapshot: Snapshot, offset: int) -> tuple[Call, Path, Embedded] | None:
     """The JSON text around an offset: its call, the names that lead to the value, and the text."""
-    from tamis.server.analysis.places import block_at, calls_at
+    from tamis.server.analysis.embedded import block_at, calls_at
 
     block = block_at(snapshot.document.blocks, offset)
     for call in calls_at(block, offset) if block is not None else ():

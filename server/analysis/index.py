@@ -26,7 +26,7 @@ from tamis.server.analysis.facts import (
     may_matter,
 )
 from tamis.server.analysis.kinds import DocumentKind, kind_of
-from tamis.server.runtime.tools.naming import exported_spellings, longest, method_spellings, split_pin
+from tamis.server.runtime.tools.versions import exported_spellings, longest, method_spellings, split_pin
 
 __all__ = ["DeclaredTool", "Occurrence", "Role", "WorkspaceIndex"]
 

@@ -17,11 +17,11 @@ from tamis.protocols.model import REASONING_TAGS, Json, ReadOptions, ToolHint
 from tamis.protocols.plugins import BUILT_IN
 from tamis.protocols.schema.words import is_list, is_object
 from tamis.server.analysis.kinds import DocumentKind
-from tamis.server.runtime.tools.dependencies import DependencyFault
+from tamis.server.runtime.tools.versions import DependencyFault
 
 if TYPE_CHECKING:
     from tamis.protocols.jsontext.tree import JsonTree
-    from tamis.protocols.manifest.extension import SchemaExtension
+    from tamis.protocols.manifest.embedded import SchemaExtension
     from tamis.protocols.manifest.profile import ProfileReading
     from tamis.protocols.manifest.reading import Manifest, ManifestReading, Memory
     from tamis.protocols.model import Document
@@ -316,7 +316,7 @@ class Snapshot:
             reasoning_tags=settings.reasoning_tags,
             assume_open_reasoning=settings.assume_open_reasoning,
             fenced_calls=settings.fenced_calls,
-            # In an editor each block is a call of its own; which one a model's turn would be left with is a finding (`templates.py`).
+            # In an editor each block is a call of its own; which one a model's turn would be left with is a finding (`diagnostics.py`).
             allow_multiple_blocks=True,
             strict=settings.strict,
             tools=self.registry.hints() if self.registry is not None else {},

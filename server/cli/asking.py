@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from tamis.server.cli.outputs import warn, write_note, write_question
+from tamis.protocols.contract import ExecutionResult
+from tamis.server.cli.outputs import Paint, warn, write_note, write_question
+from tamis.server.runtime.calls.model import Answer, Ask, OnProgress, Question, Reply
 
 if TYPE_CHECKING:
     from tamis.server.runtime.runtime import Runtime
@@ -35,7 +39,7 @@ def ask_for_grants(runtime: Runtime, called: Iterable[Tool | None], *, may_ask: 
     runtime.gate.tell_by(warn)
     if not may_ask or not sys.stdin.isatty() or not sys.stderr.isatty():
         return
-    from tamis.server.runtime.policy.preview import grant_of
+    from tamis.server.runtime.policy.permissions import grant_of
     from tamis.server.runtime.policy.strangers import told
 
     tools = [tool for tool in called if tool is not None]
@@ -63,3 +67,109 @@ def _with_its_rights(tool: Tool, runtime: Runtime) -> Tool:
 
     handler = tool.manifest.handler
     return (runtime.parts.mcp.stand_in(handler.server) or tool) if isinstance(handler, McpTool) else tool
+
+
+# Asking on the terminal before a call runs, and turning results into exit codes. Shared by ``run`` and ``call``.
+
+
+REFUSED = frozenset({"denied", "approvalTimeout", "approvalUnavailable", "blocked", "inputRequired"})
+
+
+def exit_code(results: Iterable[ExecutionResult], *, unread: bool = False) -> int:
+    """0 all succeeded, 1 a call failed, 3 refused, unanswered or no sandbox; the largest wins."""
+    code = 1 if unread else 0
+    for result in results:
+        if result.status in REFUSED or (result.error and result.error.type == "SandboxUnavailable"):
+            code = max(code, 3)
+        elif result.status not in ("success", "accepted"):
+            code = max(code, 1)
+    return code
+
+
+KEYS = "[y] yes, once  [s] yes, for the rest of this command  [n] no (default)  [q] no, and no to all that follows: "
+_MEANINGS: dict[str, Literal["once", "session", "no", "quit"]] = {
+    **dict.fromkeys(("y", "yes"), "once"),
+    **dict.fromkeys(("s", "session"), "session"),
+    **dict.fromkeys(("", "n", "no"), "no"),
+    **dict.fromkeys(("q", "quit"), "quit"),
+}
+MAX_ASKED = 20
+"""How often an answer that is none is asked for again; a terminal that only gives nonsense must not hold a command for ever."""
+
+
+def terminal_ask() -> Ask | None:
+    """Asks on the controlling terminal; None when there is none."""
+    try:
+        terminal = open("/dev/tty", "r+b", buffering=0)  # noqa: SIM115 (kept for every question of the command)
+    except OSError:
+        return None
+    if not sys.stderr.isatty():
+        terminal.close()
+        return None
+    return asker(terminal.readline)
+
+
+def asker(read_line: Callable[[], bytes]) -> Ask:
+    """Asks on standard error; ``read_line`` waits for the answer and gives nothing at the terminal's end, which is a no."""
+    paint = Paint(sys.stderr)
+    over = False
+
+    async def ask(question: Question) -> Reply:
+        import asyncio
+
+        nonlocal over
+        if over:
+            return Reply(answer="deny")
+        from tamis.protocols.observation import cut_middle
+
+        granted = question.permissions.granted
+        rights = [
+            *(f"write {path}" for path in granted.write),
+            *(f"read {path}" for path in granted.read),
+            *(f"connect to {host}" for host in granted.hosts),
+        ]
+        write_note()
+        write_note("Run ", paint("1", question.tool_id), f" ({question.display_name})?")
+        for name, value in question.args.items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            # each in one line, with its end, and nothing that the terminal obeys or does not show
+            write_note(f"  {name} = {cut_middle(text, 400)}")
+        if rights:
+            write_note(f"  may {', '.join(rights)}")
+        for _ in range(MAX_ASKED):
+            write_question(KEYS)
+            line = await asyncio.get_running_loop().run_in_executor(None, read_line)
+            typed = line.decode("utf-8", "replace").strip().lower()
+            meaning = _MEANINGS.get(typed)
+            if meaning == "once" or meaning == "session":
+                return Reply(answer="allow", scope=meaning)
+            if meaning is not None:
+                over = meaning == "quit"
+                return Reply(answer="deny")
+            write_note(f"'{typed[:40]}' is none of the keys.")
+        return Reply(answer="deny")
+
+    return ask
+
+
+def told_progress() -> OnProgress | None:
+    """Says on a terminal's standard error where an installation stands; None without a terminal."""
+    if not sys.stderr.isatty():
+        return None
+
+    def tell(_call_id: str, text: str) -> None:
+        write_note(f"packages: {text}")
+
+    return tell
+
+
+def positive(text: str) -> int:
+    """An argument that must be a whole number above zero."""
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above zero")
+    return int(text)
+
+
+async def always(_question: Question) -> Answer:
+    """The answer of ``--yes``."""
+    return "allow"

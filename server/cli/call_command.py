@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from tamis.server.cli.answering import positive
-from tamis.server.cli.asking import ask_for_grants, ask_for_trust
+from tamis.server.cli.asking import ask_for_grants, ask_for_trust, positive
 from tamis.server.cli.inputs import UsageError, read_text, root_of, tell_settings
 from tamis.server.cli.outputs import print_json, warn, write_document, write_note
 
@@ -68,7 +67,7 @@ def args_of(text: str) -> dict[str, Any]:
 async def run_call(arguments: argparse.Namespace, runtime: Runtime, args: dict[str, Any]) -> int:
     """Runs one call and prints what came of it; gives the exit code."""
     from tamis.protocols.observation import value_text
-    from tamis.server.cli.answering import always, exit_code, terminal_ask, told_progress
+    from tamis.server.cli.asking import always, exit_code, terminal_ask, told_progress
     from tamis.server.cli.interrupts import cancel_on_interrupt
     from tamis.server.runtime.calls.model import CallRequest
     from tamis.server.runtime.execution.pipeline import execute

@@ -107,7 +107,7 @@ def _workflows(runtime: Runtime) -> dict[str, str]:
 def analysis_settings(runtime: Runtime, own: OwnSettings, *, strict: bool = False) -> Settings:
     """What the analyses of a root's files go by."""
     from tamis.server.analysis.snapshot import Settings
-    from tamis.server.runtime.tools.extensions import extensions_of
+    from tamis.server.runtime.tools.sources import extensions_of
 
     return Settings(
         strict_json=own.strict_json,

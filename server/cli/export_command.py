@@ -78,7 +78,7 @@ def chosen(runtime: Runtime, names: list[str]) -> tuple[list[Tool], bool]:
     """The tools, and whether one was not found."""
     from tamis.protocols.suggest import best, hint
     from tamis.server.runtime.texts.exports import newest
-    from tamis.server.runtime.tools.discovery import in_inventory
+    from tamis.server.runtime.tools.listing import in_inventory
 
     if names:
         found = {name: runtime.registry.get(name) for name in names}

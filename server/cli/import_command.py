@@ -102,9 +102,9 @@ def _asked(arguments: argparse.Namespace, root: Path) -> Imported:
     """The tools that a server of the settings lists, or why it lists none. It runs in the sandbox, with the rights of its calls."""
     import asyncio
 
-    from tamis.protocols.manifest.from_mcp import import_mcp
     from tamis.protocols.manifest.imported import Imported
-    from tamis.server.cli.answering import always, terminal_ask
+    from tamis.protocols.manifest.imports import import_mcp
+    from tamis.server.cli.asking import always, terminal_ask
     from tamis.server.cli.interrupts import cancel_on_interrupt
     from tamis.server.runtime.calls.model import Stopped
     from tamis.server.runtime.execution.server_tools import server_tools
@@ -153,7 +153,7 @@ def _imported(arguments: argparse.Namespace, text: str, stem: str) -> Imported:
     if why_not:
         return Imported(why_not=why_not)
     if arguments.kind == "mcp":
-        from tamis.protocols.manifest.from_mcp import import_mcp
+        from tamis.protocols.manifest.imports import import_mcp
 
         return import_mcp(data, arguments.server or stem)
     if arguments.kind == "openapi":

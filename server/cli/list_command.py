@@ -36,8 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print(arguments: argparse.Namespace, root: Path) -> int:
     from tamis.server.runtime.runtime import Runtime
-    from tamis.server.runtime.tools.discovery import judged
-    from tamis.server.runtime.tools.listing import ToolFilter
+    from tamis.server.runtime.tools.listing import ToolFilter, judged
 
     runtime = Runtime(root)
     wanted = ToolFilter(tags=arguments.tag, query=arguments.query, namespace=arguments.namespace)

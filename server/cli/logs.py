@@ -16,8 +16,7 @@ from tamis.server.cli.outputs import warn, write_progress
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tamis.server.logs.records import Block, Problem
-    from tamis.server.logs.texts import Texts
+    from tamis.server.logs.records import Block, Problem, Texts
     from tamis.server.logs.workers import Workers
 
 _TOLD = 20
@@ -47,7 +46,7 @@ def used(arguments: argparse.Namespace) -> list[str]:
 
 def texts_of(field: str | None, label: str = "") -> Texts:
     """What is taken of each record."""
-    from tamis.server.logs.texts import Texts, path_of
+    from tamis.server.logs.records import Texts, path_of
 
     try:
         return Texts(() if field is None else (path_of(field),), path_of(label) if label else ())
@@ -105,13 +104,13 @@ class Logs:
             )
 
     def _one(self, name: str, shown: str, workers: Workers) -> Iterator[Any]:
-        from tamis.server.logs import parquet
+        from tamis.server.logs import records
         from tamis.server.logs.records import Lines, PackedError
-        from tamis.server.logs.streams import results
+        from tamis.server.logs.workers import results
 
         try:
-            if name != "-" and parquet.is_parquet(name):
-                for block in parquet.blocks(name, self._texts):
+            if name != "-" and records.is_parquet(name):
+                for block in records.blocks(name, self._texts):
                     self._count(len(block.data))
                     yield from workers.give(block)
                 yield from workers.rest()
@@ -128,7 +127,7 @@ class Logs:
         except PackedError as error:
             whole = "" if name == "-" else f" {name}"
             raise UsageError(f"'{shown}' is packed with {error.form}: `{error.program}{whole} | tamis … -`") from None
-        except parquet.ParquetError as error:
+        except records.ParquetError as error:
             raise UsageError(f"'{shown}': {error}") from None
 
     def _tell(self, shown: str, problem: Problem) -> None:

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         return install(arguments)
     if arguments.verb == "bundle":
-        from tamis.server.cli.mcp_bundle import bundle
+        from tamis.server.cli.mcp_install import bundle
 
         return bundle(arguments)
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, TextIO
 
-from tamis.protocols.visible import visible_json, visible_line, visible_lines
+from tamis.protocols.invisible import visible_json, visible_line, visible_lines
 
 
 class Painted(NamedTuple):

@@ -68,9 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
     document = read(text)
     result = parse_result(document, None)
     if arguments.repair or arguments.explain:
-        from tamis.protocols import explain
+        from tamis.protocols import repair
 
-        print_json((explain.repair if arguments.repair else explain.explain)(document, read, None))
+        print_json((repair.repair if arguments.repair else repair.explain)(document, read, None))
     else:
         print_json(result)
     rejected = any(diagnostic.severity == "error" for diagnostic in result.diagnostics)
@@ -87,14 +87,14 @@ def _parse_log(arguments: argparse.Namespace) -> int:
         texts = logs.texts_of(arguments.field)
         read = logs.Logs(arguments, texts)
         from tamis.protocols.api import Reader
-        from tamis.server.logs.parsing import Parse, lost
+        from tamis.server.logs.parsing import Parse, lost_results
         from tamis.server.runtime.runtime import Runtime
 
         runtime = Runtime(root)
         tell_settings(runtime.loaded, runtime.problems)
         options = runtime.read_options(complete=not arguments.cut_off, guided=not arguments.no_tools)
         work = Parse(texts, Reader(arguments.protocol, options))
-        for parsed in read.read([arguments.file], work, lost):
+        for parsed in read.read([arguments.file], work, lost_results):
             write_lines(parsed.out)
     except UsageError as error:
         warn(str(error))
@@ -106,7 +106,7 @@ def _parse_pieces(arguments: argparse.Namespace, error: TooLargeError) -> int:
     """The calls of a text that is too long for one result, each written when it is certain; in bounded memory."""
     import msgspec
 
-    from tamis.protocols.pieces import Summary, read_pieces
+    from tamis.protocols.api import Summary, read_pieces
     from tamis.server.runtime.runtime import Runtime
 
     if arguments.repair or arguments.explain or arguments.cut_off:

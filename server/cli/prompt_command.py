@@ -51,8 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         warn(str(error))
         return 2
-    from tamis.protocols.prompt.assemble import PromptTooLargeError, counted
-    from tamis.protocols.prompt.macro import fill
+    from tamis.protocols.prompt.assemble import PromptTooLargeError, counted, fill
     from tamis.server.runtime.runtime import Runtime, ToolFilter
     from tamis.server.runtime.texts.prompts import PromptError, PromptRequest, Prompts
 

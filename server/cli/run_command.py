@@ -6,8 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from tamis.server.cli.answering import positive
-from tamis.server.cli.asking import ask_for_grants, ask_for_trust
+from tamis.server.cli.asking import ask_for_grants, ask_for_trust, positive
 from tamis.server.cli.inputs import PROTOCOL_HELP, UsageError, check_protocol, read_text, root_of, tell_settings
 from tamis.server.cli.outputs import Paint, print_json, warn, write_document, write_note
 
@@ -92,10 +91,10 @@ def _other_protocol(runtime: Runtime, text: str) -> str:
 
 
 async def _run(arguments: argparse.Namespace, runtime: Runtime, document: Document, text: str) -> int:
-    from tamis.server.cli.answering import always, exit_code, terminal_ask, told_progress
+    from tamis.server.cli.asking import always, exit_code, terminal_ask, told_progress
     from tamis.server.cli.findings import print_findings
     from tamis.server.cli.interrupts import cancel_on_interrupt
-    from tamis.server.runtime.agents.noted_text import execute_noted_text
+    from tamis.server.runtime.agents.step import execute_noted_text
     from tamis.server.runtime.execution.text import TextOptions, has_unread, plan_text
     from tamis.server.runtime.observe.trail import Caller
 

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         read = logs.Logs(arguments, texts)
         from tamis.protocols.api import Reader
         from tamis.protocols.counts import KnownTools
-        from tamis.server.logs.counting import Count, lost
+        from tamis.server.logs.parsing import Count, lost_counts
         from tamis.server.runtime.runtime import Runtime
 
         runtime = Runtime(root)
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         options = runtime.read_options(complete=not arguments.cut_off, guided=not arguments.no_tools)
         known = KnownTools(options.tools) if options.tools else None
         total.tools_known = known is not None
-        for counted in read.read(names, Count(texts, Reader(arguments.protocol, options), known), lost):
+        for counted in read.read(names, Count(texts, Reader(arguments.protocol, options), known), lost_counts):
             total.merge(counted.counts)
         if arguments.html is not None:
             _write_page(total, arguments.html, names)
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write_page(counts: Counts, name: str, names: list[str]) -> None:
-    from tamis.protocols.counts_page import page
+    from tamis.protocols.counts import page
 
     shown = ", ".join("standard input" if one == "-" else Path(one).name for one in names[:5])
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tamis.server.cli.answering import positive
-from tamis.server.cli.asking import ask_for_grants, ask_for_trust
+from tamis.server.cli.asking import ask_for_grants, ask_for_trust, positive
 from tamis.server.cli.inputs import UsageError, root_of
 from tamis.server.cli.outputs import Paint, print_json, warn, write_line
 
@@ -82,7 +81,7 @@ async def _run_and_report(arguments: argparse.Namespace, cases: list[Case]) -> i
     if arguments.json:
         print_json(_report(verdicts))
     if arguments.junit:
-        from tamis.server.cli.junit import junit_xml
+        from tamis.server.cli.example_runs import junit_xml
 
         try:
             Path(arguments.junit).write_text(junit_xml(verdicts), encoding="utf-8", errors="replace")
@@ -93,7 +92,7 @@ async def _run_and_report(arguments: argparse.Namespace, cases: list[Case]) -> i
 
 
 async def _run(arguments: argparse.Namespace, cases: list[Case]) -> list[Verdict]:
-    from tamis.server.cli.answering import always, terminal_ask
+    from tamis.server.cli.asking import always, terminal_ask
     from tamis.server.cli.example_runs import run_cases
     from tamis.server.cli.interrupts import cancel_on_interrupt
 

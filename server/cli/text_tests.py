@@ -31,7 +31,7 @@ from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.cli.check_command import analysis_settings
 from tamis.server.cli.inputs import UsageError, read_text
 from tamis.server.runtime.calls.model import CallContext
-from tamis.server.runtime.execution.idempotency_keys import IdempotencyKeys
+from tamis.server.runtime.execution.idempotency import IdempotencyKeys
 from tamis.server.runtime.execution.text import TextOptions, execute_text
 from tamis.server.runtime.observe.masking import left_result
 from tamis.server.runtime.policy.secret_values import SecretUnusable

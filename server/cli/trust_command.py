@@ -150,7 +150,7 @@ def _trust(arguments: argparse.Namespace, root: Path) -> int:
 
 
 def _as_json(root: Path, bare: LoadedSettings, recorded: bool) -> dict[str, Any]:
-    from tamis.server.runtime.settings.shown import plain
+    from tamis.server.runtime.settings.config import plain
 
     return {
         "folder": str(root),
@@ -168,8 +168,8 @@ def means(asked: NotInForce) -> str:
 
 def asked_lines(root: Path, bare: LoadedSettings) -> Iterator[str]:
     """What a folder asks for, and how its file differs from the one that was trusted."""
+    from tamis.server.runtime.settings.config import toml_value
     from tamis.server.runtime.settings.loading import changed_files
-    from tamis.server.runtime.settings.shown import toml_value
     from tamis.server.runtime.settings.trust import trusted_folders
 
     yield f"{root / FILE_NAME} asks for more than a folder may set by itself:"

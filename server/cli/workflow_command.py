@@ -6,8 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from tamis.server.cli.answering import positive
-from tamis.server.cli.asking import ask_for_grants, ask_for_trust
+from tamis.server.cli.asking import ask_for_grants, ask_for_trust, positive
 from tamis.server.cli.inputs import UsageError, root_of, tell_settings
 from tamis.server.cli.outputs import Paint, print_json, warn, write_document, write_line, write_note
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import msgspec
 
 from tamis.protocols.api import Reader
-from tamis.server.logs.records import Block, Problem
-from tamis.server.logs.texts import Found, RecordError, Texts
+from tamis.protocols.counts import Counts, KnownTools
+from tamis.server.logs.records import Block, Found, Problem, RecordError, Texts
 
 
 class Parsed(NamedTuple):
@@ -57,7 +57,7 @@ def each(block: Block, texts: Texts) -> list[Found | Problem]:
     return found
 
 
-def lost(block: Block) -> Parsed:
+def lost_results(block: Block) -> Parsed:
     """The result that stands for a record that could not be had."""
     assert block.problem is not None
     return Parsed(_told(block.problem) + b"\n", 1, (block.problem,))
@@ -66,3 +66,44 @@ def lost(block: Block) -> Parsed:
 def _told(problem: Problem) -> bytes:
     error = {"code": problem.code, "message": problem.message}
     return msgspec.json.encode({"line": problem.line, "error": error})
+
+
+# One block of records to its counts. Pure.
+
+
+class Counted(NamedTuple):
+    """The counts of a block."""
+
+    counts: Counts
+    records: int
+    problems: tuple[Problem, ...] = ()
+
+
+class Count:
+    """The work of ``tamis stats``; the label of ``texts`` is the model."""
+
+    def __init__(self, texts: Texts, reader: Reader, known: KnownTools | None) -> None:
+        self._texts = texts
+        self._reader = reader
+        self._known = known
+
+    def __call__(self, block: Block) -> Counted:
+        """The counts of its records."""
+        counts = Counts()
+        problems: list[Problem] = []
+        found = each(block, self._texts)
+        for record in found:
+            if isinstance(record, Problem):
+                problems.append(record)
+                counts.broken += 1
+                continue
+            if record.problem is not None:
+                problems.append(record.problem)
+            counts.add(self._reader.document(record.text), record.label, self._known)
+        return Counted(counts, len(found), tuple(problems))
+
+
+def lost_counts(block: Block) -> Counted:
+    """The counts that stand for a record that could not be had."""
+    assert block.problem is not None
+    return Counted(Counts(broken=1), 1, (block.problem,))

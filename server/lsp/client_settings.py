@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import msgspec
 
 if TYPE_CHECKING:
-    from tamis.server.analysis.hover.prompt_texts import PromptView
+    from tamis.server.analysis.hover.tools import PromptView
     from tamis.server.analysis.snapshot import Snapshot
     from tamis.server.lsp.session import Session
 
@@ -146,7 +146,7 @@ def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 def prompt_view(session: Session, snapshot: Snapshot) -> PromptView:
     """How prompts are shown to this client: its settings ``prompt.protocol`` and ``prompt.encoding``, else the folder's default."""
-    from tamis.server.analysis.hover.prompt_texts import PROTOCOLS, PromptView
+    from tamis.server.analysis.hover.tools import PROTOCOLS, PromptView
 
     wanted = session.workspace.client.get("prompt.protocol")
     config = snapshot.settings.config

@@ -193,7 +193,7 @@ def collect(session: Session, document: Document) -> list[Diagnostic]:
     snapshot = session.workspace.snapshot(document)
     found = items_of(snapshot, document)
     if session.has_runs(document.uri):
-        from tamis.server.lsp.running.run_findings import run_findings
+        from tamis.server.lsp.running.runs import run_findings
 
         found += run_findings(session, document, snapshot)
     return found

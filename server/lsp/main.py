@@ -21,9 +21,7 @@ from tamis.server.lsp.input import Input
 from tamis.server.lsp.session import Session
 from tamis.server.lsp.trace import report_failure
 from tamis.server.wire.framing import encode_frame
-from tamis.server.wire.outbox import Outbox
-from tamis.server.wire.process import watch_process
-from tamis.server.wire.stdio import claim_stdio, watch_output
+from tamis.server.wire.stdio import Outbox, claim_stdio, watch_output, watch_process
 
 IDLE_CHECK_SECONDS = 1.0
 PAUSE_SECONDS = 0.15

@@ -26,17 +26,15 @@ from msgspec import UNSET, Raw, UnsetType
 
 from tamis.protocols.positions import PositionEncoding
 from tamis.server.lsp import diagnostics
-from tamis.server.lsp.asked import Asked
 from tamis.server.lsp.documents import Document, choose_encoding
-from tamis.server.lsp.envelope import Envelope, MessageId, decode_envelope, decode_params
+from tamis.server.lsp.envelope import Asked, Envelope, MessageId, decode_envelope, decode_params
 from tamis.server.lsp.features.pull_diagnostics import Reports
 from tamis.server.lsp.lane import Lane
-from tamis.server.lsp.pending import HELD, MAX_PENDING, Pending
+from tamis.server.lsp.pending import HELD, MAX_PENDING, Pending, Waiting
 from tamis.server.lsp.structs import CancelParams, InitializeParams
 from tamis.server.lsp.table import NOTIFICATIONS, REQUESTS, server_capabilities
 from tamis.server.lsp.trace import Log, Trace, report_failure
-from tamis.server.lsp.waiting import Waiting
-from tamis.server.lsp.workspace import loading, watching
+from tamis.server.lsp.workspace import watching
 from tamis.server.lsp.workspace.scanning import Scanner
 from tamis.server.lsp.workspace.workspace import Workspace
 from tamis.server.wire.jsonrpc import (
@@ -117,9 +115,9 @@ class Session:
         self.reports = Reports(self)
         self.scanner = Scanner(
             self.workspace,
-            loaded=lambda root: post(lambda: loading.loaded(self, root)),
+            loaded=lambda root: post(lambda: watching.loaded(self, root)),
             changed=lambda change: post(lambda: watching.changed(self, change)),
-            idle=lambda: post(lambda: loading.idle(self)),
+            idle=lambda: post(lambda: watching.idle(self)),
             say=lambda message: post(lambda: self.log(message)),
             busy=busy,
             hold=lambda: self.diagnostics.owes_first(list(self.documents.values())),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
-from tamis.protocols.visible import visible_lines
+from tamis.protocols.invisible import visible_lines
 
 if TYPE_CHECKING:
     from tamis.server.lsp.envelope import Envelope

@@ -13,8 +13,15 @@ from typing import Any
 from tamis.protocols.contract import ApprovalOption, ApprovalRequest, Permissions
 from tamis.server.mcp.revisions import NAMESPACE, SERVER, Peer, as_object
 from tamis.server.runtime.calls.model import Ask, Question, Reply, TokenAnswer
-from tamis.server.runtime.execution.approvals.preview import MAX_SENTENCE_CHARS, sentence
-from tamis.server.runtime.execution.approvals.replies import ALLOW, CANCELLED, REJECT, SESSION, chosen
+from tamis.server.runtime.execution.approvals.replies import (
+    ALLOW,
+    CANCELLED,
+    MAX_SENTENCE_CHARS,
+    REJECT,
+    SESSION,
+    chosen,
+    sentence,
+)
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 KEY = "approval"

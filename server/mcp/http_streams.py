@@ -9,7 +9,7 @@ import asyncio
 from collections import OrderedDict, deque
 from typing import Any, cast
 
-from tamis.server.mcp.session import McpSession
+from tamis.server.mcp.server import McpSession
 from tamis.server.rpc.session import Answer, Method, Request
 
 MAX_DROPPABLE_BYTES = 4 * 1024 * 1024

@@ -233,7 +233,7 @@ class _Told:
     """What a client is told while a call runs: how far it is, and what the tool writes on standard error."""
 
     def __init__(self, server: McpServer, request: Request, peer: Peer, tool_id: str, token: object) -> None:
-        from tamis.server.runtime.execution.tasks.progress import ProgressReader
+        from tamis.server.runtime.execution.tasks.tasks import ProgressReader
 
         self._server = server
         self._request = request
@@ -284,7 +284,7 @@ class _Told:
 
 
 def _closed(call_id: str, tool: Tool) -> ExecutionResult:
-    from tamis.server.runtime.calls.results import empty_result
+    from tamis.server.runtime.calls.runner import empty_result
 
     result = empty_result(call_id, tool.tool_id, "cancelled", version=tool.version)
     result.observation = observation(result, "action")

@@ -10,10 +10,9 @@ from tamis.protocols.contract import EndedSession, SessionView, StepResult
 from tamis.protocols.manifest.profile import MAX_TIMEOUT_MS
 from tamis.protocols.model import Document
 from tamis.server.rpc.approvals import GivenApproval, check_token, token_answer, unknown
-from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_page, check_protocol, check_size, given
 from tamis.server.rpc.running import Context, Running
-from tamis.server.rpc.session import Request
+from tamis.server.rpc.session import Request, named_error
 from tamis.server.runtime.agents.session import MAX_WAITING, TooManyWaitingError
 from tamis.server.runtime.agents.step import StepRequest, step
 from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown

@@ -9,13 +9,11 @@ from __future__ import annotations
 from typing import Any, cast
 
 from tamis.protocols.contract import ApprovalList, ApprovalResolved, RevokedApprovals
-from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Empty, Group, Host, Params
-from tamis.server.rpc.session import Request
+from tamis.server.rpc.session import Request, named_error
 from tamis.server.runtime.calls.model import Ask, CallContext, Question, Reply, TokenAnswer
-from tamis.server.runtime.execution.approvals.preview import MAX_SENTENCE_CHARS, sentence
 from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown, as_request
-from tamis.server.runtime.execution.approvals.replies import CANCELLED, chosen, read_reply
+from tamis.server.runtime.execution.approvals.replies import CANCELLED, MAX_SENTENCE_CHARS, chosen, read_reply, sentence
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 _WARNING = 2

@@ -41,7 +41,7 @@ def _numbers(host: Host) -> Group:
 
     def numbers(_request: Request, params: Metrics) -> MetricsReport | MetricsText:
         """What was counted since the daemon started: calls, outcomes, times, requests, approvals, its own process."""
-        from tamis.server.runtime.observe.exposition import prometheus, report
+        from tamis.server.runtime.observe.metrics import prometheus, report
 
         runtime = host.runtime
         counted, dropped = runtime.parts.metrics, runtime.dropped_log_lines

@@ -97,3 +97,18 @@ class InitializeParams(Params):
     """What the host can do."""
     initialization_options: InitializationOptions | UnsetType = UNSET
     """What the host decides for this session."""
+
+
+# What is said of methods by name: which may still change their shape, which end with a result when they are cancelled.
+
+
+EXPERIMENTAL: frozenset[str] = frozenset()
+"""Methods that ``initialize`` and the descriptions call ``experimental``; every other is ``stable``."""
+
+FINISHES = frozenset({"tool/execute", "tool/executeText", "agent/step", "workflow/run"})
+"""Methods that give their normal result also when they are cancelled, with the unfinished calls ``cancelled``."""
+
+
+def stability(method: str) -> str:
+    """``stable`` or ``experimental``."""
+    return "experimental" if method in EXPERIMENTAL else "stable"

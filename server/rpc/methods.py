@@ -28,10 +28,9 @@ from tamis.server.rpc import (
     watching,
     workflows,
 )
-from tamis.server.rpc.hosting import SessionHost
-from tamis.server.rpc.marks import FINISHES, stability
+from tamis.server.rpc.initializing import FINISHES, stability
 from tamis.server.rpc.params import Group, P, read_params, unread, with_warnings
-from tamis.server.rpc.session import Method, Request, Session
+from tamis.server.rpc.session import Method, Request, Session, SessionHost
 from tamis.server.rpc.stray import catch_stray_text
 from tamis.server.runtime.health import limits, sandbox_state
 from tamis.server.runtime.observe.trail import Log

@@ -20,8 +20,7 @@ from tamis.protocols.observation import plain
 from tamis.protocols.plugins import find_protocol
 from tamis.protocols.positions import PositionEncoding
 from tamis.protocols.suggest import best, hint
-from tamis.server.rpc.errors import named_error
-from tamis.server.rpc.session import Session
+from tamis.server.rpc.session import Session, named_error
 from tamis.server.runtime.runtime import MAX_TEXT_CHARS, Runtime
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
@@ -12,12 +12,9 @@ from msgspec.structs import replace
 
 from tamis.protocols.contract import CallEvent, ExecuteTextResult, ExecutionResult
 from tamis.server.rpc.approvals import GivenApproval, check_token, token_answer, unknown, with_ladder
-from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
-from tamis.server.rpc.session import Request
-from tamis.server.rpc.showing import Shown
-from tamis.server.runtime.calls.model import CallContext, CallRequest, OnProgress
-from tamis.server.runtime.calls.states import State
+from tamis.server.rpc.session import Request, named_error
+from tamis.server.runtime.calls.model import CallContext, CallRequest, OnProgress, State
 from tamis.server.runtime.calls.variables import MAX_VARIABLES
 from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
 from tamis.server.runtime.execution.pipeline import execute
@@ -25,6 +22,34 @@ from tamis.server.runtime.execution.text import TextOptions, check_approval
 from tamis.server.runtime.observe.tracing import read_trace
 from tamis.server.runtime.observe.trail import Caller
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
+
+# What running calls write, as ``tool/output`` notifications.
+
+
+class Shown:
+    """The output of the calls of one request. ``send`` takes the params and whether they may be dropped, and gives whether they went out."""
+
+    def __init__(self, send: Callable[[dict[str, Any], bool], bool]) -> None:
+        self._send = send
+        self._numbers: dict[str, int] = {}
+        self._lost: set[str] = set()
+
+    def piece(self, call_id: str, stream: str, text: str) -> None:
+        """More of a stream."""
+        if self._tell(call_id, stream, text, cut=False):
+            self._lost.discard(call_id)
+        else:
+            self._lost.add(call_id)
+
+    def cut(self, call_id: str, stream: str) -> None:
+        """The rest of a stream is over its limit."""
+        self._tell(call_id, stream, "", cut=True)
+
+    def _tell(self, call_id: str, stream: str, text: str, *, cut: bool) -> bool:
+        number = self._numbers[call_id] = self._numbers.get(call_id, 0) + 1
+        truncated = cut or call_id in self._lost
+        told = {"callId": call_id, "seq": number, "stream": stream, "text": text, "truncated": truncated}
+        return self._send(told, not cut)
 
 
 class Context(Params, kw_only=True):
@@ -176,7 +201,7 @@ class Runs:
                 await check_approval(document, context, options)
             except ApprovalUnknown as error:
                 raise unknown(error) from None
-            from tamis.server.runtime.agents.noted_text import execute_noted_text
+            from tamis.server.runtime.agents.step import execute_noted_text
 
             return await execute_noted_text(document, context, options)
 

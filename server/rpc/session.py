@@ -13,13 +13,15 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-from tamis.server.rpc.errors import named_error
+from tamis.server.runtime.calls.model import HostError
 from tamis.server.runtime.observe.trail import Log
 from tamis.server.wire.framing import FrameDecoder, Framing, encode_frame
 from tamis.server.wire.jsonrpc import (
     INTERNAL_ERROR,
+    INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    PARSE_ERROR,
     REQUEST_CANCELLED,
     RpcError,
     decode,
@@ -28,8 +30,68 @@ from tamis.server.wire.jsonrpc import (
     encode_request,
     encode_result,
 )
-from tamis.server.wire.process import watch_process
-from tamis.server.wire.stdio import QueuedWriter, claim_stdio, start_reader, watch_output
+from tamis.server.wire.stdio import QueuedWriter, claim_stdio, start_reader, watch_output, watch_process
+
+# The project's own errors by name (interface, Errors).
+
+
+_NUMBERS = {
+    "toolNotFound": 1001,
+    "versionUnsatisfied": 1002,
+    "overloaded": 1201,
+    "textTooLarge": 1202,
+    "taskNotFound": 1301,
+    "approvalUnknown": 1401,
+    "notTrusted": 1901,
+}
+MEANINGS = {
+    "parseError": "The message is no JSON.",
+    "invalidRequest": "This is no request, or it comes at the wrong time.",
+    "methodNotFound": "There is no such method.",
+    "invalidParams": "The params are wrong; the message names the place.",
+    "internalError": "A fault of the daemon.",
+    "requestCancelled": "The request was cancelled, or the daemon is ending.",
+    "toolNotFound": "No tool has this id.",
+    "versionUnsatisfied": "The tool has no such version.",
+    "overloaded": "Too much at once; send it again later.",
+    "textTooLarge": "The text is larger than what is read.",
+    "taskNotFound": "No task has this id.",
+    "approvalUnknown": "No question has this id, or it is closed.",
+    "notTrusted": "The folder is not trusted; nothing is run in it.",
+}
+"""What each error means, for its description."""
+GIVEN_BY: dict[str, tuple[str, ...]] = {
+    "toolNotFound": ("tool/describe", "workflow/describe", "workflow/graph"),
+    "versionUnsatisfied": ("tool/describe",),
+    "textTooLarge": (
+        *("tool/parse", "tool/repair", "tool/explain", "tool/convert", "tool/executeText"),
+        *("parse/feed", "prompt/generate", "agent/step"),
+    ),
+    "taskNotFound": ("task/get", "task/result", "task/answer", "task/cancel"),
+    "approvalUnknown": ("tool/execute", "tool/executeText", "agent/step", "workflow/run", "task/answer"),
+    "notTrusted": ("tool/execute", "tool/executeText", "agent/step", "workflow/run"),
+}
+"""Errors of the project's own → the methods that give them; ``overloaded`` may come from any."""
+STANDARD = {
+    "parseError": PARSE_ERROR,
+    "invalidRequest": INVALID_REQUEST,
+    "methodNotFound": METHOD_NOT_FOUND,
+    "invalidParams": INVALID_PARAMS,
+    "internalError": INTERNAL_ERROR,
+    "requestCancelled": REQUEST_CANCELLED,
+}
+"""JSON-RPC's errors, and LSP's for a cancelled request, by the names that descriptions give them."""
+
+
+def numbers() -> dict[str, int]:
+    """The number of every error by name."""
+    return {**STANDARD, **_NUMBERS}
+
+
+def named_error(name: str, text: str, hint: str, *, retryable: bool = False) -> RpcError:
+    """One of the project's own errors, with ``data: {code, retryable, hint}``."""
+    return RpcError(_NUMBERS[name], text, {"code": name, "retryable": retryable, "hint": hint})
+
 
 MAX_PENDING = 1000
 # Within 0.5 s of the end of stdin (interface): what can still be answered, then what must be killed, then what must be written.
@@ -272,7 +334,7 @@ class Session:
 
     def _is_bad_reply(self, body: bytes) -> bool:
         """Whether a message that is no JSON is an answer to us all the same: who waits for it judges what is wrong with it."""
-        from tamis.protocols.jsontext.numbers import read_leniently
+        from tamis.protocols.jsontext.tree import read_leniently
 
         message = read_leniently(body) if self._waiting else None
         if not isinstance(message, dict) or "method" in message:
@@ -393,3 +455,32 @@ def _key(identity: object) -> object:
 
 def _plain_id(identity: object) -> object:
     return identity if isinstance(identity, str | int | float) and not isinstance(identity, bool) else None
+
+
+# The host as the runtime asks and tells it: requests and notifications of the session.
+
+
+MAX_ERROR_CHARS = 4_000
+EVENTS = frozenset({"abuse/suspected", "tool/event", "workflow/stepChanged"})
+"""What only a host with the capability ``events`` is told."""
+
+
+class SessionHost:
+    """The application at the other end of a session."""
+
+    def __init__(self, session: Session, wants: Callable[[], bool]) -> None:
+        """``wants``: whether the host asked to be told what calls and workflows are at."""
+        self._session = session
+        self._wants = wants
+
+    async def ask(self, method: str, params: object) -> Any:
+        """Sends a request and waits for its result. Raises ``HostError`` with the host's own words."""
+        try:
+            return await self._session.ask(method, params)
+        except RpcError as error:
+            raise HostError(error.text[:MAX_ERROR_CHARS]) from None
+
+    def tell(self, method: str, params: object) -> None:
+        """Sends a notification; it is dropped while the host has far too much to read."""
+        if method not in EVENTS or self._wants():
+            self._session.notify(method, params, droppable=True)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import TextIO, cast
 
-from tamis.protocols.visible import visible_lines
+from tamis.protocols.invisible import visible_lines
 from tamis.server.runtime.observe.trail import Log
 
 MAX_HELD_CHARS = 65_536

@@ -8,15 +8,14 @@ import msgspec
 from msgspec import UNSET
 
 from tamis.protocols import contract
-from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, given
-from tamis.server.rpc.session import Request
+from tamis.server.rpc.session import Request, named_error
 from tamis.server.runtime.runtime import MAX_TEXT_CHARS
 from tamis.server.runtime.tools.inline import InlineTool
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
-    from tamis.protocols.streaming.lines import LineCounter
+    from tamis.protocols.positions import LineCounter
     from tamis.protocols.streaming.partial import Partial
     from tamis.protocols.streaming.reader import ReadCall, StreamReader
 
@@ -60,7 +59,7 @@ class _Streams:
 
     def open(self, _request: Request, params: _Open) -> contract.OpenedStream:
         """Begins a text that comes in pieces."""
-        from tamis.protocols.streaming.lines import LineCounter
+        from tamis.protocols.positions import LineCounter
         from tamis.protocols.streaming.reader import StreamReader
 
         check_protocol(params.protocol)

@@ -8,9 +8,8 @@ import msgspec
 
 from tamis.protocols.contract import CancelResult, ExecutionResult, Task, TaskList
 from tamis.server.rpc.approvals import GivenApproval, token_answer, unknown
-from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, check_page
-from tamis.server.rpc.session import Request
+from tamis.server.rpc.session import Request, named_error
 from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 

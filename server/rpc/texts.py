@@ -35,17 +35,17 @@ def _repairs(host: Host) -> Group:
 
     def repair(_request: object, params: _Text) -> RepairResult:
         """Gives the safe edits that make a text canonical, and its calls; they are the same before and after."""
-        from tamis.protocols import explain
+        from tamis.protocols import repair
 
         read = reader(params)
-        return explain.repair(read(params.text), read, host.encoding)
+        return repair.repair(read(params.text), read, host.encoding)
 
     def explained(_request: object, params: _Text) -> ExplainResult:
         """Says what the reader assumed, and the readings that it did not take."""
-        from tamis.protocols import explain
+        from tamis.protocols import repair
 
         read = reader(params)
-        return explain.explain(read(params.text), read, host.encoding)
+        return repair.explain(read(params.text), read, host.encoding)
 
     return {"tool/repair": (_Text, repair), "tool/explain": (_Text, explained)}
 

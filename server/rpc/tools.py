@@ -13,9 +13,8 @@ from tamis.protocols.reader import read_text
 from tamis.protocols.schema.plan import Finding
 from tamis.protocols.wire import parse_result
 from tamis.server.rpc.aside import aside
-from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params, ReadingOptions, check_protocol, check_size, given
-from tamis.server.rpc.session import Request
+from tamis.server.rpc.session import Request, named_error
 from tamis.server.runtime.calls.checking import said_range
 from tamis.server.runtime.execution.resolving import not_executable
 from tamis.server.runtime.texts.exports import Form

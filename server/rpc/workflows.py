@@ -20,12 +20,11 @@ from tamis.protocols.contract import (
 from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.workflow.model import MAX_WAIT_MS, Workflow
 from tamis.server.rpc.approvals import check_token, token_answer, unknown
-from tamis.server.rpc.errors import named_error
 from tamis.server.rpc.params import Group, Host, Params
 from tamis.server.rpc.running import Running
-from tamis.server.rpc.session import Request
+from tamis.server.rpc.session import Request, named_error
 from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
-from tamis.server.runtime.handlers.workflow.run_records import RunRecord
+from tamis.server.runtime.handlers.workflow.streams import RunRecord
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.tools.workflows import WorkflowTool
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
@@ -175,10 +174,10 @@ def drawn(workflow: Workflow, form: str, timings: Mapping[str, Timing] | None = 
 
     drawing = drawing_of(workflow, timings or {})
     if form == "svg":
-        from tamis.protocols.workflow.svg import svg
+        from tamis.protocols.workflow.drawing import svg
 
         return svg(drawing)
-    from tamis.protocols.workflow.mermaid import mermaid
+    from tamis.protocols.workflow.drawing import mermaid
 
     return mermaid(drawing)
 

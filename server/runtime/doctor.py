@@ -101,8 +101,8 @@ def _audit(runtime: Runtime) -> dict[str, Any]:
 
 def _secrets(runtime: Runtime) -> list[dict[str, Any]]:
     """Each secret by name: where it is from, and whether it can be had; never its value, nor how long it is."""
-    from tamis.server.runtime.observe.spellings import MIN_SECRET_CHARS
-    from tamis.server.runtime.policy.secret_sources import SecretError, is_open_to_others, read_secret, source_of
+    from tamis.server.runtime.observe.masking import MIN_SECRET_CHARS
+    from tamis.server.runtime.policy.secret_values import SecretError, is_open_to_others, read_secret, source_of
 
     checks: list[dict[str, Any]] = []
     for name, secret in sorted(runtime.settings.secrets.items()):

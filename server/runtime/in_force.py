@@ -18,8 +18,7 @@ from tamis.server.runtime.services import Parts
 from tamis.server.runtime.settings.config import LoadedSettings, Settings
 from tamis.server.runtime.settings.loading import load_settings
 from tamis.server.runtime.settings.profile import AgentRules, Agents, load_agent_rules
-from tamis.server.runtime.tools.changes import Change, difference
-from tamis.server.runtime.tools.registry import Registry
+from tamis.server.runtime.tools.registry import Change, Registry, difference
 from tamis.server.runtime.tools.sources import Found, compose, find
 
 if TYPE_CHECKING:

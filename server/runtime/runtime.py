@@ -21,21 +21,19 @@ from tamis.server.runtime.execution.validating import validate_args, validate_ma
 from tamis.server.runtime.handlers.runners import Ready, needs_of, runner_of
 from tamis.server.runtime.in_force import InForce
 from tamis.server.runtime.policy.permissions import missing_capability
-from tamis.server.runtime.policy.rates import CallRate, Refusals
+from tamis.server.runtime.policy.rules import CallRate, Refusals
 from tamis.server.runtime.policy.secrets import SecretFault, missing_secret, secret_fault
 from tamis.server.runtime.policy.strangers import StrangerGate
 from tamis.server.runtime.settings.config import LoadedSettings, Settings
-from tamis.server.runtime.tools.discovery import Discovery, in_inventory
-from tamis.server.runtime.tools.extensions import extensions_of
 from tamis.server.runtime.tools.inline import InlineTool
-from tamis.server.runtime.tools.listing import ToolFilter, page, ranked
+from tamis.server.runtime.tools.listing import Discovery, ToolFilter, in_inventory, page, ranked
 from tamis.server.runtime.tools.registry import Tool
+from tamis.server.runtime.tools.sources import extensions_of
 
 if TYPE_CHECKING:
     import asyncio
 
-    from tamis.server.runtime.calls.model import Ask, CallContext, OnOutput, OnProgress
-    from tamis.server.runtime.calls.states import OnEvent
+    from tamis.server.runtime.calls.model import Ask, CallContext, OnEvent, OnOutput, OnProgress
     from tamis.server.runtime.handlers.script.warming import Warming
     from tamis.server.runtime.observe.audit import AuditLog
     from tamis.server.runtime.observe.tracing import Trace

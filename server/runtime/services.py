@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tamis.server.runtime.agents.session import Sessions
-    from tamis.server.runtime.calls.host import Host
+    from tamis.server.runtime.calls.model import Host
     from tamis.server.runtime.calls.running_calls import RunningCalls
     from tamis.server.runtime.execution.approvals.questions import Approvals
-    from tamis.server.runtime.execution.idempotency_keys import IdempotencyKeys
+    from tamis.server.runtime.execution.idempotency import IdempotencyKeys
     from tamis.server.runtime.execution.suspended import SuspendedRuns
     from tamis.server.runtime.execution.tasks.tasks import Tasks
     from tamis.server.runtime.handlers.mcp.servers import McpServers
     from tamis.server.runtime.handlers.service.state import States
-    from tamis.server.runtime.handlers.workflow.run_records import Workflows
+    from tamis.server.runtime.handlers.workflow.streams import Workflows
     from tamis.server.runtime.observe.audit import AuditLog
     from tamis.server.runtime.observe.metrics import Metrics
-    from tamis.server.runtime.observe.telemetry import Telemetry
+    from tamis.server.runtime.observe.tracing import Telemetry
     from tamis.server.runtime.observe.trail import Log
     from tamis.server.runtime.observe.usage import UsageCounts
     from tamis.server.runtime.policy.secret_values import SecretValues
@@ -116,8 +116,8 @@ class Parts:
     def telemetry(self) -> Telemetry | None:
         """Where spans go; None unless the settings say so and it can be had."""
         if self.settings.telemetry.traces == "otlp" and not self._telemetry_tried:
-            from tamis.server.runtime.observe.telemetry import open_telemetry
-            from tamis.server.runtime.settings.engines import url_fault
+            from tamis.server.runtime.observe.tracing import open_telemetry
+            from tamis.server.runtime.settings.installed import url_fault
 
             self._telemetry_tried = True
             endpoint = self.settings.telemetry.endpoint
@@ -156,7 +156,7 @@ class Parts:
     def idempotency(self) -> IdempotencyKeys:
         """Results by idempotency key."""
         if self._idempotency is None:
-            from tamis.server.runtime.execution.idempotency_keys import IdempotencyKeys
+            from tamis.server.runtime.execution.idempotency import IdempotencyKeys
             from tamis.server.runtime.execution.idempotency_store import StoreShelf
 
             scope = str(self.root)
@@ -264,7 +264,7 @@ class Parts:
     def workflows(self) -> Workflows:
         """Runs of workflows and their streams."""
         if self._workflows is None:
-            from tamis.server.runtime.handlers.workflow.run_records import Workflows
+            from tamis.server.runtime.handlers.workflow.streams import Workflows
 
             self._workflows = Workflows()
         return self._workflows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tamis.server.analysis.navigation.functions import find_function
+from tamis.server.analysis.navigation.definition import find_function
 
 # The place that is meant stands between bars.
 PYTHON = {

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 from tamis.server.analysis.index import WorkspaceIndex
-from tamis.server.analysis.navigation.functions import find_function
-from tamis.server.analysis.navigation.linked import linked_names
-from tamis.server.analysis.navigation.links import links_of
+from tamis.server.analysis.navigation.definition import find_function
+from tamis.server.analysis.navigation.links import linked_names, links_of
 from tamis.server.analysis.navigation.references import find_references, highlights
 from tamis.server.analysis.navigation.symbols import outline
 from tamis.server.analysis.snapshot import Snapshot

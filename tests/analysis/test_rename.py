@@ -16,11 +16,9 @@ from hypothesis import strategies as st
 from tamis.server.analysis.index import WorkspaceIndex
 from tamis.server.analysis.kinds import kind_of
 from tamis.server.analysis.navigation.definition import declaration, definition, implementation
-from tamis.server.analysis.navigation.hierarchy import callers_at
-from tamis.server.analysis.navigation.linked import linked_names
-from tamis.server.analysis.navigation.links import links_of
+from tamis.server.analysis.navigation.links import linked_names, links_of
 from tamis.server.analysis.navigation.proof import apply
-from tamis.server.analysis.navigation.references import find_references, highlights
+from tamis.server.analysis.navigation.references import callers_at, find_references, highlights
 from tamis.server.analysis.navigation.rename import prepare, remembered, rename
 from tamis.server.analysis.navigation.reverse import Memory
 from tamis.server.analysis.navigation.spelled import RenameEdit, RenameRefusedError, in_files

@@ -30,7 +30,7 @@ from tamis.server.analysis.running.variables import (
 )
 from tamis.server.analysis.snapshot import Settings as AnalysisSettings
 from tamis.server.analysis.snapshot import Snapshot
-from tamis.server.runtime.calls.results import empty_result
+from tamis.server.runtime.calls.runner import empty_result
 from tamis.server.runtime.settings.config import Settings
 from tests.sample_tools import action, tam
 

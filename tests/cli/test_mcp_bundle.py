@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tamis import __version__
-from tamis.server.cli import mcp_bundle
+from tamis.server.cli import mcp_install
 from tamis.server.cli.mcp_install import shake_hands
 from tests.cli.in_process import Tamis
 from tests.sample_tools import make_tool
@@ -48,7 +48,7 @@ def test_what_a_host_unpacks_and_starts_shakes_hands_with_the_tools_of_the_chose
 
 def test_the_launcher_takes_the_one_on_the_path_where_its_own_is_gone(tmp_path: Path) -> None:
     launcher = tmp_path / "tamis-launcher"
-    launcher.write_text(mcp_bundle.launcher(["/gone/tamis"]))
+    launcher.write_text(mcp_install.launcher(["/gone/tamis"]))
     launcher.chmod(0o755)
     program = tmp_path / "bin" / "tamis"
     program.parent.mkdir()
@@ -68,7 +68,7 @@ def test_a_program_s_path_is_a_word_of_the_launcher_whatever_it_holds(name: str,
     program.write_text('#!/bin/sh\necho "here $1"\n')
     program.chmod(0o755)
     done = subprocess.run(
-        ["sh", "-c", mcp_bundle.launcher([str(program)]), "sh", "mcp"], cwd=tmp_path, capture_output=True, text=True
+        ["sh", "-c", mcp_install.launcher([str(program)]), "sh", "mcp"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.stdout == "here mcp\n"
     assert not (tmp_path / "x").exists()

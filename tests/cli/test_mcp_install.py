@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.server.cli import mcp_install
-from tamis.server.cli.mcp_hosts import HOSTS, HostError, changed, entry
+from tamis.server.cli.mcp_install import HOSTS, HostError, changed, entry
 from tests.sample_tools import make_tool
 
 PLACES = {

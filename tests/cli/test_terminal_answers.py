@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from tamis.protocols.contract import Granted, Permissions
-from tamis.server.cli.answering import MAX_ASKED, asker
+from tamis.server.cli.asking import MAX_ASKED, asker
 from tamis.server.runtime.calls.model import Question, Reply
 
 ASKED = Question(

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.protocols.visible import visible_json, visible_line, visible_lines
+from tamis.protocols.invisible import visible_json, visible_line, visible_lines
 from tamis.server.cli.main import COMMANDS
 from tests.sample_tools import action, make_tool
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.environments import python_lock
+from tamis.environments import requirements
+from tamis.environments.configured_indexes import PUBLIC_INDEX, pip_settings
 from tamis.environments.declared import declares
 from tamis.environments.indexes import allow_list, parse_index, require_configured, require_named, shown_url
 from tamis.environments.model import DependencyFault
-from tamis.environments.pip_settings import PUBLIC_INDEX, pip_settings
 from tamis.environments.prepare import detect
 from tamis.environments.requirements import gather, logical_lines, parse_files, parse_requirement
 
@@ -210,16 +210,16 @@ PROJECT = b'[project]\nname = "x"\nversion = "1"\ndependencies = ["a>=1"]\n'
 
 
 def test_a_project_declares_by_its_table_only() -> None:
-    assert python_lock.project_requirements(PROJECT, "pyproject.toml") == ("a>=1",)
-    assert python_lock.project_requirements(b"[tool.ruff]\nline-length = 100\n", "pyproject.toml") is None
+    assert requirements.project_requirements(PROJECT, "pyproject.toml") == ("a>=1",)
+    assert requirements.project_requirements(b"[tool.ruff]\nline-length = 100\n", "pyproject.toml") is None
     refused(
-        lambda: python_lock.project_requirements(b'[project]\nname="x"\ndynamic=["dependencies"]\n', "p"), "dynamic"
+        lambda: requirements.project_requirements(b'[project]\nname="x"\ndynamic=["dependencies"]\n', "p"), "dynamic"
     )
     refused(
-        lambda: python_lock.project_requirements(PROJECT + b'[tool.uv.sources]\na = { git = "x" }\n', "p"), "sources"
+        lambda: requirements.project_requirements(PROJECT + b'[tool.uv.sources]\na = { git = "x" }\n', "p"), "sources"
     )
-    refused(lambda: python_lock.project_requirements(b"[project\n", "pyproject.toml"), "no TOML")
-    assert b"dependency-groups" not in python_lock.trimmed_project(PROJECT + b'[dependency-groups]\ndev = ["evil"]\n')
+    refused(lambda: requirements.project_requirements(b"[project\n", "pyproject.toml"), "no TOML")
+    assert b"dependency-groups" not in requirements.trimmed_project(PROJECT + b'[dependency-groups]\ndev = ["evil"]\n')
 
 
 def test_a_lock_with_sources_of_its_own_is_refused() -> None:
@@ -228,13 +228,13 @@ def test_a_lock_with_sources_of_its_own_is_refused() -> None:
     def lock(source: str) -> bytes:
         return f'version = 1\n[[package]]\nname = "a"\nversion = "1"\nsource = {{ {source} }}\n'.encode()
 
-    python_lock.check(lock(f'registry = "{PUBLIC_INDEX}"'), (), public)
-    python_lock.check(lock('virtual = "."'), (), public)
+    requirements.check(lock(f'registry = "{PUBLIC_INDEX}"'), (), public)
+    requirements.check(lock('virtual = "."'), (), public)
     for source in ('git = "https://x.test/a"', 'url = "https://x.test/a.whl"', 'path = "../a"', 'directory = "/etc"'):
-        said = refused(lambda source=source: python_lock.check(lock(source), (), public), "a")
+        said = refused(lambda source=source: requirements.check(lock(source), (), public), "a")
         assert said.cause == "refused"
-    refused(lambda: python_lock.check(lock('registry = "https://evil.test/simple"'), (), public), "evil.test")
-    python_lock.check(lock('registry = "https://own.test/simple"'), allow_list(("https://own.test",)), public)
+    refused(lambda: requirements.check(lock('registry = "https://evil.test/simple"'), (), public), "evil.test")
+    requirements.check(lock('registry = "https://own.test/simple"'), allow_list(("https://own.test",)), public)
 
 
 def make(folder: Path, **files: str) -> str:
@@ -278,7 +278,7 @@ def test_metadata_in_a_script_that_is_no_toml_is_said_with_the_scripts_line(
 
 
 def test_a_project_that_is_no_toml_is_said_with_its_line() -> None:
-    refused(lambda: python_lock.project_requirements(b"[project]\nname = \n", "pyproject.toml"), "pyproject.toml:2: ")
+    refused(lambda: requirements.project_requirements(b"[project]\nname = \n", "pyproject.toml"), "pyproject.toml:2: ")
 
 
 def test_links_special_files_and_large_files_are_not_read(tmp_path: Path) -> None:

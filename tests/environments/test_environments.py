@@ -463,7 +463,7 @@ def registry() -> tuple[str, ...]:
     import socket
     from urllib.parse import urlsplit
 
-    from tamis.environments.pip_settings import pip_settings
+    from tamis.environments.configured_indexes import pip_settings
 
     parts = urlsplit(pip_settings().default[0])
     try:

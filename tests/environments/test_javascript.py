@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.environments import javascript, npm_files, npm_words, npmrc
+from tamis.environments import configured_indexes, javascript, npm_files, npm_words
+from tamis.environments.configured_indexes import PUBLIC_REGISTRY
 from tamis.environments.model import Declared, DependencyFault, Options, Recipe, Step
-from tamis.environments.npmrc import PUBLIC_REGISTRY
 from tamis.environments.prepare import prepare, recipe_for
 from tamis.environments.store import Lease
 from tamis.sandbox import runner
@@ -757,7 +757,7 @@ def test_the_registry_is_the_one_that_npm_is_configured_for(
     environ |= {name: value.format(top=tmp_path) if "{top}" in value else value for name, value in variables.items()}
     if Path("/etc/npmrc").exists():
         environ.setdefault("npm_config_globalconfig", str(tmp_path / "usr" / "etc" / "npmrc"))
-    found = npmrc.npm_settings((str(tmp_path / "npm"),), environ)
+    found = configured_indexes.npm_settings((str(tmp_path / "npm"),), environ)
     assert found.registry[0] == registry_text
     assert tuple(scope for scope, _, _ in found.scopes) == scopes
 
@@ -773,7 +773,7 @@ def test_what_npm_says_of_itself_is_what_is_read(tmp_path: Path) -> None:
     said = subprocess.run(
         [found.file, cli, "config", "get", "registry"], cwd=tmp_path, capture_output=True, text=True, check=True
     ).stdout
-    assert npmrc.npm_settings((os.path.dirname(os.path.dirname(cli)), top)).registry[0].rstrip(
+    assert configured_indexes.npm_settings((os.path.dirname(os.path.dirname(cli)), top)).registry[0].rstrip(
         "/"
     ) == said.strip().rstrip("/")
 
@@ -854,7 +854,7 @@ def test_any_words_of_an_installer_give_a_fault(text: str) -> None:
 
 def configured_registry() -> tuple[str, ...]:
     """The range of the registry that npm is configured for on this machine: its address may be no public one."""
-    parts = urlsplit(npmrc.npm_settings().registry[0])
+    parts = urlsplit(configured_indexes.npm_settings().registry[0])
     try:
         with socket.create_connection((parts.hostname or "", parts.port or 443), timeout=5) as connection:
             address = str(connection.getpeername()[0])

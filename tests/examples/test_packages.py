@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tamis.environments.npmrc import npm_settings
+from tamis.environments.configured_indexes import npm_settings
 from tests.node_runtime import NODE
 
 ROOT = Path(__file__).resolve().parents[2] / "examples"

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tamis.environments.pip_settings import pip_settings
+from tamis.environments.configured_indexes import pip_settings
 
 ROOT = Path(__file__).resolve().parents[2] / "examples"
 

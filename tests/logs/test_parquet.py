@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tamis.server.logs.parquet import ParquetError, blocks, is_parquet
-from tamis.server.logs.texts import Texts, path_of
+from tamis.server.logs.records import ParquetError, Texts, blocks, is_parquet, path_of
 from tests.cli.in_process import Tamis
 
 pyarrow: Any = pytest.importorskip("pyarrow", reason="Parquet files need pyarrow (the extra `parquet`)")

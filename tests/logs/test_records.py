@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tamis.server.logs import records
 from tamis.server.logs.records import Lines, PackedError
-from tamis.server.logs.streams import size_of
+from tamis.server.logs.workers import size_of
 
 PIECES = st.lists(st.sampled_from([b"\n", b"{}\n", b"abc", b"\r\n", b"x" * 70, b"\xff", b'"\n"', b" "]), max_size=30)
 

@@ -22,11 +22,11 @@ from tamis.server.analysis.navigation.proof import apply
 from tamis.server.analysis.navigation.rename import rename
 from tamis.server.analysis.navigation.spelled import RenameRefusedError, in_files
 from tamis.server.analysis.navigation.subject import subject_at
+from tamis.server.analysis.shown.block_tokens import semantic_tokens
 from tamis.server.analysis.shown.folding import folds
 from tamis.server.analysis.shown.formatting import format_document
 from tamis.server.analysis.shown.inlay import inlay_hints
 from tamis.server.analysis.shown.selection import selection
-from tamis.server.analysis.shown.semantic_tokens import semantic_tokens
 from tamis.server.analysis.snapshot import Snapshot
 
 Again = Callable[[str], Snapshot]

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tamis.server.analysis.kinds import kind_of
 from tamis.server.analysis.running.lenses import Around, lenses, run_actions
 from tamis.server.analysis.running.rewriting import FORMS, PROTOCOLS, converted, copied
-from tamis.server.analysis.running.runnables import MAX_TARGETS, digest_of, selected, target_at, targets
-from tamis.server.analysis.running.tracebacks import Place, places
+from tamis.server.analysis.running.runnables import MAX_TARGETS, Place, digest_of, places, selected, target_at, targets
 from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.lsp.client_settings import changed, read_options
 from tamis.server.lsp.running.runs import MAX_RUNS, Run, Runs

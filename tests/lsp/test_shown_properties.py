@@ -17,12 +17,12 @@ from tamis.server.analysis.hover.explain import explain
 from tamis.server.analysis.hover.plain import plain_text
 from tamis.server.analysis.hover.signature import signature_at
 from tamis.server.analysis.kinds import kind_of
+from tamis.server.analysis.shown.block_tokens import TokenCache, semantic_tokens
 from tamis.server.analysis.shown.folding import folds
 from tamis.server.analysis.shown.formatting import Layout, format_document, format_ranges
 from tamis.server.analysis.shown.inlay import inlay_hints
 from tamis.server.analysis.shown.on_type import TRIGGERS, on_type
 from tamis.server.analysis.shown.selection import selection
-from tamis.server.analysis.shown.semantic_tokens import TokenCache, semantic_tokens
 from tamis.server.analysis.shown.token_kinds import KINDS, MODIFIERS, Token
 from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.lsp.documents import Document
@@ -341,7 +341,7 @@ def test_plain_text_has_no_marks_of_markdown() -> None:
 
 def test_what_a_hover_shows_is_what_prompt_generate_writes(tmp_path: Path) -> None:
     """The hover's text of a tool stands in the prompt word for word, and its count is the prompt's own (D93, V66)."""
-    from tamis.server.analysis.hover.prompt_texts import PromptView, prompt_texts
+    from tamis.server.analysis.hover.tools import PromptView, prompt_texts
     from tamis.server.runtime.runtime import Runtime
     from tamis.server.runtime.texts.prompts import PromptRequest, Prompts
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tamis.server.lsp.session import Session
-from tamis.server.wire.outbox import Outbox
+from tamis.server.wire.stdio import Outbox
 from tests.lsp.lsp_client import SERVER, Client, edit
 
 CALL = "<ACTION><core:echo><text>x</text></core:echo></ACTION>"

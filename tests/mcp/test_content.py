@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tamis.server.mcp.content import call_result
 from tamis.server.mcp.revisions import Peer
-from tamis.server.runtime.calls.results import empty_result
+from tamis.server.runtime.calls.runner import empty_result
 
 IMAGE = {"type": "image", "data": "AAEC", "mimeType": "image/png"}
 

@@ -19,7 +19,7 @@ from tamis.server.rpc.described import files
 from tamis.server.rpc.described.methods import Described, described
 from tamis.server.rpc.described.schemas import Schemas, schemas
 from tamis.server.rpc.described.typescript import type_of
-from tamis.server.rpc.errors import GIVEN_BY, MEANINGS, numbers
+from tamis.server.rpc.session import GIVEN_BY, MEANINGS, numbers
 from tests.node_runtime import NODE, node_project
 
 ROOT = Path(__file__).resolve().parents[2]

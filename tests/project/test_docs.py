@@ -19,8 +19,8 @@ from tamis.protocols.manifest.json_schema import manifest_schema
 from tamis.protocols.manifest.reading import FIELDS, LIMITS
 from tamis.protocols.manifest.security import CAPABILITIES
 from tamis.server.cli.main import COMMANDS
-from tamis.server.rpc import errors as rpc_errors
 from tamis.server.rpc import methods as rpc_methods
+from tamis.server.rpc import session as rpc_errors
 from tamis.server.rpc.methods import RpcServer
 from tamis.server.runtime.settings.config import Settings
 from tamis.server.runtime.settings.loading import load_settings

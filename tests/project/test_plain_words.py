@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from tamis.server.rpc.described import files
-from tamis.server.rpc.described.plain import plain
+from tamis.server.rpc.described.methods import plain
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = re.compile(r"\bseeds? \d|\brulings? \d|§|\b[ADFVW]\d{1,3}\b")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ROOMS = ("server", "sandbox", "environments", "client", "package")
-PASSES = ("protocols/streaming/hold.py", "protocols/streaming/walk.py")
+PASSES = ("protocols/streaming/settled.py", "protocols/streaming/walk.py")
 IDS = frozenset(("action", "tam", "vcp", "hermes"))
 """Not ``json``, which is also a format of everything else; a comparison of something called a protocol with it counts."""
 

@@ -33,7 +33,7 @@ def test_the_keywords_that_hold_schemas_by_name_are_listed_once() -> None:
         for texts in literals(text)
         if {"properties", "patternProperties"} <= texts and texts & {"$defs", "definitions"}
     }
-    assert found == {"protocols/schema/vocabulary.py"}
+    assert found == {"protocols/schema/words.py"}
 
 
 def test_characters_that_nobody_sees_are_listed_once() -> None:

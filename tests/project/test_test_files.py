@@ -79,13 +79,13 @@ def test_every_room_of_code_has_tests(folders: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("paths", "tests"),
     [
-        (["protocols/tam/write.py"], ["tests/project/test_rooms.py", "tests/protocols"]),
+        (["protocols/tam/protocol.py"], ["tests/project/test_rooms.py", "tests/protocols"]),
         (["server/lsp/features/hover.py"], ["tests/lsp", "tests/project/test_rooms.py"]),
         (["tests/protocols/test_tam.py"], ["tests/protocols/test_tam.py"]),
         (["tests/protocols/test_tam.py", "tests/protocols/streams.py"], ["tests/protocols"]),
         (["tests/protocols/test_that_was_deleted.py"], []),
         (["tests/markers/vcp.txt"], ["tests/lsp/test_markers.py"]),
-        (["docs/trust.md", "protocols/tam/write.py"], ["tests/project", "tests/protocols"]),
+        (["docs/trust.md", "protocols/tam/protocol.py"], ["tests/project", "tests/protocols"]),
         (["examples/tools/x.tool.json"], ["tests/examples"]),
     ],
     ids=lambda value: " ".join(value),

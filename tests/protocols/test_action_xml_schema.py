@@ -12,8 +12,8 @@ from lxml import etree
 
 from tamis.protocols.action.write import write_calls
 from tamis.protocols.base import PlainCall, WriteOptions
-from tamis.protocols.export.xml_pattern import xml_pattern
 from tamis.protocols.export.xml_schema import action_schema
+from tamis.protocols.export.xml_types import xml_pattern
 from tamis.protocols.manifest.reading import ExternalScript, Manifest, read_manifest
 from tamis.protocols.model import Json, ToolHint
 from tamis.protocols.schema.regex import compile_pattern

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tamis.protocols.check import check_call
 from tamis.protocols.schema.coerce import Reading
-from tamis.protocols.schema.coerce_json import read_json_text
+from tamis.protocols.schema.coerce_text import read_json_text
 from tamis.protocols.schema.plan import compile_plan
 from tests.protocols.json_calls import read
 

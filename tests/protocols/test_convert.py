@@ -15,9 +15,9 @@ from tamis.protocols.base import PlainCall
 from tamis.protocols.check import check_call
 from tamis.protocols.contract import Loss
 from tamis.protocols.convert.blocks import format_blocks
+from tamis.protocols.convert.calls import VENDORS
 from tamis.protocols.convert.convert import Conversion, ConvertOptions, convert, targets
 from tamis.protocols.convert.plain import wire_call
-from tamis.protocols.convert.vendors import VENDORS
 from tamis.protocols.model import Document, Json, ReadOptions, ToolHint
 from tamis.protocols.reader import read_text
 from tamis.protocols.schema.plan import compile_plan

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols import Counts, count, counts, make_reader, read
-from tamis.protocols.counts import MAX_NAMES, OTHERS, ModelNumbers, Numbers
-from tamis.protocols.counts_page import page
+from tamis.protocols.counts import MAX_NAMES, OTHERS, ModelNumbers, Numbers, page
 from tests.protocols.fuzz import TOKENS, WORDS
 
 ACTION = "<ACTION><t:a><x>1</x></t:a></ACTION>"

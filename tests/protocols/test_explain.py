@@ -7,10 +7,9 @@ import random
 import pytest
 
 from tamis.protocols.catalogue import severity
-from tamis.protocols.explain import MAX_ALTERNATIVES, explain, repair
 from tamis.protocols.model import Document, Edit, ReadOptions
 from tamis.protocols.reader import read_text
-from tamis.protocols.repair import apply_edits, mended, says
+from tamis.protocols.repair import MAX_ALTERNATIVES, apply_edits, explain, mended, repair, says
 from tests.growth import growth
 from tests.protocols.tam_vcp_blocks import tam, vcp
 

@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 
 from tamis.protocols.base import PromptTool
 from tamis.protocols.catalogue import severity
-from tamis.protocols.export.caiu import caiu_record
 from tamis.protocols.export.names import TARGETS, portable_names
-from tamis.protocols.export.targets import export_tool
+from tamis.protocols.export.targets import caiu_record, export_tool
 from tamis.protocols.export.vcp import definition_text, plugin_manifest
-from tamis.protocols.manifest.from_mcp import import_mcp
-from tamis.protocols.manifest.imports import import_tools, shape_of
+from tamis.protocols.manifest.imports import import_mcp, import_tools, shape_of
 from tamis.protocols.manifest.reading import Manifest, read_manifest
 from tests.protocols.export_rules import faults
 

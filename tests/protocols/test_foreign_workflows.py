@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from tamis.protocols.catalogue import message
 from tamis.protocols.jsontext.parse import parse_json
-from tamis.protocols.workflow.foreign import KINDS, foreign_kind
-from tamis.protocols.workflow.reading import is_meant, read_workflow
+from tamis.protocols.workflow.reading import KINDS, foreign_kind, is_meant, read_workflow
 from tamis.server.runtime.runtime import Runtime
 
 COMFY_NODE = {"id": 3, "type": "KSampler", "pos": [1, 2], "inputs": [], "outputs": [], "widgets_values": [1]}

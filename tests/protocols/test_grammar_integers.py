@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tamis.protocols.base import PromptTool
 from tamis.protocols.grammar.gbnf import gbnf
-from tamis.protocols.grammar.integers import bounds_of, spellings
+from tamis.protocols.grammar.rules import bounds_of, spellings
 from tamis.protocols.model import Json
 from tamis.protocols.plugins import find_protocol
 from tests.protocols.gbnf_machine import Grammar, parse

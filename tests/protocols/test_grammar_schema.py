@@ -10,8 +10,7 @@ from jsonschema import Draft202012Validator
 
 from tamis.protocols.base import PlainCall, PromptTool, WriteOptions
 from tamis.protocols.check import check_call
-from tamis.protocols.grammar.call_schema import call_schema
-from tamis.protocols.grammar.gbnf import GrammarError, gbnf
+from tamis.protocols.grammar.gbnf import GrammarError, call_schema, gbnf
 from tamis.protocols.model import Json, ReadOptions, ToolHint
 from tamis.protocols.plugins import find_protocol
 from tamis.protocols.reader import read_text

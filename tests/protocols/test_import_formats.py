@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.catalogue import message, severity
-from tamis.protocols.manifest.from_mcp import import_mcp
 from tamis.protocols.manifest.from_openapi import import_openapi
 from tamis.protocols.manifest.from_python import import_functions
 from tamis.protocols.manifest.imported import Imported
-from tamis.protocols.manifest.imports import import_tools, shape_of
+from tamis.protocols.manifest.imports import import_mcp, import_tools, shape_of
 from tamis.protocols.manifest.reading import read_manifest
 from tests.protocols.openapi_document import pets
 

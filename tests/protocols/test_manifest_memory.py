@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tamis.protocols.jsontext.edit import edited
 from tamis.protocols.jsontext.parse import parse_json
-from tamis.protocols.manifest.memory import Memory
 from tamis.protocols.manifest.reading import ManifestReading, read_manifest
+from tamis.protocols.manifest.worked import Memory
 from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.snapshot import Snapshot
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.protocols import pieces as module
+from tamis.protocols import api as module
 from tamis.protocols import read
-from tamis.protocols.pieces import PieceReader, Summary, read_pieces
+from tamis.protocols.api import PieceReader, Summary, read_pieces
 from tests.protocols.fuzz import TOKENS, WORDS
 
 ACTION = "<ACTION>\n<t:a>\n<x>1</x>\n</t:a>\n</ACTION>\n"

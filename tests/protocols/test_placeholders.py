@@ -8,9 +8,8 @@ import pytest
 
 from tamis.protocols.manifest.from_openapi import import_openapi
 from tamis.protocols.manifest.from_python import import_functions
-from tamis.protocols.manifest.imported import Imported
+from tamis.protocols.manifest.imported import Imported, left_to_say
 from tamis.protocols.manifest.imports import import_tools
-from tamis.protocols.manifest.placeholders import left_to_say
 from tamis.protocols.manifest.template import new_tool
 from tamis.protocols.manifest.vcp_plugin import import_plugin
 

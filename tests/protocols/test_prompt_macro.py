@@ -8,8 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.base import PromptTool, Shape
-from tamis.protocols.prompt.assemble import Prompt, PromptTooLargeError, PromptWish, build_prompt
-from tamis.protocols.prompt.macro import MACRO, TOOLS_MACRO, fill
+from tamis.protocols.prompt.assemble import (
+    MACRO,
+    TOOLS_MACRO,
+    Prompt,
+    PromptTooLargeError,
+    PromptWish,
+    build_prompt,
+    fill,
+)
 from tests.protocols.prompt_forms import definitions, example_tools, forms, protocol_of
 from tests.protocols.prompt_tools import TOOLS
 

@@ -18,9 +18,8 @@ from tamis.protocols.catalogue import message
 from tamis.protocols.model import Diag
 from tamis.protocols.schema.check import check_schema
 from tamis.protocols.schema.errors import make_validator
-from tamis.protocols.schema.nfa import Automaton
 from tamis.protocols.schema.plan import Outcome, compile_plan
-from tamis.protocols.schema.regex import PatternError, compile_pattern
+from tamis.protocols.schema.regex import Automaton, PatternError, compile_pattern
 from tamis.protocols.schema.valid import compile_valid
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"

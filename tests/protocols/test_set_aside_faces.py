@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from tamis.protocols.convert.convert import ConvertOptions, convert
-from tamis.protocols.explain import alternatives, explain
 from tamis.protocols.model import ReadOptions
 from tamis.protocols.reader import read_text
-from tamis.protocols.repair import mended
+from tamis.protocols.repair import alternatives, explain, mended
 from tests.cli.process import tamis
 from tests.protocols.contexts import ACTION, SET_ASIDE, VCP
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from tamis.protocols.base import Markers, Source
 from tamis.protocols.model import Block, Call, ReadOptions
 from tamis.protocols.plugins import find_protocol, register
-from tamis.protocols.positions import LineIndex, PositionEncoding, Span
+from tamis.protocols.positions import LineCounter, LineIndex, PositionEncoding, Span
 from tamis.protocols.reader import read_text
-from tamis.protocols.streaming.lines import LineCounter
 from tamis.protocols.streaming.reader import StreamReader
 from tests.growth import growth
 from tests.protocols.plugin_source import example_source

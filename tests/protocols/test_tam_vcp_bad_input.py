@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tamis.protocols.explain import explain, repair
 from tamis.protocols.model import MAX_BLOCK_CHARS, ReadOptions
 from tamis.protocols.reader import read_text
+from tamis.protocols.repair import explain, repair
 from tests.growth import growth
 from tests.protocols.tam_vcp_blocks import codes, read, runs, tam, vcp
 

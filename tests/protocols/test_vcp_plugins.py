@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.catalogue import message, severity
-from tamis.protocols.manifest.imported_secrets import is_secret_setting
+from tamis.protocols.manifest.foreign_fields import is_secret_setting
 from tamis.protocols.manifest.imports import import_tools
 from tamis.protocols.manifest.reading import read_manifest
 from tamis.protocols.manifest.vcp_prose import plain_lines

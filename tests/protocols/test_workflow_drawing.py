@@ -13,10 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.protocols.workflow.drawing import MAX_DRAWN, Drawing, Timing, drawing_of
-from tamis.protocols.workflow.mermaid import mermaid
+from tamis.protocols.workflow.drawing import MAX_DRAWN, Drawing, Timing, drawing_of, mermaid, svg, text_width
 from tamis.protocols.workflow.reading import read_workflow
-from tamis.protocols.workflow.svg import svg, text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 

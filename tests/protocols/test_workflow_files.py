@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from tamis.protocols.catalogue import message, severity
 from tamis.protocols.model import Diag
-from tamis.protocols.workflow.graph import Unknown, check_graph
-from tamis.protocols.workflow.model import TYPES, Slot
-from tamis.protocols.workflow.places import findings_at
+from tamis.protocols.workflow.graph import Unknown, check_graph, findings_at
+from tamis.protocols.workflow.model import TYPES, Slot, Slots, connects, converted, fits, slots_of
 from tamis.protocols.workflow.reading import read_workflow
-from tamis.protocols.workflow.slots import Slots, connects, converted, fits, slots_of
 
 
 class Tools(Unknown):

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.workflow.kinds import NodeError, compute, filled, holes, item_slot, kind_slots, same
-from tamis.protocols.workflow.model import Node, Slot
+from tamis.protocols.workflow.model import Node, Slot, Slots
 from tamis.protocols.workflow.payload import single_node_payload, workflow_payload
 from tamis.protocols.workflow.reading import read_workflow
-from tamis.protocols.workflow.slots import Slots
 
 VALUES: dict[str, Any] = {"name": "Ann", "n": 3, "list": [{"a": 1}, "x"], "deep": {"a": {"b": None}}, "with.dot": "dot"}
 

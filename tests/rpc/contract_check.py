@@ -12,7 +12,7 @@ from tamis.protocols import messages
 from tamis.server.rpc.described import files
 from tamis.server.rpc.described.methods import Described, described
 from tamis.server.rpc.described.schemas import Schemas, schemas
-from tamis.server.rpc.errors import numbers
+from tamis.server.rpc.session import numbers
 
 MAX_BYTES = 200_000
 """Larger messages are not looked at: the parts are the same as in small ones."""

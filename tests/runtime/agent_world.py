@@ -11,9 +11,7 @@ from typing import Any
 
 from tamis.protocols.contract import SessionView, StepResult
 from tamis.server.runtime.agents.step import StepRequest, step
-from tamis.server.runtime.calls.host import HostError
-from tamis.server.runtime.calls.model import Ask, CallContext
-from tamis.server.runtime.calls.states import State
+from tamis.server.runtime.calls.model import Ask, CallContext, HostError, State
 from tamis.server.runtime.runtime import Runtime
 
 SERVICE = "TestWorld"

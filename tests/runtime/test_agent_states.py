@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamis.protocols.contract import CallState, Status, StepResult
-from tamis.server.runtime.calls.model import CallRequest, Question, Reply
+from tamis.server.runtime.calls.model import NEXT, STATES, CallRequest, Question, Reply, State, States, end_state
 from tamis.server.runtime.calls.running_calls import RunningCalls, own_cancel
-from tamis.server.runtime.calls.states import NEXT, STATES, State, States, end_state
 from tamis.server.runtime.execution.pipeline import execute
 from tests.runtime.agent_world import World, echo, fails
 from tests.sample_tools import vcp

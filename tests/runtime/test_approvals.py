@@ -12,8 +12,7 @@ from msgspec import UNSET
 
 from tamis.protocols.contract import ApprovalResolved, ExecutionResult
 from tamis.server.runtime.calls.model import Answer, CallRequest, Question, Reply, Stopped
-from tamis.server.runtime.calls.results import failure
-from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.calls.runner import Invocation, failure
 from tamis.server.runtime.doctor import examine
 from tamis.server.runtime.execution import pipeline as steps
 from tamis.server.runtime.execution.approvals.replies import OPTIONS, read_reply

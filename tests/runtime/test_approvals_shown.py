@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.protocols.contract import Granted, Permissions
-from tamis.server.runtime.execution.approvals.preview import (
+from tamis.server.runtime.execution.approvals.replies import (
     MAX_NAMES,
     MAX_PREVIEW_CHARS,
     preview,
     risk_of,
     sentence,
     visible,
+    with_secrets,
 )
-from tamis.server.runtime.execution.approvals.replies import with_secrets
 from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.policy.rules import ruling, told
 from tamis.server.runtime.settings.config import Policy, PolicyRule

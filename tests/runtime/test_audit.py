@@ -27,7 +27,7 @@ from tamis.server.runtime.health import health
 from tamis.server.runtime.observe.audit import MAX_LINE_BYTES, AuditLog
 from tamis.server.runtime.observe.redaction import is_secret_name, redacted, redacted_text
 from tamis.server.runtime.observe.trail import Caller, Level, Log, Trail
-from tamis.server.runtime.policy.rates import SUSPICIOUS, Refusals
+from tamis.server.runtime.policy.rules import SUSPICIOUS, Refusals
 from tamis.server.runtime.runtime import Runtime
 from tests.daemon import answers_of
 from tests.sample_tools import make_tool

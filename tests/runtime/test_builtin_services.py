@@ -22,7 +22,7 @@ from tamis.protocols.observation import observation
 from tamis.server.runtime.execution.text import TextOptions, execute_text
 from tamis.server.runtime.handlers.service import state
 from tamis.server.runtime.handlers.service.clock import time_in
-from tamis.server.runtime.handlers.service.editing import DoesNotFit, apply_edit
+from tamis.server.runtime.handlers.service.files import DoesNotFit, edited
 from tamis.server.runtime.handlers.service.state import StateError, find, put, remove
 from tamis.server.runtime.settings.config import Settings
 from tamis.server.runtime.tools.builtin import NAMES, manifests
@@ -662,10 +662,10 @@ def test_a_manifest_can_name_the_file_service_for_a_folder_of_its_own(tmp_path: 
 
 
 def test_an_edit_replaces_the_one_place() -> None:
-    assert apply_edit("a\nb\nc\n", "b\n", "B\nB\n").text == "a\nB\nB\nc\n"
-    made = apply_edit("x x x", "x", "y", every=True)
+    assert edited("a\nb\nc\n", "b\n", "B\nB\n").text == "a\nB\nB\nc\n"
+    made = edited("x x x", "x", "y", every=True)
     assert (made.text, made.replaced, made.line) == ("y y y", 3, 1)
-    assert apply_edit("a\r\nb\r\nc", "a\nb", "1\n2").text == "1\r\n2\r\nc"
+    assert edited("a\r\nb\r\nc", "a\nb", "1\n2").text == "1\r\n2\r\nc"
 
 
 @pytest.mark.parametrize(
@@ -686,14 +686,14 @@ def test_an_edit_replaces_the_one_place() -> None:
 )
 def test_an_edit_that_does_not_fit_says_where_to_look(text: str, search: str, said: str) -> None:
     with pytest.raises(DoesNotFit) as problem:
-        apply_edit(text, search, "same" if search == "same" else "new")
+        edited(text, search, "same" if search == "same" else "new")
     assert said in str(problem.value)
 
 
 @given(st.text("ab \n\r", max_size=30), st.text("ab \n\r", min_size=1, max_size=6), st.text("ab\n", max_size=6))
 def test_an_edit_either_fits_once_or_is_refused(text: str, search: str, replace: str) -> None:
     try:
-        made = apply_edit(text, search, replace)
+        made = edited(text, search, replace)
     except DoesNotFit:
         return
     assert made.replaced == 1
@@ -705,7 +705,7 @@ def test_an_edit_either_fits_once_or_is_refused(text: str, search: str, replace:
 def test_a_large_file_is_searched_in_time() -> None:
     lines = [f"line number {n} of a large file with some words in it" for n in range(60_000)]
     with pytest.raises(DoesNotFit):
-        apply_edit("\n".join(lines), "line nomber 59999 of a large file with some words", "x")
+        edited("\n".join(lines), "line nomber 59999 of a large file with some words", "x")
 
 
 def test_results_are_observed_like_those_of_every_tool(tmp_path: Path, folder: Path) -> None:  # A27, T16

@@ -17,7 +17,7 @@ from msgspec import UNSET
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.runtime.calls.model import CallRequest, Question, TokenAnswer
 from tamis.server.runtime.execution.pipeline import execute
-from tamis.server.runtime.policy.rates import WINDOW_S, CallRate
+from tamis.server.runtime.policy.rules import WINDOW_S, CallRate
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.settings.config import Settings
 from tamis.server.runtime.store import owners

@@ -20,7 +20,7 @@ from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.settings.profile import AgentRules, own_profile
 from tamis.server.runtime.texts.prompts import PromptRequest, Prompts
-from tamis.server.runtime.tools.discovery import Discovery, config_hash, discover
+from tamis.server.runtime.tools.listing import Discovery, config_hash, discover
 from tamis.server.runtime.tools.registry import Origin, Registry, Tool
 from tamis.server.runtime.tools.workflows import tool_of_workflow
 from tests.sample_tools import make_tool

@@ -315,7 +315,7 @@ def test_a_name_that_leads_inside_is_not_dialled(address: str, monkeypatch: pyte
         asked.append(host)
         return [address]
 
-    monkeypatch.setattr("tamis.sandbox.network.egress_addresses._look_up", look_up)
+    monkeypatch.setattr("tamis.sandbox.network.egress_hosts._look_up", look_up)
     engine = http_engine.HttpEngine("http://engine.example/run?key=K", Policy(allow_hosts=("engine.example",)))
     with pytest.raises(EngineError, match="allowCidrs") as refused:
         asyncio.run(engine._addresses("http://engine.example/run"))
@@ -324,7 +324,7 @@ def test_a_name_that_leads_inside_is_not_dialled(address: str, monkeypatch: pyte
 
 
 def test_a_range_that_the_operator_opened_is_dialled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tamis.sandbox.network.egress_addresses._look_up", lambda *_: ["10.1.2.3", "192.168.0.1"])
+    monkeypatch.setattr("tamis.sandbox.network.egress_hosts._look_up", lambda *_: ["10.1.2.3", "192.168.0.1"])
     engine = http_engine.HttpEngine("http://engine.example/run", Policy(allow_cidrs=("10.1.0.0/16",)))
     assert asyncio.run(engine._addresses("here")) == ["10.1.2.3"]
 

@@ -22,8 +22,7 @@ from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.runtime.calls.model import Answer, CallRequest, Question
-from tamis.server.runtime.execution.idempotency import MARGIN_S, patience_s
-from tamis.server.runtime.execution.idempotency_keys import IdempotencyKeys, KeyReused, StillRunning
+from tamis.server.runtime.execution.idempotency import MARGIN_S, IdempotencyKeys, KeyReused, StillRunning, patience_s
 from tamis.server.runtime.execution.idempotency_store import forget_old
 from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.execution.text import TextOptions, execute_text

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tamis.server.runtime.handlers.script import integrity
+from tamis.server.runtime.handlers.script import running
 from tamis.server.runtime.policy import contents
 from tests.node_runtime import NODE, bun
 from tests.runtime.run_tool import error_of, run_tool
@@ -147,20 +147,20 @@ def test_too_many_files_are_not_pinned_in_part(
 def test_the_script_s_checked_bytes_are_the_ones_that_run_with_files_too(
     pinned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed = integrity.listed_files
+    listed = running.listed_files
 
     def then_changed(*args: Any) -> dict[str, bytes]:
         found = listed(*args)
         (pinned / "tool.py").write_text("print(1)\n")
         return found
 
-    monkeypatch.setattr(integrity, "listed_files", then_changed)
+    monkeypatch.setattr(running, "listed_files", then_changed)
     assert "execution.integrity" in error_of(run_tool(tmp_path, "test:pinned", {}))["message"]
 
 
 def test_the_digest_does_not_depend_on_how_names_and_contents_are_cut() -> None:
-    one = integrity.files_hash({"a": b"1" * 32, "b": b"2" * 32})
-    assert one == integrity.files_hash({"b": b"2" * 32, "a": b"1" * 32})
-    assert one != integrity.files_hash({"a": b"2" * 32, "b": b"1" * 32})
+    one = running.files_hash({"a": b"1" * 32, "b": b"2" * 32})
+    assert one == running.files_hash({"b": b"2" * 32, "a": b"1" * 32})
+    assert one != running.files_hash({"a": b"2" * 32, "b": b"1" * 32})
     with pytest.raises(contents.Unpinnable):
-        integrity.files_hash({"a\nb": b"1" * 32})
+        running.files_hash({"a\nb": b"1" * 32})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamis.server.runtime.calls.results import empty_result
+from tamis.server.runtime.calls.runner import empty_result
 from tamis.server.runtime.observe.masking import left_result, result_without, shown_result
 
 

@@ -12,9 +12,8 @@ from msgspec import UNSET
 from prometheus_client.parser import text_string_to_metric_families
 
 from tamis.protocols.contract import ExecutionResult, Granted, Permissions, SandboxInfo, Status, Usage
-from tamis.server.runtime.calls.results import failure
-from tamis.server.runtime.observe.exposition import prometheus, report
-from tamis.server.runtime.observe.metrics import BUCKETS_S, MAX_LABELS, OTHER, Metrics, Times
+from tamis.server.runtime.calls.runner import failure
+from tamis.server.runtime.observe.metrics import BUCKETS_S, MAX_LABELS, OTHER, Metrics, Times, prometheus, report
 
 
 def ended(tool_id: str, status: Status = "success", ms: float = 5.0, *, warm: bool = True) -> ExecutionResult:

@@ -18,7 +18,7 @@ from tamis.server.runtime.handlers.script.running import make_below
 from tamis.server.runtime.policy.path_grants import Place, never_granted
 from tamis.server.runtime.policy.permissions import Grant, grant
 from tamis.server.runtime.settings.config import Policy
-from tamis.server.runtime.tools.patterns import BadPattern, matches, read_pattern
+from tamis.server.runtime.tools.reading import BadPattern, matches, read_pattern
 
 MANIFEST = Manifest("t:t", "t", "d", "1.0.0", ExternalScript("t.py", "python"))
 

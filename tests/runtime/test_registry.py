@@ -17,8 +17,7 @@ from tamis.protocols.manifest.reading import Manifest, ServiceMethod
 from tamis.protocols.model import Json
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.texts.exports import Form, exported_names
-from tamis.server.runtime.tools.changes import difference
-from tamis.server.runtime.tools.registry import ConflictPolicy, Registry, Tool
+from tamis.server.runtime.tools.registry import ConflictPolicy, Registry, Tool, difference
 from tests.sample_tools import make_tool
 
 

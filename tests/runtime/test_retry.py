@@ -12,17 +12,16 @@ from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.runtime.calls.model import CallRequest, Stopped
-from tamis.server.runtime.calls.results import failure
-from tamis.server.runtime.calls.runner import Invocation
-from tamis.server.runtime.calls.timing import unless_cancelled
+from tamis.server.runtime.calls.runner import Invocation, failure
+from tamis.server.runtime.calls.running_calls import unless_cancelled
 from tamis.server.runtime.execution import pipeline as execute_module
-from tamis.server.runtime.execution import retries
+from tamis.server.runtime.execution import preparing
 from tamis.server.runtime.execution import text as text_module
 from tamis.server.runtime.execution.pipeline import execute
-from tamis.server.runtime.execution.retries import MAX_ATTEMPTS, backoff_s
+from tamis.server.runtime.execution.preparing import MAX_ATTEMPTS, backoff_s
 from tamis.server.runtime.execution.text import TextOptions, execute_text
 from tamis.server.runtime.observe.trail import Caller
-from tamis.server.runtime.policy.rates import CallRate
+from tamis.server.runtime.policy.rules import CallRate
 from tamis.server.runtime.runtime import Runtime
 from tests.sample_tools import make_tool, tam, vcp
 
@@ -74,7 +73,7 @@ def run_fake(
         pauses.append(seconds)
 
     monkeypatch.setattr(execute_module, "runner_of", lambda _tool: runner)
-    monkeypatch.setattr(retries.asyncio, "sleep", sleep)
+    monkeypatch.setattr(preparing.asyncio, "sleep", sleep)
     request = CallRequest(call_id="c", name="ok")
     return asyncio.run(execute(request, Runtime(root).call_context(), attempts)), pauses, runner
 
@@ -169,8 +168,8 @@ def test_parallel_calls_are_bounded_and_keep_their_order(
 def test_a_cancel_ends_the_pause_and_keeps_what_was_counted(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # V52, V53
-    monkeypatch.setattr(retries, "FIRST_PAUSE_S", 600.0)
-    monkeypatch.setattr(retries, "MAX_PAUSE_S", 600.0)
+    monkeypatch.setattr(preparing, "FIRST_PAUSE_S", 600.0)
+    monkeypatch.setattr(preparing, "MAX_PAUSE_S", 600.0)
     monkeypatch.setattr(execute_module, "runner_of", lambda _tool: FakeRunner(["error"]))
 
     async def run() -> ExecutionResult:
@@ -208,7 +207,7 @@ def test_waiting_ends_with_the_cancel_and_ends_the_work_too() -> None:
 
 def test_calls_are_bounded_by_the_minute_all_together_and_tool_by_tool(monkeypatch: pytest.MonkeyPatch) -> None:  # D84
     now = [1000.0]
-    monkeypatch.setattr("tamis.server.runtime.policy.rates.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("tamis.server.runtime.policy.rules.time.monotonic", lambda: now[0])
     rate = CallRate(4, {"*": 2, "often": 0, "once": 1})
     assert [rate.take(tool) is None for tool in ("a", "a", "a", "once", "once", "often", "often")] == [
         *(True, True, False, True, False, True, False)
@@ -240,7 +239,7 @@ def test_a_tools_own_rate_is_a_result_that_says_so(root: Path) -> None:  # D84
 
 def test_calls_are_bounded_agent_by_agent_and_session_by_session(monkeypatch: pytest.MonkeyPatch) -> None:  # D98
     now = [1000.0]
-    monkeypatch.setattr("tamis.server.runtime.policy.rates.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("tamis.server.runtime.policy.rules.time.monotonic", lambda: now[0])
     rate = CallRate(0, None, {"*": 2, "guest": 1, "chief": 0}, 3)
     made = [
         ("ann", "s"),
@@ -266,8 +265,8 @@ def test_sessions_that_are_quiet_are_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # D98: a host makes new ones all the time
     now = [1000.0]
-    monkeypatch.setattr("tamis.server.runtime.policy.rates.time.monotonic", lambda: now[0])
-    monkeypatch.setattr("tamis.server.runtime.policy.rates.MAX_COUNTED", 10)
+    monkeypatch.setattr("tamis.server.runtime.policy.rules.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("tamis.server.runtime.policy.rules.MAX_COUNTED", 10)
     rate = CallRate(0, None, None, 1)
     rate._sweep_at = 10
     for number in range(200):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tamis.protocols.manifest.extension import SchemaExtension
+from tamis.protocols.manifest.embedded import SchemaExtension
 from tamis.protocols.manifest.reading import read_manifest
 from tamis.server.cli.main import main
 from tamis.server.runtime.runtime import Runtime

@@ -14,8 +14,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tamis.server.runtime.observe.masking import MaskedStreams, spelled, without, without_in
-from tamis.server.runtime.observe.spellings import MIN_LINE_CHARS, MIN_SECRET_CHARS
+from tamis.server.runtime.observe.masking import (
+    MIN_LINE_CHARS,
+    MIN_SECRET_CHARS,
+    MaskedStreams,
+    spelled,
+    without,
+    without_in,
+)
 
 ENCODINGS: dict[str, Callable[[str], str]] = {
     "raw": str,

@@ -15,10 +15,10 @@ from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.runtime.calls.model import CallRequest
-from tamis.server.runtime.execution.approvals.preview import rights_in_words
+from tamis.server.runtime.execution.approvals.replies import rights_in_words
 from tamis.server.runtime.execution.pipeline import execute
-from tamis.server.runtime.policy import secret_sources as sources
-from tamis.server.runtime.policy.secret_sources import SecretError, read_secret
+from tamis.server.runtime.policy import secret_values as sources
+from tamis.server.runtime.policy.secret_values import SecretError, read_secret
 from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.settings.config import Secret
 from tamis.server.runtime.settings.reading import settings_problems

@@ -19,7 +19,7 @@ import pytest
 from tamis.protocols.contract import ExecutionResult
 from tamis.sandbox.model import AddedHeader, Refusal
 from tamis.sandbox.network import egress
-from tamis.sandbox.network.egress_headers import Added, check_header, with_headers
+from tamis.sandbox.network.egress_hosts import Added, check_header, with_headers
 from tests.daemon import answers_of
 from tests.runtime.run_tool import error_of, run_tool
 from tests.sample_tools import action, make_tool

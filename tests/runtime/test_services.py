@@ -15,8 +15,7 @@ from tamis.protocols.contract import ExecutionResult
 from tamis.server.runtime.execution.text import TextOptions, execute_text
 from tamis.server.runtime.tools import host_services as hosted
 from tamis.server.runtime.tools.host_services import HostServices
-from tamis.server.runtime.tools.host_types import schema_of_type
-from tamis.server.runtime.tools.method_metadata import Refused, manifest_of
+from tamis.server.runtime.tools.method_metadata import Refused, manifest_of, schema_of_type
 from tests.runtime.service_world import Served, error_of, method
 from tests.sample_tools import vcp
 

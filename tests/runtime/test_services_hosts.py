@@ -10,8 +10,7 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
-from tamis.server.runtime.calls.host import HostError
-from tamis.server.runtime.calls.model import Question
+from tamis.server.runtime.calls.model import HostError, Question
 from tests.runtime.service_world import Served, error_of, method
 
 OBSERVED_TIMEOUT = "Observation: Tool s:m failed. Error type: TimeoutError. Message: no result after 50 ms."

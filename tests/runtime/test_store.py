@@ -25,7 +25,7 @@ from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.store import database as database_module
 from tamis.server.runtime.store.owners import Owner, is_gone
 from tamis.server.runtime.store.store import Store
-from tamis.server.runtime.store.tables import MIGRATIONS
+from tamis.server.runtime.store.upgrading import MIGRATIONS
 
 T = TypeVar("T")
 

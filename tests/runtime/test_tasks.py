@@ -26,7 +26,7 @@ from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.execution.tasks import rows
 from tamis.server.runtime.execution.tasks import tasks as tasks_module
 from tamis.server.runtime.execution.tasks.callback import call_back, read_url
-from tamis.server.runtime.execution.tasks.progress import ProgressReader, read_progress
+from tamis.server.runtime.execution.tasks.tasks import ProgressReader, read_progress
 from tamis.server.runtime.execution.text import TextOptions, execute_text
 from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.runtime import Runtime

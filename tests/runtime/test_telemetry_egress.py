@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis.server.runtime.observe import telemetry
+from tamis.server.runtime.observe import tracing
 from tamis.server.runtime.runtime import Runtime
 
 
@@ -18,7 +18,7 @@ from tamis.server.runtime.runtime import Runtime
 def test_a_collector_that_the_policy_does_not_open_is_sent_nothing(
     tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telemetry, "open_telemetry", lambda *_: pytest.fail("it was opened"))
+    monkeypatch.setattr(tracing, "open_telemetry", lambda *_: pytest.fail("it was opened"))
     runtime = Runtime(tmp_path, {"telemetry": {"traces": "otlp", "endpoint": endpoint}})
     said: list[str] = []
     monkeypatch.setattr(runtime.parts.log, "warn", said.append)
@@ -44,6 +44,6 @@ def test_a_collector_cannot_send_the_spans_elsewhere() -> None:
 
     with http.server.HTTPServer(("127.0.0.1", 0), Redirecting) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        answer = telemetry._straight_session().post(f"http://127.0.0.1:{server.server_port}/v1/traces", data=b"x")
+        answer = tracing._straight_session().post(f"http://127.0.0.1:{server.server_port}/v1/traces", data=b"x")
         server.shutdown()
     assert (answer.status_code, paths) == (307, ["/v1/traces"])

@@ -12,8 +12,7 @@ import pytest
 
 from tamis.server.runtime.calls.model import Stopped
 from tamis.server.runtime.calls.runner import Invocation
-from tamis.server.runtime.calls.running_calls import own_cancel, told_when_set
-from tamis.server.runtime.calls.timing import in_time
+from tamis.server.runtime.calls.running_calls import in_time, own_cancel, told_when_set
 
 LONG_MS = 60_000
 

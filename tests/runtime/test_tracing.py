@@ -112,16 +112,16 @@ def test_with_telemetry_a_call_is_a_span_below_the_hosts(tmp_path: Path, monkeyp
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    from tamis.server.runtime.observe import telemetry
+    from tamis.server.runtime.observe import tracing
 
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
 
-    def opened(_endpoint: str, _say: Any) -> telemetry.Telemetry:
-        return telemetry.Telemetry(provider)
+    def opened(_endpoint: str, _say: Any) -> tracing.Telemetry:
+        return tracing.Telemetry(provider)
 
-    monkeypatch.setattr(telemetry, "open_telemetry", opened)
+    monkeypatch.setattr(tracing, "open_telemetry", opened)
     result = run(tool(tmp_path, '[telemetry]\ntraces = "otlp"\n'), read_trace(PARENT))
     (span,) = exporter.get_finished_spans()
     assert (span.name, f"{span.context.trace_id:032x}") == ("execute_tool test:trace", ID)

@@ -19,8 +19,8 @@ from tamis.server.runtime.handlers.workflow import engines
 from tamis.server.runtime.handlers.workflow import run_workflow as conduct
 from tamis.server.runtime.handlers.workflow.engine import EngineError
 from tamis.server.runtime.settings.config import Policy, Settings
-from tamis.server.runtime.settings.engines import url_fault
 from tamis.server.runtime.settings.faults import disk_faults
+from tamis.server.runtime.settings.installed import url_fault
 from tests.runtime.service_world import error_of
 from tests.runtime.workflow_world import World, flow, statuses
 

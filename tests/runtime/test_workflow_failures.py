@@ -17,7 +17,7 @@ from tests.runtime.workflow_world import World, edge, flow, statuses
 
 
 def fails(_args: dict[str, Any]) -> Any:
-    from tamis.server.runtime.calls.host import HostError
+    from tamis.server.runtime.calls.model import HostError
 
     raise HostError("out of order")
 
@@ -128,7 +128,7 @@ def test_a_node_is_tried_again_as_often_as_it_says(
     tmp_path: Path, retry: int, status: str, calls: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """T6."""
-    monkeypatch.setattr("tamis.server.runtime.execution.retries.FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr("tamis.server.runtime.execution.preparing.FIRST_PAUSE_S", 0.001)
     seen: list[int] = []
 
     def flaky(args: dict[str, Any]) -> Any:

@@ -12,11 +12,10 @@ import pytest
 from msgspec import UNSET
 
 from tamis.protocols.manifest.workflow import workflow_tool
+from tamis.protocols.workflow.model import Slots, slots_of
+from tamis.protocols.workflow.payload import Flow, flow_of
 from tamis.protocols.workflow.reading import read_workflow
-from tamis.protocols.workflow.secrets import Flow, flow_of
-from tamis.protocols.workflow.slots import Slots, slots_of
-from tamis.server.runtime.calls.host import HostError
-from tamis.server.runtime.calls.model import CallRequest, Question, Reply
+from tamis.server.runtime.calls.model import CallRequest, HostError, Question, Reply
 from tamis.server.runtime.execution.pipeline import execute
 from tests.runtime.workflow_world import World, edge, flow
 from tests.sample_tools import make_tool

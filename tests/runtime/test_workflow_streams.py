@@ -28,7 +28,7 @@ class Gate:
         if args["item"] > 2:
             await self.open.wait()
         if args["item"] == 99:
-            from tamis.server.runtime.calls.host import HostError
+            from tamis.server.runtime.calls.model import HostError
 
             raise HostError("no ninety-nine")
         return args["item"] * 10

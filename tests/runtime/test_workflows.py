@@ -19,7 +19,7 @@ def shout(args: dict[str, Any]) -> dict[str, Any]:
 
 
 def fail(_args: dict[str, Any]) -> None:
-    from tamis.server.runtime.calls.host import HostError
+    from tamis.server.runtime.calls.model import HostError
 
     raise HostError("the engine room is on fire")
 
@@ -200,7 +200,7 @@ def test_a_map_keeps_the_order_of_its_list(tmp_path: Path) -> None:
 
 
 def test_a_map_may_pass_over_items_that_fail(tmp_path: Path) -> None:
-    from tamis.server.runtime.calls.host import HostError
+    from tamis.server.runtime.calls.model import HostError
 
     def odd(args: dict[str, Any]) -> int:
         if args["item"] % 2:
@@ -566,7 +566,7 @@ def test_what_the_host_is_told_of_each_step(tmp_path: Path) -> None:
 
 
 def test_a_secret_of_a_node_is_masked_in_the_workflows_error(tmp_path: Path) -> None:
-    from tamis.server.runtime.calls.host import HostError
+    from tamis.server.runtime.calls.model import HostError
 
     def tell(args: dict[str, Any]) -> None:
         raise HostError(f"bad key {args['key']}")
@@ -609,8 +609,7 @@ def test_a_workflow_that_a_tool_could_have_written_is_not_registered(tmp_path: P
 
 
 def test_a_second_attempt_starts_anew(tmp_path: Path) -> None:  # seed 002 retry_N
-    from tamis.server.runtime.calls.host import HostError
-    from tamis.server.runtime.calls.model import CallRequest
+    from tamis.server.runtime.calls.model import CallRequest, HostError
     from tamis.server.runtime.execution.pipeline import execute
 
     tries = 0
@@ -639,7 +638,7 @@ def test_the_example_of_the_page_is_whole() -> None:
     from tamis.protocols.workflow.graph import check_graph
     from tamis.protocols.workflow.reading import read_workflow
     from tamis.server.runtime.runtime import Runtime
-    from tamis.server.runtime.tools.node_types import RegistryTypes
+    from tamis.server.runtime.tools.workflows import RegistryTypes
 
     project = Path(__file__).resolve().parents[2]
     example = re.search(r"```jsonc\n(.*?)```", (project / "docs" / "workflows.md").read_text("utf-8"), re.DOTALL)

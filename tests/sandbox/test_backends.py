@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from tamis.sandbox import host, probe
-from tamis.sandbox.backends import causes, layers
+from tamis.sandbox.backends import choice
 from tamis.sandbox.backends import choice as backends
-from tamis.sandbox.backends.syscalls import NUMBERS
+from tamis.sandbox.backends.seccomp import NUMBERS
 from tamis.sandbox.job import LAYERS, Binary
 from tamis.sandbox.model import Unavailable
 from tests.sandbox import support
@@ -192,7 +192,7 @@ def test_a_program_that_was_named_is_never_replaced(
 
 
 def test_each_layer_stands_or_says_what_stands_instead() -> None:
-    assert set(layers.PROTECTS) == set(LAYERS)
+    assert set(choice.PROTECTS) == set(LAYERS)
     for backend in backends.BACKENDS.values():
         assert {*backend.layers(root=True, cgroup=True), *backend.elsewhere} == set(LAYERS)
         assert set(backend.elsewhere) <= {"disable-userns", "die-with-parent"}
@@ -207,6 +207,8 @@ def test_causes_are_found_in_what_was_said_with_their_own_line(backend: str) -> 
     assert chosen.explain("odd words", "known") == ("odd words", "known")
 
 
-@pytest.mark.parametrize("row", [*causes.BUBBLEWRAP, *causes.NSJAIL, *causes.COMMON], ids=lambda row: row[1][:40])
-def test_every_cause_has_a_remedy(row: causes.Cause) -> None:
+@pytest.mark.parametrize(
+    "row", [*choice.BUBBLEWRAP_CAUSES, *choice.NSJAIL_CAUSES, *choice.COMMON], ids=lambda row: row[1][:40]
+)
+def test_every_cause_has_a_remedy(row: choice.Cause) -> None:
     assert all(row) and not row[2].endswith(".")

@@ -13,7 +13,7 @@ import pytest
 
 from tamis.sandbox.job import PROXY_PORT
 from tamis.sandbox.model import Denial, Refusal, RunOutcome, Unavailable
-from tamis.sandbox.network.egress_addresses import Refused
+from tamis.sandbox.network.egress_hosts import Refused
 from tamis.sandbox.network.handoff import Handoff, with_contacts
 
 

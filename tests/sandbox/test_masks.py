@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tamis.sandbox.job import Hidden
 from tamis.sandbox.model import Mount
-from tamis.sandbox.paths.masks import hidden_in, is_hidden_name
+from tamis.sandbox.paths.never import hidden_in, is_hidden_name
 from tamis.sandbox.paths.walk import open_absolute
 from tests.sandbox import support
 

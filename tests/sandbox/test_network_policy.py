@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from tamis.sandbox.network import egress_addresses
+from tamis.sandbox.network import egress_hosts
 from tamis.sandbox.network.egress import Egress
-from tamis.sandbox.network.egress_addresses import is_own
+from tamis.sandbox.network.egress_hosts import is_own
 from tamis.sandbox.network.hosts import parse_rule, ranges_to_open
 from tests.sandbox import network_cases as cases
 from tests.sandbox.client_hello import client_hello
@@ -73,7 +73,7 @@ def test_name_server_that_points_inside_is_refused_after_one_look_up(answers: Se
                 return
             assert reason.startswith(f"api.test is at {answers[0]}, which is not public")
             settings = re.findall(r'"([^"]+)"', reason.partition("policy.allowCidrs = ")[2])
-            assert egress_addresses.address_allowed(answers[0], settings), reason
+            assert egress_hosts.address_allowed(answers[0], settings), reason
 
     run(test())
 
@@ -86,8 +86,8 @@ def test_without_the_address_policy_the_same_answers_lead_inside(
     answers: Sequence[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The layer's meta-test: what refuses the cases above is the policy for addresses, nothing else."""
-    monkeypatch.setattr(egress_addresses, "address_allowed", lambda *_: True)
-    monkeypatch.setattr(egress_addresses, "is_own", lambda *_: False)
+    monkeypatch.setattr(egress_hosts, "address_allowed", lambda *_: True)
+    monkeypatch.setattr(egress_hosts, "is_own", lambda *_: False)
 
     async def test() -> None:
         async with bench("api.test:*", names=Names(api_test=[answers]), allow_cidrs=()) as at:
@@ -102,7 +102,7 @@ def test_mixed_answer_leaves_only_what_is_permitted_in_its_order() -> None:
         return ["10.0.0.1", "8.8.8.8", "::1", "::ffff:8.8.8.8", "2606:4700::1111", "8.8.8.8", "169.254.169.254", "x"]
 
     async def test() -> None:
-        addresses = egress_addresses.Addresses(resolver=resolve)
+        addresses = egress_hosts.Addresses(resolver=resolve)
         assert await addresses.vetted("api.test", 443) == ["8.8.8.8", "2606:4700::1111"]
         addresses.close()
 
@@ -245,16 +245,16 @@ def test_bad_pin_is_refused_by_name_before_anything_runs(pins: list[tuple[str, s
 
 def test_public_address_of_this_machine_itself_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     # a service behind the firewall listens there too, and packets to it never pass the firewall
-    monkeypatch.setattr(egress_addresses, "is_own", lambda address: address == "8.8.8.8")
+    monkeypatch.setattr(egress_hosts, "is_own", lambda address: address == "8.8.8.8")
 
     async def resolve(host: str, port: int) -> Sequence[str]:
         return ["8.8.8.8"]
 
     async def test() -> None:
-        with pytest.raises(egress_addresses.Refused, match="this machine's own") as caught:
-            await egress_addresses.Addresses(resolver=resolve).vetted("api.test", 443)
+        with pytest.raises(egress_hosts.Refused, match="this machine's own") as caught:
+            await egress_hosts.Addresses(resolver=resolve).vetted("api.test", 443)
         assert caught.value.status == 403
-        opened = egress_addresses.Addresses(["8.8.8.8/32"], resolver=resolve)
+        opened = egress_hosts.Addresses(["8.8.8.8/32"], resolver=resolve)
         assert await opened.vetted("api.test", 443) == ["8.8.8.8"]
 
     run(test())

@@ -11,11 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from tamis.sandbox import launch, probe
+from tamis.sandbox.backends import choice, nsjail, seccomp
 from tamis.sandbox.backends import choice as backends
-from tamis.sandbox.backends import flaws, kafel, nsjail, seccomp
 from tamis.sandbox.job import FdPath, Job, Plan, shown
 from tamis.sandbox.model import Mount, RunOutcome, Unavailable
-from tamis.sandbox.paths import mounted
+from tamis.sandbox.paths import walk
 from tests.sandbox import cases, support
 from tests.sandbox.cases import Case
 from tests.sandbox.golden_jobs import GOLDEN, JOBS
@@ -141,9 +141,9 @@ def test_a_link_on_the_way_inside_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     facts = os.stat(tmp_path / "real")
     wanted = (facts.st_dev, facts.st_ino)
-    mounted.require_same(os.getpid(), [(str(tmp_path / "real"), wanted)])
+    walk.require_same(os.getpid(), [(str(tmp_path / "real"), wanted)])
     with pytest.raises(Unavailable):
-        mounted.require_same(os.getpid(), [(str(tmp_path / "link"), wanted)])
+        walk.require_same(os.getpid(), [(str(tmp_path / "link"), wanted)])
 
 
 def test_the_gate_shows_neither_memory_nor_descriptors(tmp_path: Path) -> None:
@@ -161,12 +161,12 @@ def test_own_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.symlink_to("/")
     with pytest.raises(Unavailable, match="belongs to somebody else"):
-        flaws._own_folder(str(taken), os.geteuid())  # pyright: ignore[reportPrivateUsage]
+        choice._own_folder(str(taken), os.geteuid())  # pyright: ignore[reportPrivateUsage]
     open_to_all = tmp_path / "open"
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
     with pytest.raises(Unavailable):
-        flaws._own_folder(str(open_to_all), os.geteuid())  # pyright: ignore[reportPrivateUsage]
+        choice._own_folder(str(open_to_all), os.geteuid())  # pyright: ignore[reportPrivateUsage]
 
 
 def test_bun_and_pinned_scripts_find_their_files(tmp_path: Path) -> None:
@@ -182,14 +182,14 @@ def test_bun_and_pinned_scripts_find_their_files(tmp_path: Path) -> None:
 
 
 def test_policy_names_every_number_once_per_verdict() -> None:
-    words = kafel.policy("x86_64")
+    words = nsjail.policy("x86_64")
     assert words.endswith("DEFAULT ERRNO(38)")
     assert words.count("SYSCALL[1073741824]") == 1  # read, as x32
     assert "SYSCALL[101]," in words and words.index("SYSCALL[101],") < words.index("ALLOW {")
 
 
 def test_policy_of_the_other_machine_has_its_numbers() -> None:
-    assert "SYSCALL[117]" in kafel.policy("aarch64").partition("ERRNO(38)")[0]
+    assert "SYSCALL[117]" in nsjail.policy("aarch64").partition("ERRNO(38)")[0]
 
 
 def _compiled() -> list[tuple[int, int, int, int]]:
@@ -201,7 +201,7 @@ def _compiled() -> list[tuple[int, int, int, int]]:
     process = subprocess.Popen(
         [
             *(binary, "-Q", "--disable_rlimits", "-c", "/", "--user", "65533", "--group", "65533", "--time_limit", "0"),
-            *("--seccomp_string", kafel.policy("x86_64"), "--", "/bin/sh", "-c", "echo; read x"),
+            *("--seccomp_string", nsjail.policy("x86_64"), "--", "/bin/sh", "-c", "echo; read x"),
         ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.sandbox.backends import seccomp
-from tamis.sandbox.backends.syscalls import NUMBERS
+from tamis.sandbox.backends.seccomp import NUMBERS
 
 KILL, ALLOW, ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
 EPERM, ENOSYS, FAMILY = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS, ERRNO | errno.EAFNOSUPPORT

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis.server.runtime.policy.preview import grant_of
+from tamis.server.runtime.policy.permissions import grant_of
 from tamis.server.runtime.runtime import Runtime
 from tests.cli.in_process import Tamis
 from tests.daemon import answers_of

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from tamis.server.runtime.policy.secrets import secret_fault
-from tamis.server.runtime.settings.config import McpServer, Policy, Secret
+from tamis.server.runtime.settings.config import McpServer, Policy, Secret, toml_value
 from tamis.server.runtime.settings.loading import load_settings
-from tamis.server.runtime.settings.shown import toml_value
 from tests.cli.in_process import Tamis
 from tests.sample_tools import make_tool
 from tests.trust.conftest import World

@@ -12,10 +12,8 @@ import time
 
 import pytest
 
-from tamis.server.wire import process as watching
-from tamis.server.wire.outbox import Outbox
-from tamis.server.wire.process import watch_process
-from tamis.server.wire.stdio import MAX_QUEUED_BYTES, QueuedWriter, Writer, start_reader
+from tamis.server.wire import stdio as watching
+from tamis.server.wire.stdio import MAX_QUEUED_BYTES, Outbox, QueuedWriter, Writer, start_reader, watch_process
 
 
 def collect(descriptor: int) -> tuple[list[bytes], threading.Event]:

@@ -13,7 +13,7 @@ from tamis.protocols.plugins import SHIPPED, editing_of, extras_of
 from tamis.protocols.positions import Span
 from tamis.server.analysis.actions.manifests import add_to_profiles
 from tamis.server.analysis.actions.refactorings import FileChange, Refactoring
-from tamis.server.analysis.actions.samples import sample, sample_value
+from tamis.server.analysis.actions.scaffold import sample, sample_value
 from tamis.server.analysis.snapshot import Snapshot
 
 MAX_CALLS = 20

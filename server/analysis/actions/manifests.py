@@ -15,7 +15,7 @@ from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode
 from tamis.protocols.manifest.foreign import SHAPES, Shape, foreign_shape
 from tamis.protocols.manifest.format import FIELD_ORDER, format_manifest
-from tamis.protocols.manifest.placeholders import MISSING_FIELD
+from tamis.protocols.manifest.imported import MISSING_FIELD
 from tamis.protocols.model import Edit, Json
 from tamis.protocols.positions import Span
 from tamis.server.analysis.actions.refactorings import FileChange, Refactoring
@@ -299,7 +299,7 @@ def _examples(snapshot: Snapshot, root: JsonNode, span: Span) -> list[Refactorin
 def _in_line(plan: Plan, args: dict[str, Json]) -> dict[str, Json] | None:
     """Arguments that fit and are near the given ones; None where they fit already or no such are found."""
     from tamis.protocols.schema.words import is_object
-    from tamis.server.analysis.actions.samples import sample_value
+    from tamis.server.analysis.actions.scaffold import sample_value
 
     if plan.check(args, "typed").valid:
         return None

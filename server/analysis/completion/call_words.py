@@ -15,7 +15,7 @@ from tamis.protocols.schema.words import is_object
 from tamis.protocols.suggest import normalised
 from tamis.server.analysis.answers import Proposal
 from tamis.server.analysis.completion.cursor import Cursor
-from tamis.server.analysis.completion.snippets import escape_snippet
+from tamis.server.analysis.completion.proposals import escape_snippet
 from tamis.server.analysis.describe import type_name
 from tamis.server.analysis.embedded_schema import value_schemas
 from tamis.server.analysis.snapshot import Snapshot, ToolView

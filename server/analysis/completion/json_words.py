@@ -10,7 +10,7 @@ from typing import Any
 from tamis.protocols.manifest.json_schema import DRAFT_07, SCHEMAS
 from tamis.protocols.manifest.profile import MAX_TIMEOUT_MS
 from tamis.protocols.plugins import BUILT_IN
-from tamis.protocols.schema.vocabulary import DRAFT_2020_12, OF_NUMBERS, OF_STRINGS
+from tamis.protocols.schema.words import DRAFT_2020_12, OF_NUMBERS, OF_STRINGS
 
 _SCHEMA = {"$ref": "#/$defs/schema"}
 _TYPES = ["string", "number", "integer", "boolean", "array", "object", "null"]

@@ -11,10 +11,9 @@ from typing import Any
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Path
 from tamis.protocols.schema.words import is_list, is_object
 from tamis.server.analysis.answers import Proposal
-from tamis.server.analysis.completion.json_items import value_item
-from tamis.server.analysis.completion.json_slot import Slot
+from tamis.server.analysis.completion.json_slot import Slot, value_item
+from tamis.server.analysis.completion.proposals import escape_snippet
 from tamis.server.analysis.completion.schema_proposals import key_item
-from tamis.server.analysis.completion.snippets import escape_snippet
 from tamis.server.analysis.snapshot import Snapshot, ToolView
 
 LANGUAGES = {

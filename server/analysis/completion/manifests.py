@@ -18,9 +18,9 @@ from tamis.protocols.schema.words import is_object
 from tamis.server.analysis.answers import HoverText, Proposal
 from tamis.server.analysis.completion.json_slot import Slot, missing_comma, slot_at, slot_without_comma
 from tamis.server.analysis.completion.json_words import DIALECTS, KEYWORDS_OF, META, META_07, PROFILE
+from tamis.server.analysis.completion.proposals import escape_snippet, snippet_of_body
 from tamis.server.analysis.completion.schema_place import Schema, folded, schemas_at
 from tamis.server.analysis.completion.schema_proposals import JsonAsk, finish, keys, values
-from tamis.server.analysis.completion.snippets import escape_snippet, snippet_of_body
 from tamis.server.analysis.describe import describe_schema, type_name
 from tamis.server.analysis.snapshot import Snapshot
 
@@ -305,7 +305,7 @@ def own_order(kinds: list[Any]) -> list[str]:
 def _dialects(tree: JsonTree, slot: Slot) -> list[Proposal]:
     if len(slot.path) < 2 or slot.path[-1] != "$schema" or embedded(slot.path) is None:
         return []
-    from tamis.server.analysis.completion.json_items import value_item
+    from tamis.server.analysis.completion.json_slot import value_item
 
     return [value_item(tree, slot, uri, about) for uri, about in DIALECTS]
 

@@ -16,10 +16,17 @@ import msgspec
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Path
 from tamis.protocols.schema.words import is_object
 from tamis.server.analysis.answers import Proposal
-from tamis.server.analysis.completion.json_items import filter_of, first_value, label_of, list_of, value_item
-from tamis.server.analysis.completion.json_slot import Slot, slot_at
+from tamis.server.analysis.completion.json_slot import (
+    Slot,
+    filter_of,
+    first_value,
+    label_of,
+    list_of,
+    slot_at,
+    value_item,
+)
+from tamis.server.analysis.completion.proposals import escape_snippet, snippet_of_body, value_of_body
 from tamis.server.analysis.completion.schema_place import Schema, folded
-from tamis.server.analysis.completion.snippets import escape_snippet, snippet_of_body, value_of_body
 from tamis.server.analysis.describe import type_name
 
 _MAX_LABEL = 60

@@ -12,7 +12,7 @@ from typing import Any, cast
 from tamis.protocols.plugins import SHIPPED
 from tamis.protocols.tomltext import TomlTree, read_toml
 from tamis.server.analysis.answers import Proposal
-from tamis.server.analysis.completion.snippets import choice, escape_snippet
+from tamis.server.analysis.completion.proposals import choice, escape_snippet
 from tamis.server.analysis.configuration.place import Path, TomlPlace, dotted, place_at, schema_of
 from tamis.server.analysis.describe import type_name
 from tamis.server.analysis.kinds import kind_of

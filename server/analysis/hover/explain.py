@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from tamis.protocols.check import check_call
 from tamis.protocols.jsontext.tree import from_pointer
 from tamis.protocols.lossless import Token, block_tokens
 from tamis.protocols.model import Block, Call, Json, Param
-from tamis.protocols.plugins import extras_of
+from tamis.protocols.plugins import SHIPPED, editing_of, extras_of
 from tamis.protocols.positions import Span
 from tamis.protocols.schema.words import is_object
 from tamis.server.analysis.answers import HoverText
 from tamis.server.analysis.completion.cursor import find_cursor
 from tamis.server.analysis.describe import code, describe_schema, type_name
+from tamis.server.analysis.embedded import block_at, calls_at, param_at
 from tamis.server.analysis.hover.tools import HoverFacts, fenced, tool_card
-from tamis.server.analysis.hover.words import about_field, about_marker, lone_marker
 from tamis.server.analysis.kinds import answer
-from tamis.server.analysis.places import block_at, calls_at, param_at
 from tamis.server.analysis.shown.schema_parts import part, resolved, told
 from tamis.server.analysis.snapshot import Snapshot, ToolView
+
+# What markers, marks and a protocol's own fields mean, in a sentence or two (seeds 000 to 002, rulings 12 to 30).
+
+
+def about_field(protocol: str, key: str, calls: list[Call]) -> str:
+    """What a key means that is no parameter, as Markdown; empty for one that means nothing."""
+    return editing_of(protocol).about_field(key, calls)
+
+
+@cache
+def lone_marker() -> re.Pattern[str]:
+    """A marker of any protocol, wherever it stands."""
+    return re.compile("(?i)" + "|".join(marker for name in SHIPPED if (marker := editing_of(name).marker)))
+
+
+def about_marker(text: str) -> str:
+    """What a marker or mark means, as Markdown; empty for any other text."""
+    text = text.strip()
+    explained = (row for name in SHIPPED for row in editing_of(name).explained)
+    return next((meaning for pattern, meaning in explained if pattern.fullmatch(text)), "")
+
 
 MAX_VALUE_CHARS = 2_000
 

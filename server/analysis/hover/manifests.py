@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Path, Place
-from tamis.protocols.schema.vocabulary import MAPS
+from tamis.protocols.schema.words import MAPS
 from tamis.server.analysis.answers import HoverText
 from tamis.server.analysis.completion.json_words import FORMATS
 from tamis.server.analysis.completion.manifests import explain_in_json, is_schema_place, meta_of
 from tamis.server.analysis.completion.schema_place import folded, schemas_at
 from tamis.server.analysis.describe import code, describe_schema, type_name
-from tamis.server.analysis.hover.prompt_texts import own_tool
-from tamis.server.analysis.hover.tools import HoverFacts, security, tool_card
+from tamis.server.analysis.hover.tools import HoverFacts, own_tool, security, tool_card
 from tamis.server.analysis.navigation.workflows import workflow_card
 from tamis.server.analysis.snapshot import Snapshot, ToolView
 

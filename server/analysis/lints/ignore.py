@@ -17,8 +17,7 @@ from tamis.protocols.positions import Span
 from tamis.server.analysis.answers import Finding
 from tamis.server.analysis.diagnostics import diagnose
 from tamis.server.analysis.kinds import function_of
-from tamis.server.analysis.lints.directives import FIELD, Directive, fenced, text_directives
-from tamis.server.analysis.lints.silence import directives_of
+from tamis.server.analysis.lints.directives import FIELD, Directive, directives_of, fenced, text_directives
 from tamis.server.analysis.snapshot import Snapshot
 
 _NEVER = frozenset(("TC024", "TC025", "LN790", "LN791", "LN792", "LN793"))

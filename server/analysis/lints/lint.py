@@ -10,8 +10,7 @@ from tamis.protocols.model import Block, Diag, Edit, Fix
 from tamis.protocols.schema.check import Draft, draft_of
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.answers import Related
-from tamis.server.analysis.lints.local import Collector, moved, text_of
-from tamis.server.analysis.lints.scans import Scans
+from tamis.server.analysis.lints.local import Collector, Scans, moved, text_of
 from tamis.server.analysis.snapshot import Snapshot
 
 Found = list[tuple[Diag, tuple[Related, ...]]]

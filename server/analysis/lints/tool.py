@@ -16,9 +16,8 @@ from tamis.protocols.levels import Levels
 from tamis.protocols.manifest.reading import tool_id_fault
 from tamis.protocols.model import Edit, Fix
 from tamis.protocols.suggest import best, hint, same_name
-from tamis.server.analysis.lints import wording
-from tamis.server.analysis.lints.local import Collector, object_at, text_of, texts_of
-from tamis.server.analysis.lints.memo import kept
+from tamis.server.analysis.lints import parameters
+from tamis.server.analysis.lints.local import Collector, kept, object_at, text_of, texts_of
 from tamis.server.analysis.lints.parameters import describe, lint_extra
 
 _PORTABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
@@ -50,8 +49,8 @@ def _description(root: JsonNode, properties: JsonNode | None, found: Collector) 
         return
     tool_id = text_of(root.get("toolId")) or ""
     names = (tool_id.rpartition(":")[2], tool_id, text_of(root.get("displayName")) or "")
-    describe(said, text, names, wording.TOOL_TOKENS, found)
-    spoken = wording.named_parameters(text)
+    describe(said, text, names, parameters.TOOL_TOKENS, found)
+    spoken = parameters.named_parameters(text)
     if not spoken or properties is None:
         return
     declared = list(properties.keys)

@@ -12,12 +12,9 @@ from typing import TypeVar
 from tamis.protocols.jsontext.tree import JsonNode, Member, from_pointer
 from tamis.protocols.model import Diag, escape_pointer
 from tamis.protocols.schema.check import MAX_SCHEMA_DEPTH, Draft
-from tamis.server.analysis.lints.dialects import SHAPES, parts_of
-from tamis.server.analysis.lints.local import Collector, Locals, moved, object_at, without_member
-from tamis.server.analysis.lints.memo import kept
+from tamis.server.analysis.lints.local import Collector, Locals, Scans, kept, moved, object_at, speaking, without_member
 from tamis.server.analysis.lints.parameters import lint_names, lint_parameter, lint_references, lint_required, refers
-from tamis.server.analysis.lints.scans import Scans, speaking
-from tamis.server.analysis.lints.schemas import lint_schema
+from tamis.server.analysis.lints.schemas import SHAPES, lint_schema, parts_of
 
 T = TypeVar("T")
 MAX_KEPT = 200

@@ -19,12 +19,11 @@ from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import MAX_NAME_CHARS, Edit, escape_pointer
 from tamis.protocols.positions import Span
 from tamis.server.analysis.navigation.definition import text_of, tree_of
-from tamis.server.analysis.navigation.own_names import follows
 from tamis.server.analysis.navigation.proof import Proof, apply, disproof
 from tamis.server.analysis.navigation.references import Site, index_id, occurrences_of, sites_of
 from tamis.server.analysis.navigation.reverse import Before, Memory, Place, Remembered, shifted, way_back, with_losses
 from tamis.server.analysis.navigation.schemas_here import DEFINITIONS, arguments_schema, object_schema, property_of
-from tamis.server.analysis.navigation.spelled import RenameEdit, RenameRefusedError, edit_of, in_files
+from tamis.server.analysis.navigation.spelled import RenameEdit, RenameRefusedError, edit_of, follows, in_files
 from tamis.server.analysis.navigation.subject import Subject, has_slots, subject_at
 from tamis.server.analysis.snapshot import Snapshot
 

@@ -15,13 +15,12 @@ import msgspec
 from tamis.protocols.model import Edit
 from tamis.protocols.positions import LineIndex
 from tamis.server.analysis.index import WorkspaceIndex
-from tamis.server.analysis.navigation.own_names import follows
 from tamis.server.analysis.navigation.proof import apply
 from tamis.server.analysis.navigation.references import Site
-from tamis.server.analysis.navigation.spelled import RenameEdit, edit_of, in_files
+from tamis.server.analysis.navigation.spelled import RenameEdit, edit_of, follows, in_files
 from tamis.server.analysis.navigation.subject import Subject
 from tamis.server.analysis.snapshot import Snapshot
-from tamis.server.runtime.tools.naming import plain_spellings
+from tamis.server.runtime.tools.versions import plain_spellings
 
 MAX_REMEMBERED = 16
 MAX_SAID = 3

@@ -15,9 +15,9 @@ from tamis.protocols.model import Block, Call, Param
 from tamis.protocols.plugins import extras_of
 from tamis.protocols.positions import Span
 from tamis.server.analysis.describe import describe_schema, type_name
-from tamis.server.analysis.hover.prompt_texts import MAX_TOOL_CHARS, PromptView, heading, own_tool, prompt_texts
+from tamis.server.analysis.embedded import blocks_in
+from tamis.server.analysis.hover.tools import MAX_TOOL_CHARS, PromptView, heading, own_tool, prompt_texts
 from tamis.server.analysis.kinds import answer
-from tamis.server.analysis.places import blocks_in
 from tamis.server.analysis.shown.schema_parts import resolved, told, types_of
 from tamis.server.analysis.snapshot import Snapshot, ToolView
 

@@ -14,7 +14,7 @@ from tamis.protocols.jsontext.green import Branch, Green, Scalar, parts_of
 from tamis.protocols.jsontext.tree import JsonNode, Member, memo_of
 from tamis.protocols.manifest.reading import FIELDS
 from tamis.protocols.positions import Span
-from tamis.protocols.schema.vocabulary import LISTS, MAPS, SCHEMAS
+from tamis.protocols.schema.words import LISTS, MAPS, SCHEMAS
 from tamis.server.analysis.completion.json_words import META
 from tamis.server.analysis.shown.block_tokens import tool_modifiers
 from tamis.server.analysis.shown.token_kinds import (

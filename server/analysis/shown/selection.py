@@ -9,8 +9,8 @@ from tamis.protocols.jsontext.tree import JsonNode, JsonTree
 from tamis.protocols.lossless import block_tokens
 from tamis.protocols.model import Call, Value
 from tamis.protocols.positions import Span
+from tamis.server.analysis.embedded import block_at, calls_at, param_at
 from tamis.server.analysis.kinds import answer
-from tamis.server.analysis.places import block_at, calls_at, param_at
 from tamis.server.analysis.snapshot import Snapshot
 
 _WORD = re.compile(r"\w+")

@@ -11,7 +11,7 @@ from tamis.server.lsp.workspace.elsewhere import Elsewhere, asked, offset_of
 if TYPE_CHECKING:
     from lsprotocol import types
 
-    from tamis.server.analysis.navigation.hierarchy import Caller
+    from tamis.server.analysis.navigation.references import Caller
     from tamis.server.lsp.session import Session
 
 _FILE, _FUNCTION = 1, 12
@@ -19,7 +19,7 @@ _FILE, _FUNCTION = 1, 12
 
 def prepare(session: Session, params: types.CallHierarchyPrepareParams) -> list[dict[str, Any]]:
     """The callers at a position."""
-    from tamis.server.analysis.navigation.hierarchy import callers_at
+    from tamis.server.analysis.navigation.references import callers_at
 
     found = asked(session, params.text_document.uri)
     if found is None:
@@ -31,7 +31,7 @@ def prepare(session: Session, params: types.CallHierarchyPrepareParams) -> list[
 
 def incoming_calls(session: Session, params: types.CallHierarchyIncomingCallsParams) -> list[dict[str, Any]]:
     """Who calls it."""
-    from tamis.server.analysis.navigation.hierarchy import incoming
+    from tamis.server.analysis.navigation.references import incoming
 
     session.workspace.settle()
     places = Elsewhere(session)
@@ -47,7 +47,7 @@ def incoming_calls(session: Session, params: types.CallHierarchyIncomingCallsPar
 
 def outgoing_calls(session: Session, params: types.CallHierarchyOutgoingCallsParams) -> list[dict[str, Any]]:
     """What it calls."""
-    from tamis.server.analysis.navigation.hierarchy import outgoing
+    from tamis.server.analysis.navigation.references import outgoing
 
     session.workspace.settle()
     places = Elsewhere(session)

@@ -70,7 +70,7 @@ def place(places: Elsewhere, target: Target) -> tuple[str, tuple[int, int], tupl
     if text is None:
         return None
     if target.function:
-        from tamis.server.analysis.navigation.functions import find_function
+        from tamis.server.analysis.navigation.definition import find_function
 
         span = find_function(text, target.function, target.path)
         if span is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tamis.server.lsp.documents import Document
 from tamis.server.lsp.structs import DidChangeParams, DidOpenParams, DocumentParams
 from tamis.server.lsp.verb import Verb
-from tamis.server.lsp.workspace.loading import DEFINING
+from tamis.server.lsp.workspace.watching import DEFINING
 
 if TYPE_CHECKING:
     from tamis.server.lsp.session import Session

@@ -74,7 +74,7 @@ def commands_of(session: Session) -> Commands:
     if framework.commands is None:
         from tamis.server.lsp.client import Client
         from tamis.server.lsp.running.commands import Commands
-        from tamis.server.lsp.running.virtual import VirtualDocuments
+        from tamis.server.lsp.running.runs import VirtualDocuments
 
         client = Client(session, framework)
         framework.commands = Commands(session, client, session.runs, VirtualDocuments(), COMMANDS)

@@ -46,7 +46,7 @@ def facts_of(session: Session, document: Document, snapshot: Snapshot) -> HoverF
     root = session.workspace.root_of(document.path)
 
     def rights(tool: ToolView) -> Permissions | None:
-        from tamis.server.runtime.policy.preview import permissions_of
+        from tamis.server.runtime.policy.permissions import permissions_of
         from tamis.server.runtime.tools.registry import Registry, Tool
 
         config, registry = snapshot.settings.config, snapshot.registry

@@ -14,7 +14,7 @@ from tamis.server.lsp.documents import choose_encoding, path_of
 from tamis.server.lsp.structs import DidChangeConfigurationParams, InitializeParams, SetTraceParams
 from tamis.server.lsp.verb import Verb
 from tamis.server.lsp.workspace import watching
-from tamis.server.lsp.workspace.loading import load
+from tamis.server.lsp.workspace.watching import load
 from tamis.server.runtime.settings.loading import trust_notice
 from tamis.server.wire.jsonrpc import INVALID_REQUEST, RpcError
 

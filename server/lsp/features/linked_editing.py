@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def linked_editing_range(session: Session, params: types.LinkedEditingRangeParams) -> dict[str, Any] | None:
     """The names that change together."""
-    from tamis.server.analysis.navigation.linked import WORD, linked_names
+    from tamis.server.analysis.navigation.links import WORD, linked_names
 
     found = asked(session, params.text_document.uri)
     if found is None:

@@ -119,7 +119,7 @@ def warn(session: Session, text: str) -> None:
 
 def will_rename_files(session: Session, params: types.RenameFilesParams) -> dict[str, Any] | None:
     """The edits that keep what names the files true."""
-    from tamis.server.analysis.navigation.moves import edits_of_moves
+    from tamis.server.analysis.navigation.spelled import edits_of_moves
 
     moves: list[tuple[str, str]] = []
     for file in params.files:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lsprotocol import types
 
     from tamis.protocols.positions import Span
-    from tamis.server.analysis.shown.semantic_tokens import TokenCache
+    from tamis.server.analysis.shown.block_tokens import TokenCache
     from tamis.server.lsp.session import Session
 
 
@@ -35,7 +35,7 @@ class Sent:
 
     def data(self, uri: str, wanted: types.Range | None = None) -> list[int]:
         """The tokens of a document, or of a range of it; none of one that is not open."""
-        from tamis.server.analysis.shown.semantic_tokens import TokenCache, semantic_tokens
+        from tamis.server.analysis.shown.block_tokens import TokenCache, semantic_tokens
         from tamis.server.lsp.token_data import encode
 
         session = self._session

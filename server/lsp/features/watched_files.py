@@ -13,7 +13,7 @@ from tamis.server.lsp.structs import (
     RenamedFilesParams,
 )
 from tamis.server.lsp.verb import Verb
-from tamis.server.lsp.workspace import loading
+from tamis.server.lsp.workspace import watching
 from tamis.server.lsp.workspace.watching import SCRIPTS
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def folders(session: Session, params: DidChangeFoldersParams) -> None:
     paths = [path.rstrip("/") or "/" for folder in params.event.added if (path := path_of(folder.uri))]
     added = tuple(session.workspace.add(path) for path in paths if os.path.isabs(path))
     session.tools_changed()
-    loading.load(session, added)
+    watching.load(session, added)
 
 
 def _forget(session: Session, root: Root) -> None:

@@ -14,12 +14,17 @@ import msgspec
 from tamis.protocols.contract import ApprovalResolved
 from tamis.server.analysis.running.lenses import Asking
 from tamis.server.lsp.client import Client
-from tamis.server.lsp.running.runs import Runs, Waiting
-from tamis.server.lsp.running.virtual import VirtualDocuments
+from tamis.server.lsp.running.runs import Runs, VirtualDocuments, Waiting
 from tamis.server.runtime.calls.model import Ask, Question, Reply
-from tamis.server.runtime.execution.approvals.preview import MAX_SENTENCE_CHARS, json_text, sentence
 from tamis.server.runtime.execution.approvals.questions import as_request
-from tamis.server.runtime.execution.approvals.replies import CANCELLED, chosen, read_reply
+from tamis.server.runtime.execution.approvals.replies import (
+    CANCELLED,
+    MAX_SENTENCE_CHARS,
+    chosen,
+    json_text,
+    read_reply,
+    sentence,
+)
 from tamis.server.wire.jsonrpc import RpcError
 
 DETAILS = "Details"

@@ -32,8 +32,7 @@ from tamis.server.lsp.documents import Document, path_of, uri_of
 from tamis.server.lsp.running.example_tests import ExampleTests
 from tamis.server.lsp.running.previews import Previews
 from tamis.server.lsp.running.runner import REQUEST_FAILED, Runner
-from tamis.server.lsp.running.runs import Run, Runs, is_good
-from tamis.server.lsp.running.virtual import VirtualDocuments
+from tamis.server.lsp.running.runs import Run, Runs, VirtualDocuments, is_good
 from tamis.server.lsp.structs import Range
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 

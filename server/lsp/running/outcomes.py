@@ -18,8 +18,7 @@ from msgspec import UNSET
 from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.manifest.reading import ExternalScript
 from tamis.protocols.observation import plain
-from tamis.server.analysis.running.runnables import Target, digest_of
-from tamis.server.analysis.running.tracebacks import places
+from tamis.server.analysis.running.runnables import Target, digest_of, places
 from tamis.server.lsp.documents import Document, uri_of
 from tamis.server.lsp.running.runs import Run, RunKind, Trace
 

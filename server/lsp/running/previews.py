@@ -17,7 +17,7 @@ from tamis.server.analysis.running.lenses import tokens_of_tool
 from tamis.server.analysis.running.rewriting import PROTOCOLS
 from tamis.server.lsp.client import Client
 from tamis.server.lsp.running.runner import REQUEST_FAILED, Runner
-from tamis.server.lsp.running.virtual import PROMPT_SCHEME, VirtualDocuments
+from tamis.server.lsp.running.runs import PROMPT_SCHEME, VirtualDocuments
 from tamis.server.runtime.texts.prompts import PromptError, PromptRequest, Prompts
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 

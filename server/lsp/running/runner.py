@@ -49,14 +49,13 @@ from tamis.server.lsp.client import Client, Progress
 from tamis.server.lsp.documents import Document
 from tamis.server.lsp.running.approvals import Approvals
 from tamis.server.lsp.running.outcomes import finished_run, result_text, unsaved_notes
-from tamis.server.lsp.running.runs import Run, Runs, in_short, is_good, ordinal_of
-from tamis.server.lsp.running.virtual import VirtualDocuments
-from tamis.server.rpc.showing import Shown
+from tamis.server.lsp.running.runs import Run, Runs, VirtualDocuments, in_short, is_good, ordinal_of
+from tamis.server.rpc.running import Shown
 from tamis.server.runtime.calls.model import Answer, Ask, CallContext, CallRequest, Question, Reply
-from tamis.server.runtime.execution.idempotency_keys import IdempotencyKeys
+from tamis.server.runtime.execution.idempotency import IdempotencyKeys
 from tamis.server.runtime.execution.pipeline import execute
 from tamis.server.runtime.execution.text import TextOptions, execute_text, unread_observations
-from tamis.server.runtime.handlers.script.examples import match_of
+from tamis.server.runtime.handlers.script.output import match_of
 from tamis.server.runtime.observe.masking import left_result, without
 from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.policy.secret_values import SecretUnusable

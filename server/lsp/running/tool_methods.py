@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any, cast
 from tamis.protocols.contract import RegistryChanges
 from tamis.protocols.positions import PositionEncoding
 from tamis.server.lsp.running.runner import REQUEST_FAILED, Runner
-from tamis.server.lsp.workspace.loading import load
-from tamis.server.rpc.hosting import SessionHost
-from tamis.server.rpc.marks import FINISHES
+from tamis.server.lsp.workspace.watching import load
+from tamis.server.rpc.initializing import FINISHES
 from tamis.server.rpc.methods import GROUPS
 from tamis.server.rpc.params import Empty, Group, read_params, unread, with_warnings
 from tamis.server.rpc.running import Runs
-from tamis.server.rpc.session import Request
+from tamis.server.rpc.session import Request, SessionHost
 from tamis.server.rpc.session import Session as RpcSession
 from tamis.server.runtime.runtime import Runtime
-from tamis.server.runtime.tools.changes import Change, difference
+from tamis.server.runtime.tools.registry import Change, difference
 from tamis.server.wire.jsonrpc import METHOD_NOT_FOUND, REQUEST_CANCELLED, RpcError
 
 if TYPE_CHECKING:

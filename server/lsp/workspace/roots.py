@@ -121,7 +121,7 @@ class Root:
         self.loaded.set()
 
     def _folders(self, names: Iterable[str]) -> tuple[str, ...]:
-        from tamis.server.runtime.settings.paths import can_be_path
+        from tamis.server.runtime.settings.files import can_be_path
 
         return tuple(os.path.realpath(os.path.join(self.path, name)) for name in names if can_be_path(name))
 

@@ -19,19 +19,43 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tamis.protocols.visible import visible_line
-from tamis.server.lsp.workspace.wanted import (
-    CONFIGURATION,
-    is_definition_or_ignore,
-    is_workflow_or_ignore,
-    may_be_wanted,
-    may_be_workflow,
-)
-from tamis.server.runtime.settings.paths import Stamp, folder_time, stamp_of
+from tamis.protocols.invisible import visible_line
+from tamis.server.runtime.settings.files import Stamp, folder_time, stamp_of
 
 if TYPE_CHECKING:
     from tamis.server.lsp.workspace.roots import Root
     from tamis.server.lsp.workspace.workspace import Workspace
+
+
+# Which files of a folder the server looks at, by their names.
+
+
+TEXTS = (".md", ".markdown", ".txt", ".tam", ".vcp", ".action")
+JSONS = (".json", ".jsonc")
+CONFIGURATION = ("tamis.toml", ".gitignore", ".ignore", ".tamisignore")
+"""Files that decide how everything else is read: when one changes, the folder is loaded anew."""
+_NO_WORKFLOWS = frozenset({"package.json", "package-lock.json", "tsconfig.json", "composer.json", "deno.json"})
+
+
+def may_be_wanted(name: str) -> bool:
+    """Whether a file of this name may say something about tools."""
+    return (name.endswith((*TEXTS, *JSONS)) and name not in _NO_WORKFLOWS) or name in CONFIGURATION
+
+
+def is_definition_or_ignore(name: str) -> bool:
+    """Whether a file of this name may count in a folder of tools."""
+    return name.endswith((".tool.json", ".tool.jsonc", ".node.json")) or name in CONFIGURATION[1:]
+
+
+def is_workflow_or_ignore(name: str) -> bool:
+    """Whether a file of this name may count in a folder of workflows."""
+    return name.endswith(JSONS) or name in CONFIGURATION[1:]
+
+
+def may_be_workflow(name: str) -> bool:
+    """Whether a file of this name is a JSON file that may be a workflow."""
+    return name.endswith(JSONS) and not name.endswith((".tool.json", ".tool.jsonc", "agent_profile.json"))
+
 
 MAX_TOTAL_BYTES = 128 * 1024 * 1024
 MAX_JSON_BYTES = 512 * 1024

@@ -26,7 +26,7 @@ from tamis.server.lsp.documents import Document
 from tamis.server.lsp.workspace.roots import Root, tool_names
 
 if TYPE_CHECKING:
-    from tamis.protocols.manifest.extension import SchemaExtension
+    from tamis.protocols.manifest.embedded import SchemaExtension
     from tamis.protocols.manifest.reading import ManifestReading, Memory
     from tamis.protocols.workflow.reading import WorkflowReading
     from tamis.server.analysis.index import WorkspaceIndex
@@ -423,7 +423,7 @@ def _extensions(root: Root | None, settings: RuntimeSettings) -> tuple[SchemaExt
     """What manifests have to fit besides the rules of Tamis."""
     if root is None or not settings.schema_extension:
         return ()
-    from tamis.server.runtime.tools.extensions import extensions_of
+    from tamis.server.runtime.tools.sources import extensions_of
 
     return extensions_of(Path(root.path), settings)
 

@@ -4,14 +4,121 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable
+from typing import Any, cast
 
 import msgspec
 
-from tamis.server.rpc.described import openrpc, python, reference, schemas, typescript
-from tamis.server.rpc.described.methods import described
+from tamis.protocols.messages import NOTIFICATIONS, REQUESTS
+from tamis.server.rpc.described import openrpc, python, schemas, typescript
+from tamis.server.rpc.described.methods import Described, described
+from tamis.server.rpc.described.schemas import PREFIX, Schema, Schemas
+from tamis.server.rpc.described.schemas import schemas as all_schemas
+from tamis.server.rpc.described.typescript import type_of
 from tamis.server.rpc.methods import RpcServer
 from tamis.server.rpc.params import Group
+from tamis.server.rpc.session import GIVEN_BY, MEANINGS, numbers
+
+# The reference page (``docs/reference.md``): every method, message and shape as tables.
+
+
+_HEAD = """\
+# Reference of the JSON-RPC contract
+
+Written by `tools/published_contract.py` from the Structs of the code; a test fails when it is stale. What the methods are for is told in
+[rpc.md](rpc.md), how a host is built in [embedding.md](embedding.md). The same in other forms: `schemas/openrpc.json` (also `rpc.discover` and
+`tamis schema --openrpc`), `schemas/contract.json` (JSON Schema) and `schemas/tamis.d.ts` (TypeScript).
+
+A `?` marks what may be missing. Fields of params that a method does not know are ignored, except in `options`, where a misspelt name is refused; a value
+of the wrong type is the error -32602, which names its place.
+"""
+_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*')
+
+
+def page(declared: Group) -> str:
+    """The text of the page."""
+    methods = described(declared)
+    made = all_schemas(methods)
+    out = [_HEAD, "## Methods\n"]
+    out += [_method(one, made) for one in methods]
+    out.append("## Notifications of the daemon\n")
+    out += [_sent(name, "Notification", made) for name in NOTIFICATIONS]
+    out.append(
+        "## Requests of the daemon\n\nThe host answers them; one that it does not know it answers with -32601.\n"
+    )
+    out += [_sent(name, "Request", made) for name in REQUESTS]
+    # Params stand with their message, unless something else has them too.
+    hidden = {str(ref["$ref"]).removeprefix(PREFIX) for ref in made.params.values()}
+    hidden -= {*re.findall(rf'"{re.escape(PREFIX)}(\w+)"', json.dumps([made.parts, made.results]))}
+    out.append("## Shapes\n")
+    out += [_shape(name, part, made) for name, part in made.parts.items() if name not in hidden]
+    out.append("## Numbers of errors\n\n| code | name | means |\n|---|---|---|")
+    out += [f"| {code} | `{name}` | {MEANINGS.get(name, '')} |" for name, code in numbers().items()]
+    return "\n".join(out) + "\n"
+
+
+def _method(one: Described, made: Schemas) -> str:
+    words = [one.summary, one.description, "This method may still change." if one.stability != "stable" else ""]
+    lines = [f"### Method `{one.name}`\n", "\n\n".join(word for word in words if word) + "\n"]
+    reference = made.params.get(one.name)
+    if reference is not None:
+        lines.append(_table(_part(reference, made), made, head="param"))
+    lines.append(f"Result: {_linked(made.results[one.name], made)}.")
+    known = numbers()
+    special = [f"{known[name]} `{name}`" for name in one.errors if name in GIVEN_BY and name != "overloaded"]
+    if special:
+        lines[-1] += f" Errors of its own: {', '.join(special)}."
+    return "\n".join(lines) + "\n"
+
+
+def _sent(name: str, kind: str, made: Schemas) -> str:
+    part = _part(made.params[name], made)
+    lines = [f"### {kind} `{name}`\n", f"{part.get('description', '')}\n", _table(part, made, head="param")]
+    if name in made.results:
+        lines.append(f"Result: {_linked(made.results[name], made)}.\n")
+    return "\n".join(lines)
+
+
+def _shape(name: str, part: Schema, made: Schemas) -> str:
+    return f"### {name}\n\n{part.get('description', '')}\n\n{_table(part, made, head='field')}"
+
+
+def _table(part: Schema, made: Schemas, *, head: str) -> str:
+    required = part.get("required", ())
+    rows = [f"| {head} | type | meaning |", "|---|---|---|"]
+    for field, schema in part["properties"].items():
+        text = str(schema.get("description", ""))
+        default = schema.get("default")
+        if default is not None and len(shown := json.dumps(default, ensure_ascii=False)) < 60:
+            text = f"{text} Default: `{shown}`.".strip()
+        bounds = ", ".join(f"{word} {schema[key]}" for key, word in _BOUNDS.items() if key in schema)
+        text = f"{text} ({bounds})" if bounds else text
+        mark = "" if field in required else "?"
+        rows.append(f"| `{field}{mark}` | {_linked(schema, made)} | {text.replace('|', chr(92) + '|')} |")
+    return "\n".join(rows) + "\n"
+
+
+_BOUNDS = {"minimum": "at least", "maximum": "at most"}
+
+
+def _linked(schema: Schema, made: Schemas) -> str:
+    """The type with links to the shapes that it names."""
+    text = type_of({key: value for key, value in schema.items() if key != "description"})
+    if len(text) > 200:
+        text = "object"
+    found = [name for name in _WORD.findall(text) if name in made.parts]
+    shown = f"`{text}`".replace("|", "\\|")
+    if not found:
+        return shown
+    if text == found[0]:
+        return f"[`{text}`](#{text.lower()})"
+    links = ", ".join(f"[{name}](#{name.lower()})" for name in dict.fromkeys(found))
+    return f"{shown}: {links}"
+
+
+def _part(reference: Any, made: Schemas) -> Schema:
+    return made.parts[str(cast("Schema", reference)["$ref"]).removeprefix(PREFIX)]
 
 
 @functools.cache
@@ -39,7 +146,7 @@ _TEXTS: dict[str, Callable[[], str]] = {
     "schemas/openrpc.json": openrpc_text,
     "schemas/contract.json": json_schema_text,
     "schemas/tamis.d.ts": typescript_text,
-    "docs/reference.md": lambda: reference.page(declared()),
+    "docs/reference.md": lambda: page(declared()),
     "client/methods.py": lambda: python.module(described(declared())),
     "client/results.py": lambda: python.results_module(described(declared())),
     "client/params.py": lambda: python.params_module(described(declared())),

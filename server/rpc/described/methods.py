@@ -6,6 +6,7 @@ A method's result is the return annotation of its handler, its words are the han
 from __future__ import annotations
 
 import inspect
+import re
 import types
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -13,11 +14,30 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from tamis.protocols.contract import InitializeResult
-from tamis.server.rpc.described.plain import plain
-from tamis.server.rpc.errors import GIVEN_BY
-from tamis.server.rpc.initializing import InitializeParams
-from tamis.server.rpc.marks import FINISHES, stability
+from tamis.server.rpc.initializing import FINISHES, InitializeParams, stability
 from tamis.server.rpc.params import Empty, Group
+from tamis.server.rpc.session import GIVEN_BY
+
+# Docstrings as hosts read them: plain back-ticks, on one line, without the notes of where a rule is from. Such a note stands in parentheses, as in
+# "(seed 001 §6.1)", "(ruling 20)" or "(A40 to A44)", and names a document that users do not have.
+
+
+_PARENTHESES = re.compile(r" ?\(([^()]*)\)")
+_NOTE = re.compile(
+    r"(?:^|, )(?:seeds? \d{3}(?: §[\d.]+)?|§[\d.]+|rulings? \d+|issue [\d.]+|[ADFVW]\d{1,3}|interface(?:, [A-Z]\w+)?)"
+    r"(?: (?:and|to) (?:§[\d.]+|\d+|[ADFVW]\d{1,3}))*(?=, |$)"
+)
+
+
+def plain(text: str) -> str:
+    """A docstring, or a part of one, as a host reads it."""
+    return _PARENTHESES.sub(_without_notes, " ".join(text.replace("``", "`").split())).strip()
+
+
+def _without_notes(found: re.Match[str]) -> str:
+    kept = _NOTE.sub("", found[1]).removeprefix(", ")
+    return found[0].replace(found[1], kept) if kept else ""
+
 
 _ALWAYS = ("invalidRequest", "invalidParams", "internalError", "overloaded")
 

@@ -10,8 +10,8 @@ from tamis.protocols.messages import NOTIFICATIONS, REQUESTS
 from tamis.server.rpc.described.examples import EXAMPLES
 from tamis.server.rpc.described.methods import Described, described
 from tamis.server.rpc.described.schemas import PREFIX, Schema, Schemas, refer, schemas
-from tamis.server.rpc.errors import MEANINGS, STANDARD, numbers
 from tamis.server.rpc.params import Group
+from tamis.server.rpc.session import MEANINGS, STANDARD, numbers
 
 OPENRPC = "1.3.2"
 _PARTS = "#/components/schemas/"

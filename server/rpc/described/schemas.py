@@ -17,9 +17,8 @@ from typing import Any, cast
 import msgspec
 
 from tamis.protocols.messages import NOTIFICATIONS, REQUESTS, Sent
-from tamis.protocols.schema.vocabulary import DRAFT_2020_12
-from tamis.server.rpc.described.methods import Described
-from tamis.server.rpc.described.plain import plain
+from tamis.protocols.schema.words import DRAFT_2020_12
+from tamis.server.rpc.described.methods import Described, plain
 
 WRITTEN = {
     "agentId": "The agent.",

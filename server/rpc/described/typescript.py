@@ -10,11 +10,10 @@ import re
 from typing import Any, cast
 
 from tamis.protocols.messages import NOTIFICATIONS, REQUESTS
-from tamis.server.rpc.described.methods import described
-from tamis.server.rpc.described.plain import plain
+from tamis.server.rpc.described.methods import described, plain
 from tamis.server.rpc.described.schemas import PREFIX, Schema, schemas
-from tamis.server.rpc.errors import MEANINGS, numbers
 from tamis.server.rpc.params import Group
+from tamis.server.rpc.session import MEANINGS, numbers
 
 _HEAD = """\
 // What goes over the wire between Tamis and a host. Written from the Structs by tools/published_contract.py.

@@ -7,11 +7,14 @@ not know how calls are run.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
+import os
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET
@@ -26,10 +29,54 @@ from tamis.protocols.contract import (
     ToolCallRecord,
 )
 from tamis.protocols.observation import cut_middle
-from tamis.server.runtime.agents.loops import Repeats
 from tamis.server.runtime.agents.views import Asked, narrow, result_text
+from tamis.server.runtime.calls.model import NEXT, State, end_state
 from tamis.server.runtime.calls.running_calls import RunningCalls
-from tamis.server.runtime.calls.states import NEXT, State, end_state
+
+# When an agent turns in circles: the same calls with the same arguments and the same results three rounds running (ruling 41, V51). Rounds are
+# compared, not single calls: the same call twice in one answer is two calls (ruling 8), and a call that comes again among others that changed is
+# work.
+
+
+LOOP_ROUNDS = 3
+"""So many equal rounds running are a loop."""
+DENIED_ROUNDS = 2
+"""So many equal rounds running whose calls a person denied: the model insists."""
+
+
+class Repeats:
+    """How many times running the last round came; only digests are kept."""
+
+    def __init__(self) -> None:
+        self._last = b""
+        self.times = 0
+
+    def add(self, digest: bytes) -> int:
+        """One more round; how many times running it has come now."""
+        self.times = self.times + 1 if digest == self._last else 1
+        self._last = digest
+        return self.times
+
+    def clear(self) -> None:
+        """What came before counts no more."""
+        self._last, self.times = b"", 0
+
+
+def digest_of(calls: Iterable[tuple[dict[str, Any], ExecutionResult]]) -> bytes:
+    """What a round did: its tools, arguments and outcomes, in order; not how long they took, nor what they logged."""
+    found = hashlib.sha256()
+    for args, result in calls:
+        error = None if result.error is UNSET else [result.error.type, result.error.message]
+        output = None if result.output is UNSET else result.output
+        told = [result.tool_id, args, result.status, output, error]
+        try:
+            text = json.dumps(told, sort_keys=True, default=repr)
+        except (RecursionError, TypeError, ValueError):
+            # what cannot be compared is never a repeat
+            return os.urandom(32)
+        found.update(text.encode() + b"\0")
+    return found.digest()
+
 
 MAX_SESSIONS = 1_000
 MAX_IDLE_S = 24 * 60 * 60

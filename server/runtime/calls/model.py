@@ -9,29 +9,108 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import msgspec
 
-from tamis.protocols.contract import ApprovalNode, ApprovalOption, ApprovalResolved, ExecutionError, Permissions, Status
+from tamis.protocols.contract import (
+    ApprovalNode,
+    ApprovalOption,
+    ApprovalResolved,
+    CallState,
+    ExecutionError,
+    Permissions,
+    Status,
+)
 from tamis.protocols.model import Call
 from tamis.protocols.observation import Style
 from tamis.protocols.positions import PositionEncoding
-from tamis.server.runtime.calls.states import OnEvent
 from tamis.server.runtime.observe.audit import AuditLog
 from tamis.server.runtime.observe.tracing import Trace
 from tamis.server.runtime.observe.trail import Caller, Log
-from tamis.server.runtime.policy.rates import CallRate, Refusals
+from tamis.server.runtime.policy.rules import CallRate, Refusals
 from tamis.server.runtime.policy.strangers import StrangerGate
 from tamis.server.runtime.settings.config import Settings
 from tamis.server.runtime.settings.profile import AgentRules
 from tamis.server.runtime.tools.registry import Registry
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.execution.idempotency_keys import IdempotencyKeys
-    from tamis.server.runtime.execution.suspended_run import SuspendedRun
+    from tamis.server.runtime.execution.idempotency import IdempotencyKeys
+    from tamis.server.runtime.execution.suspended import SuspendedRun
     from tamis.server.runtime.handlers.script.warming import Warming
     from tamis.server.runtime.services import Parts
+
+
+# The states of a call and which may follow which (seed 001 §11.2.2 and §12, V60, V62). Whoever runs a call says what it does; a state that may not
+# follow the last one is not told, so that nobody ever sees an illegal step.
+
+
+State = CallState
+STATES: tuple[State, ...] = get_args(State)
+NEXT: dict[State, frozenset[State]] = {
+    # completed from here: unknown tool, unfit arguments, refused by policy, no one to ask, replayed
+    "pending": frozenset({"awaitingApproval", "executing", "completed", "denied", "cancelled"}),
+    # completed from here: no answer in time
+    "awaitingApproval": frozenset({"executing", "completed", "denied", "cancelled"}),
+    "executing": frozenset({"completed", "cancelled"}),
+    "completed": frozenset(),
+    "denied": frozenset(),
+    "cancelled": frozenset(),
+}
+"""The states that may follow each; a call begins ``pending``. ``denied`` is a person's refusal, nothing else."""
+
+OnEvent = Callable[[str, State], None]
+"""Called with a call's id and the state that it is in now."""
+
+
+def end_state(status: Status) -> State:
+    """The state in which a call with that result is left.
+
+    ``accepted`` goes on as a task and ``inputRequired`` waits for a person: they are not at their end.
+    """
+    if status == "denied" or status == "cancelled":
+        return status
+    if status == "accepted":
+        return "executing"
+    return "awaitingApproval" if status == "inputRequired" else "completed"
+
+
+class States:
+    """Tells the states of the calls of one request, each once and only legal steps. It is an ``OnEvent`` itself."""
+
+    def __init__(self, tell: OnEvent | None) -> None:
+        self._tell = tell
+        self._now: dict[str, State] = {}
+
+    def begin(self, call_id: str) -> None:
+        """A call begins, again if one with that id has ended."""
+        now = self._now.get(call_id)
+        if now is None or not NEXT[now]:
+            self._now[call_id] = "pending"
+            self._told(call_id, "pending")
+
+    def __call__(self, call_id: str, state: State) -> None:
+        """A call is in a state now; the same state again, or one that may not follow, is not told."""
+        now = self._now.get(call_id)
+        if now is None:
+            self.begin(call_id)
+            now = "pending"
+        if state in NEXT[now]:
+            self._now[call_id] = state
+            self._told(call_id, state)
+
+    def now(self, call_id: str) -> State | None:
+        """The state that was told last."""
+        return self._now.get(call_id)
+
+    def _told(self, call_id: str, state: State) -> None:
+        if self._tell is not None:
+            self._tell(call_id, state)
+
+
+def states_of(on_event: OnEvent | None) -> States:
+    """The states that a request's calls are told through; the same ones for every call of a text."""
+    return on_event if isinstance(on_event, States) else States(on_event)
 
 
 class TokenAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +219,7 @@ class Observer(msgspec.Struct, frozen=True, kw_only=True):
     on_cut: OnCut | None = None
     on_progress: OnProgress | None = None
     on_event: OnEvent | None = None
-    """Told the states of each call (``states.py``)."""
+    """Told the states of each call (``model.py``)."""
 
 
 class Asking(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,3 +299,22 @@ class Stopped(Exception):  # noqa: N818 (an outcome, not a fault)
         self.status: Status = status
         self.error = error
         self.started = started
+
+
+# The application at the other end of the connection, as calls see it.
+
+
+class HostError(Exception):
+    """The host answered a request with an error, or went away; the text is its own, shortened."""
+
+
+class Host(Protocol):
+    """The application at the other end of the connection, as far as it can be asked and told."""
+
+    async def ask(self, method: str, params: object) -> Any:
+        """Sends a request and waits for its result. Raises ``HostError``; waits without limit, so callers bound it."""
+        ...
+
+    def tell(self, method: str, params: object) -> None:
+        """Sends a notification; one that a slow host has no room for is dropped."""
+        ...

@@ -12,11 +12,10 @@ import msgspec
 
 from tamis.protocols.check import to_problem, told
 from tamis.protocols.contract import ErrorType
-from tamis.protocols.jsontext.numbers import not_finite, number_name
+from tamis.protocols.jsontext.tree import not_finite, number_name
 from tamis.protocols.schema.plan import Plan
 from tamis.server.runtime.calls.model import Stopped
-from tamis.server.runtime.calls.results import failure
-from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.calls.runner import Invocation, failure
 
 MAX_TOLD = 8
 

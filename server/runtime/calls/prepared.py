@@ -14,8 +14,8 @@ import msgspec
 from tamis.protocols.manifest.reading import ExternalScript
 from tamis.server.runtime.policy.contents import contents_digest
 from tamis.server.runtime.policy.permissions import Grant
+from tamis.server.runtime.tools.builtin import ScriptTarget
 from tamis.server.runtime.tools.registry import Tool
-from tamis.server.runtime.tools.script_service import ScriptTarget
 
 _FORM = "2"
 """Of what the digests are made. Answers of an earlier form are asked for again: they say nothing of the files beside the script."""

@@ -9,17 +9,27 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+from msgspec import UNSET
 
-from tamis.protocols.contract import ErrorType, ExecutionResult
+from tamis.protocols.contract import (
+    ErrorDetails,
+    ErrorType,
+    ExecutionError,
+    ExecutionResult,
+    Granted,
+    Permissions,
+    Status,
+    Usage,
+)
 from tamis.protocols.manifest.reading import Execution, WorkflowHandler
+from tamis.protocols.model import Call
+from tamis.server.runtime.policy.secrets import SecretFault
+from tamis.server.runtime.tools.builtin import ScriptTarget
 from tamis.server.runtime.tools.registry import Tool
-from tamis.server.runtime.tools.script_service import ScriptTarget
 from tamis.server.runtime.tools.workflows import READER
 
 if TYPE_CHECKING:
-    # Lists ask runners too, and start without an event loop.
-    from tamis.server.runtime.calls.host import Host
-    from tamis.server.runtime.calls.model import CallContext, CallRequest
+    from tamis.server.runtime.calls.model import CallContext, CallRequest, Host
     from tamis.server.runtime.observe.trail import Trail
     from tamis.server.runtime.policy.permissions import Grant
     from tamis.server.runtime.settings.config import Settings
@@ -115,3 +125,34 @@ class Runner(Protocol):
     async def run(self, call: Invocation) -> None:
         """Runs the call once. Raises ``Stopped`` for a call that was not started, or that ended by time or a cancel."""
         ...
+
+
+# The result of a call before anything ran, and the error of one that did not succeed. Data only.
+
+
+def failure(error_type: ErrorType, message: str, **details: Any) -> ExecutionError:
+    """An error with details, leaving out what is empty."""
+    given = {name: value for name, value in details.items() if value not in (None, "", [], ())}
+    return ExecutionError(type=error_type, message=message, details=ErrorDetails(**given) if given else UNSET)
+
+
+def secret_failure(message: str, fault: SecretFault) -> ExecutionError:
+    """The error of a call that lacks a secret, with which it is and what the operator has to write."""
+    return failure(
+        "SecurityError", message, code=fault.code, secret=fault.name, setting=fault.setting, remedy=fault.remedy
+    )
+
+
+def empty_result(
+    call_id: str, tool_id: str, status: Status = "error", *, version: str = "", call: Call | None = None
+) -> ExecutionResult:
+    """The result of a call of which nothing was run: no usage, no rights, no output. ``call``: as it was read, if it was."""
+    return ExecutionResult(
+        call_id=call_id,
+        tool_id=tool_id,
+        tool_call_id=UNSET if call is None else call.meta.get("id", UNSET),
+        version=version,
+        status=status,
+        usage=Usage(cpu_ms=0.0, max_rss_bytes=0),
+        permissions=Permissions(requested={}, granted=Granted(), denied=[]),
+    )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 from tamis.server.runtime.calls.model import Stopped
-from tamis.server.runtime.calls.results import failure
+from tamis.server.runtime.calls.runner import failure
 
 T = TypeVar("T")
 MAX_VARIABLES = 64

@@ -19,7 +19,7 @@ from tamis.protocols.contract import ApprovalOutcome, Approved, ExecutionResult,
 from tamis.protocols.manifest.reading import Manifest
 from tamis.server.runtime.calls.model import Answer, CallContext, CallRequest, Question, Reply, Stopped
 from tamis.server.runtime.calls.prepared import Prepared, contents_of, tool_digest
-from tamis.server.runtime.calls.results import failure
+from tamis.server.runtime.calls.runner import failure
 from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown, new_question
 from tamis.server.runtime.execution.approvals.remembered import new_entry
 from tamis.server.runtime.execution.approvals.replies import CANCELLED, with_secrets
@@ -31,7 +31,7 @@ from tamis.server.runtime.policy.permissions import Grant
 from tamis.server.runtime.policy.rules import Ruling, ruling
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.execution.suspended_run import Turn
+    from tamis.server.runtime.execution.suspended import Turn
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 
-from tamis.server.runtime.execution.idempotency_keys import KeyReused, RunLost, StoreHeld
+from tamis.server.runtime.execution.idempotency import KeyReused, RunLost, StoreHeld
 from tamis.server.runtime.settings.config import IdempotencySettings
 from tamis.server.runtime.store.database import Held
 from tamis.server.runtime.store.owners import Owner, Sight, is_gone, sight_of

@@ -20,11 +20,9 @@ from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.observation import observation, plain
-from tamis.server.runtime.calls.model import CallContext, CallRequest, Question, Stopped
+from tamis.server.runtime.calls.model import CallContext, CallRequest, Question, Stopped, end_state, states_of
 from tamis.server.runtime.calls.prepared import Prepared
-from tamis.server.runtime.calls.results import empty_result, failure
-from tamis.server.runtime.calls.runner import Invocation, Runner
-from tamis.server.runtime.calls.states import end_state, states_of
+from tamis.server.runtime.calls.runner import Invocation, Runner, empty_result, failure
 from tamis.server.runtime.execution.approving import (
     approved,
     check_replay,
@@ -33,7 +31,6 @@ from tamis.server.runtime.execution.approving import (
     would_ask,
 )
 from tamis.server.runtime.execution.idempotency import run_once
-from tamis.server.runtime.execution.noting import note_abuse, note_ended, note_received, note_rights
 from tamis.server.runtime.execution.preparing import (
     check_allowed,
     check_listed,
@@ -41,22 +38,22 @@ from tamis.server.runtime.execution.preparing import (
     checked_arguments,
     edited_arguments,
     ready_to_run,
+    run_attempts,
     with_resources,
     with_targets,
 )
-from tamis.server.runtime.execution.resolving import resolve
-from tamis.server.runtime.execution.retries import run_attempts
+from tamis.server.runtime.execution.resolving import note_abuse, note_ended, note_received, note_rights, resolve
 from tamis.server.runtime.execution.suspended import has_same_key, may_park
 from tamis.server.runtime.handlers.runners import runner_of
 from tamis.server.runtime.handlers.script.judge import UNSANDBOXED, masked
 from tamis.server.runtime.handlers.script.running import target_of
 from tamis.server.runtime.observe.masking import left_result, result_without
 from tamis.server.runtime.observe.trail import Trail
+from tamis.server.runtime.tools.builtin import is_script_service, mirror
 from tamis.server.runtime.tools.registry import Tool
-from tamis.server.runtime.tools.script_service import is_script_service, mirror
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.observe.telemetry import Span
+    from tamis.server.runtime.observe.tracing import Span
 
 
 class _Course(msgspec.Struct, kw_only=True):

@@ -10,8 +10,7 @@ from typing import Any
 from tamis.protocols.manifest.reading import Manifest, McpTool
 from tamis.server.runtime.calls.model import CallContext, CallRequest, Stopped
 from tamis.server.runtime.calls.prepared import Prepared
-from tamis.server.runtime.calls.results import empty_result, failure
-from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.calls.runner import Invocation, empty_result, failure
 from tamis.server.runtime.execution.approving import approved
 from tamis.server.runtime.execution.pipeline import check_runner, execute
 from tamis.server.runtime.execution.preparing import check_allowed, ready_to_run

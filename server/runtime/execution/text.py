@@ -23,11 +23,10 @@ from tamis.protocols.passed_over import notes_of
 from tamis.protocols.plugins import extras_of
 from tamis.protocols.positions import LineIndex, PositionEncoding
 from tamis.protocols.wire import parse_result
-from tamis.server.runtime.calls.model import CallContext, CallRequest, Question, TokenAnswer
-from tamis.server.runtime.calls.results import empty_result, failure
+from tamis.server.runtime.calls.model import CallContext, CallRequest, Question, TokenAnswer, end_state, states_of
+from tamis.server.runtime.calls.runner import empty_result, failure
 from tamis.server.runtime.calls.running_calls import own_cancel
-from tamis.server.runtime.calls.states import end_state, states_of
-from tamis.server.runtime.execution.approvals.batch import Together
+from tamis.server.runtime.execution.approvals.questions import Together
 from tamis.server.runtime.execution.idempotency import is_answered
 from tamis.server.runtime.execution.pipeline import execute, question_of
 from tamis.server.runtime.observe.trail import Trail

@@ -23,7 +23,7 @@ from tamis.server.runtime.tools.inline import InlineTool, find_inline
 from tamis.server.runtime.tools.registry import COMMAND, Registry
 
 if TYPE_CHECKING:
-    from tamis.protocols.manifest.extension import SchemaExtension
+    from tamis.protocols.manifest.embedded import SchemaExtension
 
 
 def validate_args(

@@ -53,7 +53,7 @@ class PluginRunner:
     async def run(self, call: Invocation) -> None:
         """Runs the handler once."""
         from tamis.server.runtime.calls.outputs import failed, take_output
-        from tamis.server.runtime.calls.timing import in_time
+        from tamis.server.runtime.calls.running_calls import in_time
 
         handler = call.tool.manifest.handler
         assert isinstance(handler, OtherHandler)

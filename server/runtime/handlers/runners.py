@@ -6,8 +6,8 @@ import os
 
 from tamis.protocols.manifest.reading import LANGUAGES, ExternalScript, McpTool, OtherHandler, WorkflowHandler
 from tamis.server.runtime.calls.runner import Runner
+from tamis.server.runtime.tools.builtin import is_script_service
 from tamis.server.runtime.tools.registry import Tool
-from tamis.server.runtime.tools.script_service import is_script_service
 
 
 def runs_script(tool: Tool) -> bool:

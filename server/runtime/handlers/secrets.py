@@ -11,7 +11,7 @@ from tamis.protocols.contract import Denied, ExecutionResult
 from tamis.protocols.manifest.reading import McpTool
 from tamis.sandbox import model as sandbox
 from tamis.server.runtime.calls.model import CallContext, Stopped
-from tamis.server.runtime.calls.results import secret_failure
+from tamis.server.runtime.calls.runner import secret_failure
 from tamis.server.runtime.observe.trail import Trail
 from tamis.server.runtime.policy.permissions import Grant
 from tamis.server.runtime.policy.secret_values import SecretUnusable, Value

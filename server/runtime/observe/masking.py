@@ -1,25 +1,237 @@
 """The one filter of what leaves: the values that ``x-secret`` marks, and the secrets that a script was given, are hidden in every text.
 
-A secret is looked for in all its spellings (``spellings.py``). Values shorter than ``MIN_SECRET_CHARS`` are not looked for. Without a
+A secret is looked for in all its spellings (``masking.py``). Values shorter than ``MIN_SECRET_CHARS`` are not looked for. Without a
 secret nothing is done. Must not know schemas (``protocols/schema/secrets.py``) nor where its results go.
 """
 
 from __future__ import annotations
 
+import base64
 import codecs
+import html
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, cast
+from urllib.parse import quote, quote_plus
 
 import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.contract import ExecutionResult, Problem
+from tamis.protocols.observation import plain, readable
 from tamis.protocols.schema.secrets import MASK
-from tamis.server.runtime.observe.finding import ALL, Finder, merged
-from tamis.server.runtime.observe.spellings import MIN_SECRET_CHARS, spellings
+
+# Finding the spellings of secrets in texts: all places at once, in time linear in the text, however many there are. Pure.
+
+
+Span = tuple[int, int]
+ALL = ""
+"""A needle that stands for "everything": nothing of any text is to be shown."""
+_FEW = 160
+"""More needles than these are found by their beginnings, at a price that does not depend on how many they are."""
+_ANCHOR = 8
+_TRIES = 256
+
+
+class Finder:
+    """What is looked for; ``needles`` are not empty."""
+
+    def __init__(self, needles: Sequence[str]) -> None:
+        self.longest = max(map(len, needles), default=0)
+        many = len(needles) > _FEW
+        self._each = [needle for needle in needles if not many or len(needle) < _ANCHOR]
+        self._anchors: dict[str, dict[int, set[str]]] = {}
+        self._begun: set[str] = set()
+        for needle in needles if many else ():
+            if len(needle) >= _ANCHOR:
+                self._anchors.setdefault(needle[:_ANCHOR], {}).setdefault(len(needle), set()).add(needle)
+        for anchor in self._anchors:
+            self._begun.update(anchor[:end] for end in range(1, _ANCHOR))
+
+    def spans(self, text: str) -> list[Span]:
+        """Where needles stand, in order; those that lie over each other are one."""
+        found: list[Span] = []
+        for needle in self._each:
+            if needle in text:
+                found.extend(_places(text, needle))
+        if self._anchors:
+            found.extend(self._by_anchor(text))
+        return merged(found)
+
+    def _by_anchor(self, text: str) -> list[Span]:
+        spans: list[Span] = []
+        anchors = self._anchors
+        for at in range(len(text) - _ANCHOR + 1):
+            bucket = anchors.get(text[at : at + _ANCHOR])
+            if bucket is not None:
+                spans.extend((at, at + size) for size, needles in bucket.items() if text[at : at + size] in needles)
+        return spans
+
+    def begins(self, text: str) -> int:
+        """Where the end of a text may be the beginning of a needle that is not whole yet, at the earliest; else its end."""
+        first = min((_begins(text, needle) for needle in self._each), default=len(text))
+        if not self._anchors:
+            return first
+        for at in range(max(0, len(text) - self.longest + 1), first):
+            begun = text[at : at + _ANCHOR]
+            if len(begun) < _ANCHOR:
+                if begun in self._begun:
+                    return at
+            elif (bucket := self._anchors.get(begun)) is not None and max(bucket) > len(text) - at:
+                return at
+        return first
+
+
+def merged(spans: list[Span]) -> list[Span]:
+    """Spans in order, those that lie over each other as one."""
+    if len(spans) < 2:
+        return spans
+    out: list[Span] = []
+    for start, end in sorted(spans):
+        if out and start < out[-1][1]:
+            out[-1] = (out[-1][0], max(end, out[-1][1]))
+        else:
+            out.append((start, end))
+    return out
+
+
+def _places(text: str, needle: str) -> list[Span]:
+    """Every place of one needle; a run of places that lie over each other regularly is one span."""
+    spans: list[Span] = []
+    size = len(needle)
+    # a needle can begin again inside of itself only after a whole period
+    period = (needle + needle).find(needle, 1)
+    ending = needle[size - period :]
+    at = text.find(needle)
+    while at >= 0:
+        start = at
+        while period < size and text.startswith(ending, at + size):
+            at += period
+        spans.append((start, at + size))
+        at = text.find(needle, at + 1)
+    return spans
+
+
+def _begins(text: str, needle: str) -> int:
+    place = max(0, len(text) - len(needle) + 1)
+    for _ in range(_TRIES):
+        place = text.find(needle[0], place)
+        if place < 0:
+            return len(text)
+        if needle.startswith(text[place:]):
+            return place
+        place += 1
+    # so many false beginnings are no log; it waits for what follows
+    return place
+
+
+# How a secret may be spelled in what leaves: as it is, escaped, encoded, in other letters, by its lines. Pure.
+
+
+MIN_SECRET_CHARS = 4
+"""Shorter texts stand everywhere and cannot be told apart."""
+MIN_LINE_CHARS = 8
+"""Lines of a secret that are at least so long are secrets themselves."""
+PIECE_CHARS = 1_024
+"""A longer value is looked for by its pieces of this length, so that what has to be held back stays short."""
+_OVERLAP = 16
+_MIME_BYTES = 57
+"""So many bytes stand in a line of base64 as MIME writes it."""
+# What `encodeURIComponent`, `encodeURI` and Python leave as it is.
+_URL_SAFE = ("/", "", "!'()*", ";,/?:@&=+$!'()*#")
+_ESCAPE = re.compile("%[0-9A-F]{2}")
+
+
+def spellings(value: str) -> frozenset[str]:
+    """The spellings of a value that have enough characters to be looked for."""
+    if len(value) < MIN_SECRET_CHARS:
+        return frozenset()
+    found: set[str] = set()
+    for piece in _pieces(value):
+        found.update(_forms(piece))
+    if len(value.encode("utf-8", "surrogatepass")) > _MIME_BYTES:
+        lines = base64.encodebytes(value.encode("utf-8", "surrogatepass")).decode().split()
+        found.update(line for line in lines if len(line) >= MIN_LINE_CHARS)
+    return frozenset(text for text in found if len(text) >= MIN_SECRET_CHARS)
+
+
+def _pieces(value: str) -> Iterator[str]:
+    yield from _windows(value)
+    lines = value.splitlines()
+    if len(lines) > 1:
+        for line in lines:
+            for text in {line, line.strip()}:
+                if len(text) >= MIN_LINE_CHARS:
+                    yield from _windows(text)
+
+
+def _windows(text: str) -> Iterator[str]:
+    """A text, or pieces of it that lie over each other, so that nothing of it is between them."""
+    if len(text) <= PIECE_CHARS:
+        yield text
+        return
+    for start in range(0, len(text) - _OVERLAP, PIECE_CHARS - _OVERLAP):
+        # the last piece is whole too: a short rest would be found where it means nothing
+        start = min(start, len(text) - PIECE_CHARS)
+        yield text[start : start + PIECE_CHARS]
+
+
+def _forms(text: str) -> Iterator[str]:
+    for cased in {text, text.upper(), text.lower()}:
+        yield from _escaped(cased)
+    data = text.encode("utf-8", "surrogatepass")
+    yield data.hex()
+    yield data.hex().upper()
+    yield from _base64(data)
+
+
+def _escaped(text: str) -> Iterator[str]:
+    yield text
+    if text.isascii() and text.isalnum():
+        # every escape leaves such a text as it is
+        return
+    yield plain(text)
+    yield readable(text)
+    for ascii_only in (True, False):
+        body = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+        yield body
+        yield body.replace("/", "\\/")
+    yield from _represented(text)
+    yield html.escape(text)
+    yield html.escape(text, quote=False)
+    data = text.encode("utf-8", "surrogatepass")
+    for quoted in (*(quote(data, safe) for safe in _URL_SAFE), quote_plus(data)):
+        yield quoted
+        yield _ESCAPE.sub(lambda match: match[0].lower(), quoted)
+
+
+def _represented(text: str) -> Iterator[str]:
+    """As ``repr`` and ``ascii`` show it inside of any other text: which quotes they escape depends on that text."""
+    for show in (repr, ascii):
+        # a double quote in front makes single quotes the outer ones
+        parts = [show('"' + part)[2:-1] for part in text.split("'")]
+        yield "'".join(parts)
+        yield "\\'".join(parts)
+    data = text.encode("utf-8", "surrogatepass")
+    parts = [repr(b'"' + part)[3:-1] for part in data.split(b"'")]
+    yield "'".join(parts)
+    yield "\\'".join(parts)
+
+
+def _base64(data: bytes) -> Iterator[str]:
+    """The characters of base64 that depend on nothing beside the data, wherever it begins among the others."""
+    whole = base64.b64encode(data).decode()
+    yield from (whole, whole.translate(_URL_LETTERS))
+    for before, begins in ((0, 0), (1, 2), (2, 3)):
+        encoded = base64.b64encode(bytes(before) + data).decode()
+        sure = encoded[begins : 8 * (before + len(data)) // 6]
+        yield from (sure, sure.translate(_URL_LETTERS))
+
+
+_URL_LETTERS = str.maketrans("+/", "-_")
+
 
 MAX_SECRETS = 1_000
 """Of a call with more secret values, nothing that the script wrote is shown (F18)."""

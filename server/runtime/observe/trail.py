@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from tamis.protocols.invisible import visible_line, visible_lines
 from tamis.protocols.observation import plain
-from tamis.protocols.visible import visible_line, visible_lines
 from tamis.server.runtime.observe.audit import AuditLog
 from tamis.server.runtime.observe.masking import hides_all, together
 from tamis.server.runtime.observe.redaction import redacted, redacted_text

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tamis.protocols.manifest.reading import ExternalScript
-from tamis.server.runtime.tools.patterns import matches
+from tamis.server.runtime.tools.reading import matches
 
 MAX_ENTRIES = 10_000
 """So many files and folders are looked at. What a larger folder holds can change unseen: its digest is of this process alone."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -24,12 +25,14 @@ from tamis.server.runtime.policy.path_grants import (
     inside,
     look,
     missing_root,
+    place_of,
     real_roots,
     write_fault,
 )
 from tamis.server.runtime.policy.secrets import SecretFault, headers_of, secret_fault
-from tamis.server.runtime.settings.config import HostHeader, Policy, Secret
-from tamis.server.runtime.tools.patterns import BadPattern, PathPattern, read_pattern
+from tamis.server.runtime.settings.config import HostHeader, Policy, Secret, Settings
+from tamis.server.runtime.tools.reading import BadPattern, PathPattern, read_pattern
+from tamis.server.runtime.tools.registry import Registry, Tool
 
 _ASKS_NOTHING = SecurityContext()
 MAX_REQUESTS = 256
@@ -299,3 +302,20 @@ def _hosts(requested: Sequence[str], policy: Policy) -> tuple[list[str], list[De
         else:
             granted.extend(each.text for each in shared)
     return granted, denied
+
+
+# What the policy would grant a tool if it were called now, for those who show it. Looks at paths; opens, makes and runs nothing.
+
+
+def permissions_of(tool: Tool, registry: Registry, settings: Settings, root: Path) -> Permissions:
+    """The tool's request, its grant, and what was refused with the reason, as a call's result tells them."""
+    return grant_of(tool, registry, settings, root).permissions
+
+
+def grant_of(tool: Tool, registry: Registry, settings: Settings, root: Path) -> Grant:
+    """What a call of the tool would be granted now."""
+    access = tool.manifest.security_context.file_access
+    # Looking around costs something, and only paths need it.
+    asks = access.allow_read or access.allow_write
+    place = place_of(tool.folder, registry, settings, root) if asks else Place(folder=tool.folder)
+    return grant(tool.manifest, settings.policy, place, settings.secrets)

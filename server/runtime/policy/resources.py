@@ -18,7 +18,7 @@ import msgspec
 
 from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.policy.path_grants import inside
-from tamis.server.runtime.settings.paths import can_be_path
+from tamis.server.runtime.settings.files import can_be_path
 
 SCHEME = "fam://"
 MAX_URI_CHARS = 4_096

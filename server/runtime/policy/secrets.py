@@ -11,8 +11,7 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from tamis.protocols.suggest import best, hint
-from tamis.server.runtime.settings.config import HostHeader, Policy, Secret
-from tamis.server.runtime.settings.shown import toml_value
+from tamis.server.runtime.settings.config import HostHeader, Policy, Secret, toml_value
 
 
 class SecretFault(msgspec.Struct, frozen=True):

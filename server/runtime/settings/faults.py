@@ -15,8 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from tamis.server.runtime.settings.config import Policy, PolicyRule, Settings
-from tamis.server.runtime.settings.files import FILE_NAME, Unsafe, read_own
-from tamis.server.runtime.settings.paths import can_be_path, shown_name
+from tamis.server.runtime.settings.files import FILE_NAME, Unsafe, can_be_path, read_own, shown_name
 from tamis.server.runtime.settings.reading import settings_of
 
 MAX_PATHS = 100
@@ -74,7 +73,7 @@ def _header_faults(policy: Policy) -> list[Fault]:
     if not policy.hosts:
         return []
     from tamis.sandbox.model import AddedHeader, Refusal
-    from tamis.sandbox.network.egress_headers import check_header
+    from tamis.sandbox.network.egress_hosts import check_header
 
     faults: list[Fault] = []
     for host, header in policy.hosts.items():
@@ -141,7 +140,7 @@ def engine_faults(settings: Settings) -> list[Fault]:
     """An engine of workflows that cannot be asked, or that no installed package brings."""
     if settings.engine.type == "builtin":
         return []
-    from tamis.server.runtime.settings.engines import missing_engine, url_fault
+    from tamis.server.runtime.settings.installed import missing_engine, url_fault
 
     if settings.engine.type == "http":
         problem = url_fault(settings.engine.url, settings)

@@ -16,13 +16,7 @@ import msgspec
 
 from tamis.server.runtime.settings import files
 from tamis.server.runtime.settings.classes import CLASSES, SettingClass, default_of
-from tamis.server.runtime.settings.config import (
-    LayeredPolicy,
-    LoadedSettings,
-    NotInForce,
-    RuleSet,
-    Settings,
-)
+from tamis.server.runtime.settings.config import LayeredPolicy, LoadedSettings, NotInForce, RuleSet, Settings
 from tamis.server.runtime.settings.files import FILE_NAME, MAX_FILE_BYTES, Unsafe, is_there, read_own, user_file
 from tamis.server.runtime.settings.reading import read_settings, settings_with
 

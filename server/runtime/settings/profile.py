@@ -14,8 +14,7 @@ import msgspec
 from tamis.protocols.catalogue import message, severity
 from tamis.protocols.manifest.profile import Profile, ProfileReading, read_profile
 from tamis.protocols.observation import plain
-from tamis.server.runtime.settings.files import read_bounded
-from tamis.server.runtime.settings.paths import Stamp, stamp_of
+from tamis.server.runtime.settings.files import Stamp, read_bounded, stamp_of
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_KEPT = 256

@@ -21,8 +21,16 @@ from typing import TypeVar
 import msgspec
 
 from tamis.server.runtime.store.folders import make_private
-from tamis.server.runtime.store.tables import MIGRATIONS
-from tamis.server.runtime.store.upgrading import Newer, NotOurs, code_of, in_transaction, is_whole, migrate, prepare
+from tamis.server.runtime.store.upgrading import (
+    MIGRATIONS,
+    Newer,
+    NotOurs,
+    code_of,
+    in_transaction,
+    is_whole,
+    migrate,
+    prepare,
+)
 
 T = TypeVar("T")
 

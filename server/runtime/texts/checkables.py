@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from tamis.protocols.manifest.reading import ExternalScript, read_manifest
-from tamis.server.runtime.handlers.script.integrity import files_pin
+from tamis.server.runtime.handlers.script.running import files_pin
 from tamis.server.runtime.tools.loader import MAX_BYTES, SUFFIX, LoadProblem, is_definition, walk_files
 
 TEXT_SUFFIXES = (".md", ".markdown", ".tam", ".vcp", ".action")

@@ -12,10 +12,9 @@ import msgspec
 
 from tamis.protocols.base import PlainCall, Shape
 from tamis.protocols.contract import Loss
+from tamis.protocols.convert.blocks import message_texts
+from tamis.protocols.convert.calls import loss, members_lost, read_envelope
 from tamis.protocols.convert.convert import Conversion, ConvertOptions, convert, targets, title_of
-from tamis.protocols.convert.envelope import members_lost, read_envelope
-from tamis.protocols.convert.fields import message_texts
-from tamis.protocols.convert.notes import loss
 from tamis.protocols.convert.plain import wire_call
 from tamis.protocols.model import ReadOptions, ToolHint
 from tamis.protocols.plugins import extras_of

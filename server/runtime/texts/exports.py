@@ -13,12 +13,11 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from tamis.protocols.contract import Description
-from tamis.protocols.export.caiu import caiu_record
 from tamis.protocols.export.names import TARGETS, numbered, portable_names, short_name
-from tamis.protocols.export.targets import export_tool
+from tamis.protocols.export.targets import caiu_record, export_tool
 from tamis.protocols.export.vcp import definition_text, plugin_manifest, plugin_name
 from tamis.server.runtime.texts.token_counts import count_tokens
-from tamis.server.runtime.tools.discovery import in_inventory
+from tamis.server.runtime.tools.listing import in_inventory
 from tamis.server.runtime.tools.registry import Registry, Tool
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Literal
 
-from tamis.protocols.grammar.call_schema import call_schema
-from tamis.protocols.grammar.gbnf import gbnf
+from tamis.protocols.grammar.gbnf import call_schema, gbnf
 from tamis.server.runtime.texts.prompts import PromptRequest, shown_tools
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tamis.protocols.contract import ErrorType, ExecutionError, ExecutionResult,
 from tamis.protocols.inert import inert
 from tamis.protocols.observation import Observed, cut_middle, inert_result, observations, style_of, value_text
 from tamis.protocols.plugins import BUILT_IN, extras_of, find_protocol
-from tamis.server.runtime.calls.results import empty_result
+from tamis.server.runtime.calls.runner import empty_result
 
 
 class GivenDetails(msgspec.Struct, rename="camel", kw_only=True):

@@ -19,15 +19,21 @@ from tamis.protocols.contract import PromptResult, PromptTokens
 from tamis.protocols.manifest.reading import ExternalScript
 from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.plugins import ALWAYS, extras_of, find_protocol, known_protocols
-from tamis.protocols.prompt.assemble import Pieces, PromptTooLargeError, PromptWish, build_prompt
-from tamis.protocols.prompt.macro import MACRO, TOOLS_MACRO, fill
+from tamis.protocols.prompt.assemble import (
+    MACRO,
+    TOOLS_MACRO,
+    Pieces,
+    PromptTooLargeError,
+    PromptWish,
+    build_prompt,
+    fill,
+)
 from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.handlers.runners import Ready
 from tamis.server.runtime.settings.profile import AgentRules
 from tamis.server.runtime.settings.protocols import load_protocol
 from tamis.server.runtime.texts.token_counts import count_tokens
-from tamis.server.runtime.tools.discovery import config_hash, judged
-from tamis.server.runtime.tools.listing import ToolFilter, ranked
+from tamis.server.runtime.tools.listing import ToolFilter, config_hash, judged, ranked
 from tamis.server.runtime.tools.registry import Registry, Tool
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import msgspec
 from tamis.protocols.manifest.reading import Manifest
 from tamis.protocols.schema.plan import Plan, compile_plan
 from tamis.protocols.suggest import best, hint
+from tamis.server.runtime.tools.builtin import SERVICE as SCRIPT_SERVICE
 from tamis.server.runtime.tools.builtin import SERVICES
 from tamis.server.runtime.tools.method_metadata import Refused, manifest_of, method_name_fault, service_name_fault
-from tamis.server.runtime.tools.script_service import SERVICE as SCRIPT_SERVICE
 
 MAX_SERVICES = 256
 MAX_METHODS = 1_024

@@ -17,7 +17,7 @@ from typing import Protocol as TypingProtocol
 
 import msgspec
 
-from tamis.server.runtime.settings.paths import can_be_path, shown_name
+from tamis.server.runtime.settings.files import can_be_path, shown_name
 
 SUFFIX = ".tool.json"
 NODE_SUFFIX = ".node.json"

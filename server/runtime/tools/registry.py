@@ -16,13 +16,24 @@ from tamis.protocols.manifest.reading import ServiceMethod
 from tamis.protocols.model import ToolHint
 from tamis.protocols.plugins import extras_of
 from tamis.protocols.schema.words import is_object
-from tamis.server.runtime.tools.dependencies import DependencyFault, Node, circles, edges_of, faults_of
-from tamis.server.runtime.tools.naming import exported_spellings, longest, method_spellings, split_pin
 from tamis.server.runtime.tools.tool import Origin, RegistryError, Tool
-from tamis.server.runtime.tools.versions import newest_first, pick
+from tamis.server.runtime.tools.versions import (
+    DependencyFault,
+    Node,
+    circles,
+    edges_of,
+    exported_spellings,
+    faults_of,
+    longest,
+    method_spellings,
+    newest_first,
+    pick,
+    split_pin,
+)
 
 if TYPE_CHECKING:
     from tamis.server.runtime.tools.search import Search
+
 
 __all__ = ["Conflict", "ConflictPolicy", "Origin", "Registry", "RegistryError", "Resolved", "Tool"]
 
@@ -403,3 +414,40 @@ def _declares(tool: Tool, name: str) -> bool:
 
 def _sentence(tool: Tool, fault: DependencyFault) -> str:
     return f"'{tool.tool_id}' {tool.version} cannot be called: {fault.text}"
+
+
+# What two registries differ in.
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Tools that are new, gone and other than before, each as ``id@version``, in order."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    other: bool = False
+    """Whether errors or conflicts are other than before."""
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any difference."""
+        return bool(self.added or self.removed or self.updated or self.other)
+
+
+def difference(before: Registry, after: Registry) -> Change:
+    """What is different in ``after``. A tool is updated when anything of its definition is, or whether or why it cannot be called."""
+    if before is after:
+        return Change()
+    old = {(tool.tool_id, tool.version): tool for tool in before.tools}
+    new = {(tool.tool_id, tool.version): tool for tool in after.tools}
+
+    def shown(keys: set[tuple[str, str]]) -> tuple[str, ...]:
+        return tuple("@".join(key) for key in sorted(keys))
+
+    kept = {key for key in old.keys() & new.keys() if old[key] is not new[key]}
+    return Change(
+        shown(new.keys() - old.keys()),
+        shown(old.keys() - new.keys()),
+        shown({key for key in kept if fingerprint(old[key]) != fingerprint(new[key])}),
+        before.errors != after.errors or before.conflicts != after.conflicts,
+    )

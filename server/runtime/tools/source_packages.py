@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Protocol, cast
 from tamis.protocols.manifest.reading import Manifest, McpTool, OtherHandler, ServiceMethod, read_manifest
 from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.settings.config import Settings
+from tamis.server.runtime.settings.files import shown_name
 from tamis.server.runtime.settings.installed import bring, fault, names, words
-from tamis.server.runtime.settings.paths import shown_name
+from tamis.server.runtime.tools.builtin import is_script_service
 from tamis.server.runtime.tools.loader import MAX_BYTES, MAX_FILES, FoundFile
-from tamis.server.runtime.tools.patterns import BadPattern, read_pattern
-from tamis.server.runtime.tools.reading import tool_of
-from tamis.server.runtime.tools.script_service import is_script_service
+from tamis.server.runtime.tools.reading import BadPattern, read_pattern, tool_of
 from tamis.server.runtime.tools.tool import RegistryError, Tool
 
 if TYPE_CHECKING:
-    from tamis.protocols.manifest.extension import SchemaExtension
+    from tamis.protocols.manifest.embedded import SchemaExtension
 
 GROUP = "tamis.sources"
 SOURCE_API = 1

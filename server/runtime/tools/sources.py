@@ -21,9 +21,8 @@ from tamis.protocols.manifest.reading import ManifestReading
 from tamis.protocols.positions import LineIndex
 from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.settings.config import Settings
-from tamis.server.runtime.settings.paths import can_be_path, shown_name
+from tamis.server.runtime.settings.files import can_be_path, shown_name
 from tamis.server.runtime.store.collector import uncollected
-from tamis.server.runtime.tools.extensions import extensions_of
 from tamis.server.runtime.tools.loader import (
     NODE_SUFFIX,
     SUFFIX,
@@ -34,7 +33,6 @@ from tamis.server.runtime.tools.loader import (
     read_manifest_file,
     scan,
 )
-from tamis.server.runtime.tools.naming import split_pin
 from tamis.server.runtime.tools.reading import (
     inner_write_roots,
     load_error,
@@ -45,11 +43,57 @@ from tamis.server.runtime.tools.reading import (
 )
 from tamis.server.runtime.tools.registry import Registry
 from tamis.server.runtime.tools.tool import NodeTool, RegistryError, Tool
+from tamis.server.runtime.tools.versions import split_pin
 
 if TYPE_CHECKING:
-    # Most folders have no workflow.
+    from tamis.protocols.manifest.embedded import SchemaExtension
     from tamis.protocols.workflow.reading import WorkflowReading
     from tamis.server.runtime.tools.host_services import HostServices
+
+
+# The files of the setting ``schemaExtension``: rules that manifests have to fit besides those of Tamis (T4).
+
+
+MAX_KEPT = 64
+_kept: dict[str, tuple[FileStamp, str, SchemaExtension]] = {}
+"""By path, as the file was read; its rules are compiled once."""
+
+
+def extensions_of(root: Path, settings: Settings) -> tuple[SchemaExtension, ...]:
+    """The rules in force, as their files are now. Never raises."""
+    return tuple(_extension(root, name) for name in settings.schema_extension)
+
+
+def _extension(root: Path, name: str) -> SchemaExtension:
+    from tamis.protocols.manifest.embedded import SchemaExtension
+
+    shown = shown_name(name)
+    if not can_be_path(name):
+        return SchemaExtension(shown, "", "cannot be a file's name")
+    path = str(root / name)
+    stamp = file_stamp(path)
+    kept = _kept.get(path)
+    if (
+        kept is not None
+        and stamp is not None
+        and kept[0] == stamp
+        and kept[2].name == shown
+        and max(stamp[1], stamp[2]) + STEP_NS < time.time_ns()
+    ):
+        return kept[2]
+    file = read_manifest_file(path)
+    if not isinstance(file, FoundFile):
+        return SchemaExtension(shown, "", file.message)
+    if kept is not None and kept[1] == file.text and kept[2].name == shown:
+        made = kept[2]
+    else:
+        made = SchemaExtension(shown, file.text.removeprefix("\ufeff"))
+    if file.stamp is not None:
+        if len(_kept) >= MAX_KEPT:
+            _kept.clear()
+        _kept[path] = file.stamp, file.text, made
+    return made
+
 
 WORTH = 100
 """Definitions from which on what reading gave is kept for the next process: fewer are read faster than that is looked for."""

@@ -13,8 +13,7 @@ from pathlib import Path
 import msgspec
 
 from tamis.server.runtime.settings.config import Settings
-from tamis.server.runtime.settings.files import FILE_NAME
-from tamis.server.runtime.settings.paths import Stamp, can_be_path, folder_time, stamp_of
+from tamis.server.runtime.settings.files import FILE_NAME, Stamp, can_be_path, folder_time, stamp_of
 from tamis.server.runtime.tools.loader import IGNORE_FILES, is_definition, walk_files
 
 FRESH_NS = 50_000_000

@@ -16,12 +16,11 @@ from tamis.protocols.model import Json
 from tamis.protocols.schema.secrets import mask
 from tamis.protocols.schema.words import is_object
 from tamis.protocols.workflow.graph import called_types
-from tamis.protocols.workflow.secrets import Flow, flow_of
-from tamis.protocols.workflow.slots import Slots
-from tamis.server.runtime.tools.node_types import RegistryTypes
+from tamis.protocols.workflow.model import Slots
+from tamis.protocols.workflow.payload import Flow, flow_of
 from tamis.server.runtime.tools.registry import Registry
 from tamis.server.runtime.tools.tool import NodeTool, Tool
-from tamis.server.runtime.tools.workflows import WorkflowTool
+from tamis.server.runtime.tools.workflows import RegistryTypes, WorkflowTool
 
 _Key = tuple[str, str, str]
 

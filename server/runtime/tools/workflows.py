@@ -9,20 +9,22 @@ import copy
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Protocol as TypingProtocol
 from typing import Self
 
 import msgspec
+from msgspec import UNSET
 
-from tamis.protocols.catalogue import message, severity
+from tamis.protocols.catalogue import CATALOGUE, message, severity
 from tamis.protocols.contract import Problem
 from tamis.protocols.manifest.reading import Execution, Manifest, WorkflowHandler, is_semver, tool_id_fault
 from tamis.protocols.manifest.workflow import PREFIX, workflow_tool
-from tamis.protocols.model import Json
+from tamis.protocols.model import Diag, Json
 from tamis.protocols.positions import LineIndex
 from tamis.protocols.schema.words import is_object
-from tamis.protocols.workflow.model import MAX_WAIT_MS, Workflow
+from tamis.protocols.workflow.graph import GraphFinding, Types, called_types, check_graph
+from tamis.protocols.workflow.model import MAX_WAIT_MS, SLOTS_WORD, WHOLE, Slots, Workflow, slots_of
 from tamis.protocols.workflow.reading import WorkflowReading, is_meant, is_workflow, may_be_workflow, read_workflow
-from tamis.protocols.workflow.slots import SLOTS_WORD
 from tamis.server.runtime.tools.loader import SUFFIX, FoundFile, read_manifest_file, walk_files
 from tamis.server.runtime.tools.registry import Registry, RegistryError, Tool
 
@@ -79,7 +81,6 @@ class WorkflowTool(Tool):
         """Why the workflow cannot run whatever tools there are, cause and remedy; empty when it is whole in itself."""
         if self._fault is None:
             from tamis.protocols.workflow.graph import Unknown
-            from tamis.server.runtime.tools.graph_faults import problems_of
 
             problems = problems_of(self.workflow, Unknown())
             remedy = "see `tamis check`" if self.workflow.nodes is not None else "add its nodes"
@@ -89,8 +90,6 @@ class WorkflowTool(Tool):
 
 def graph_problems(tool: WorkflowTool, registry: Registry, *, complete: bool = True) -> list[Problem]:
     """The faults of error level in a workflow's graph, given these tools."""
-    from tamis.server.runtime.tools.graph_faults import problems_of
-    from tamis.server.runtime.tools.node_types import RegistryTypes
 
     if tool.checked is None or tool.checked[0] is not registry:
         tool.checked = (registry, problems_of(tool.workflow, RegistryTypes(registry, complete=complete)))
@@ -279,3 +278,114 @@ def _first_error(file: FoundFile, reading: WorkflowReading) -> RegistryError:
     more = sum(1 for diag in reading.diagnostics if severity(diag) == "error") - 1
     suffix = f" (and {more} more; `tamis check` lists all)" if more else ""
     return RegistryError(file.path, message(worst) + suffix, line + 1, column + 1, tool_id)
+
+
+# The faults of a workflow's graph as results and descriptions tell them.
+
+
+def problems_of(workflow: Workflow, types: Types) -> list[Problem]:
+    """The faults of error level in a graph, as they stand in results; a file without nodes has nothing that could run."""
+    problems = [problem_of(finding) for finding in check_graph(workflow, types) if _is_error(finding)]
+    if workflow.nodes is None:
+        text = "the file has no 'nodes': only its interface is known"
+        return [Problem(code="WF913", slug=CATALOGUE["WF913"].slug, path="/nodes", message=text)]
+    return problems
+
+
+def _is_error(finding: GraphFinding) -> bool:
+    return severity(Diag(finding.code, (0, 0), dict(finding.args))) == "error"
+
+
+def problem_of(finding: GraphFinding) -> Problem:
+    """A graph finding as it stands in results; ``path`` leads into the workflow's file."""
+    about = finding.about
+    paths = {
+        "node": f"/nodes/{about.index}",
+        "edge": f"/edges/{about.index}",
+        "input": f"/interfaceInputs/{about.name}",
+        "output": f"/interfaceOutputs/{about.name}",
+        "outputMapping": f"/outputInterfaceMappings/{about.name}",
+        "inputMapping": f"/interfaceInputMappings/{about.name}",
+    }
+    return Problem(
+        code=finding.code,
+        slug=CATALOGUE[finding.code].slug,
+        path=paths[about.what],
+        message=message(Diag(finding.code, (0, 0), dict(finding.args))),
+        suggestion=UNSET if finding.suggestion is None else finding.suggestion,
+    )
+
+
+# The types of nodes that a registry has: every tool is one (seed 000 §7.1).
+
+
+class _Tool(TypingProtocol):
+    @property
+    def tool_id(self) -> str: ...
+    @property
+    def manifest(self) -> Manifest: ...
+
+
+class _Registry(TypingProtocol):
+    def get(self, name: str, version: str | None = None) -> _Tool | None: ...
+    def names(self) -> Iterable[str]: ...
+
+
+class RegistryTypes:
+    """The tools of a registry as types of nodes. ``complete`` is false where another engine knows types that no registry has."""
+
+    def __init__(self, registry: _Registry, *, complete: bool = True) -> None:
+        self._registry = registry
+        self._complete = complete
+        self._slots: dict[str, Slots | None] = {}
+
+    def slots(self, node_type: str) -> Slots | None:
+        """The slots of a tool by its schemas."""
+        if node_type not in self._slots:
+            tool = self._registry.get(node_type)
+            made = None if tool is None else slots_of(tool.manifest.parameters, tool.manifest.output)
+            self._slots[node_type] = made
+        return self._slots[node_type]
+
+    def names(self) -> Iterable[str]:
+        """Every name that a call may use."""
+        return self._registry.names()
+
+    def judges(self, node_type: str) -> bool:
+        """Whether every type has to be a tool here."""
+        return self._complete
+
+    def comes_later(self, node_type: str) -> bool:
+        """No: what a host registered is here."""
+        return False
+
+    def called(self, node_type: str) -> str:
+        """The id of the workflow that a type is."""
+        tool = self._registry.get(node_type)
+        return tool.tool_id.removeprefix(PREFIX) if tool is not None and tool.tool_id.startswith(PREFIX) else ""
+
+    def calls_of(self, workflow_id: str) -> Iterable[str]:
+        """The ids of the workflows that a workflow calls."""
+        tool = self._registry.get(PREFIX + workflow_id)
+        workflow: object = getattr(tool, "workflow", None)
+        if isinstance(workflow, Workflow):
+            for name in called_types(workflow):
+                below = self.called(name)
+                if below:
+                    yield below
+
+
+def outputs_of(value: Json, slots: Slots | None) -> dict[str, Json]:
+    """What a tool gave, by slot: the whole of it, and the parts that its schema names or, without one, that are there.
+
+    A workflow with one output gives its bare value (W18), which is that output's too.
+    """
+    named = [name for name in slots.outputs if name != WHOLE] if slots is not None else []
+    outputs: dict[str, Json] = {}
+    if len(named) == 1 and slots is not None and slots.bare:
+        outputs[named[0]] = value
+    elif is_object(value):
+        outputs = dict(value) if slots is None or slots.open_outputs else {n: value[n] for n in named if n in value}
+    if WHOLE not in named:
+        outputs[WHOLE] = value
+    return outputs

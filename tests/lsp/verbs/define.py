@@ -6,7 +6,7 @@ from typing import Any
 
 from tamis.protocols.positions import LineIndex
 from tamis.server.analysis.navigation import definition as navigation
-from tamis.server.analysis.navigation.functions import find_function
+from tamis.server.analysis.navigation.definition import find_function
 from tests.lsp.markers import Core, Mark, Wire, place
 
 MARK = "define"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tamis.protocols.positions import LineIndex
-from tamis.server.analysis.navigation.hierarchy import callers_at, incoming, outgoing
+from tamis.server.analysis.navigation.references import callers_at, incoming, outgoing
 from tests.lsp.markers import Core, Mark, Wire, place
 
 MARK = "hierarchy"

@@ -6,10 +6,9 @@ from typing import Any, cast
 
 from tamis.protocols.contract import Permissions
 from tamis.server.analysis.hover.explain import explain
-from tamis.server.analysis.hover.prompt_texts import PromptView
-from tamis.server.analysis.hover.tools import HoverFacts
+from tamis.server.analysis.hover.tools import HoverFacts, PromptView
 from tamis.server.analysis.snapshot import ToolView
-from tamis.server.runtime.policy.preview import permissions_of
+from tamis.server.runtime.policy.permissions import permissions_of
 from tamis.server.runtime.tools.registry import Registry, Tool
 from tests.lsp.markers import Core, Mark, Wire, render_hover
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tamis.protocols.positions import LineIndex
-from tamis.server.analysis.navigation.linked import linked_names
+from tamis.server.analysis.navigation.links import linked_names
 from tests.lsp.markers import Core, Mark, Wire, place
 
 MARK = "linked"

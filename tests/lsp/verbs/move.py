@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamis.server.analysis.navigation.moves import edits_of_moves
-from tamis.server.analysis.navigation.spelled import in_files
+from tamis.server.analysis.navigation.spelled import edits_of_moves, in_files
 from tests.lsp.markers import Core, Mark, Wire
 from tests.lsp.verbs.rename import edits_of
 

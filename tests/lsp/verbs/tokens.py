@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tamis.protocols.positions import LineIndex, PositionEncoding
-from tamis.server.analysis.shown.semantic_tokens import semantic_tokens
+from tamis.server.analysis.shown.block_tokens import semantic_tokens
 from tamis.server.analysis.shown.token_kinds import KINDS, MODIFIERS
 from tests.lsp.markers import Core, Mark, Wire, place
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, get_args
 
@@ -19,9 +19,8 @@ from msgspec import UNSET
 from tamis.protocols.contract import ApprovalBatch, ApprovalNode, ApprovalOutcome, ApprovalRequest, ApprovalResolved
 from tamis.server.runtime.calls.model import Answer, Batch, CallContext, OnResolved, Question, Reply, TokenAnswer
 from tamis.server.runtime.calls.prepared import Prepared, call_digest
-from tamis.server.runtime.execution.approvals.preview import preview, risk_of
 from tamis.server.runtime.execution.approvals.remembered import StandingAnswers
-from tamis.server.runtime.execution.approvals.replies import BATCH_OPTIONS, CANCELLED, OPTIONS, chosen
+from tamis.server.runtime.execution.approvals.replies import BATCH_OPTIONS, CANCELLED, OPTIONS, chosen, preview, risk_of
 
 MAX_TOKENS = 1_000
 """So many questions wait with a token; with one more the oldest has expired."""
@@ -280,3 +279,32 @@ async def _answered(asking: Awaitable[Answer | Reply]) -> Reply:
     if isinstance(answer, Reply):
         return answer
     return Reply(answer=answer) if answer in ANSWERS else CANCELLED
+
+
+# The questions of one text, asked at once before the turn of its first call comes (V61). Each call takes its answer when its turn comes, if it is
+# still the call that was shown.
+
+
+class Together:
+    """Questions that are open together."""
+
+    def __init__(self, approvals: Approvals, questions: Sequence[Question], context: CallContext) -> None:
+        """Asks all of them now."""
+        identity = f"batch-{os.urandom(8).hex()}"
+        self._waiting: dict[tuple[str, str], asyncio.Task[Reply]] = {}
+        for index, question in enumerate(questions):
+            asked = in_batch(question, Batch(identity, index, len(questions)))
+            task = asyncio.get_running_loop().create_task(approvals.ask(asked, context))
+            self._waiting[question.call_id, question.binding] = task
+
+    def __call__(self, question: Question) -> Awaitable[Reply] | None:
+        """The answer to a question that was asked already, once; None when it has to be asked."""
+        return self._waiting.pop((question.call_id, question.binding), None)
+
+    async def end(self) -> None:
+        """Withdraws what no call came for."""
+        left, self._waiting = list(self._waiting.values()), {}
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left)

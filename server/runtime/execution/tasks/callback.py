@@ -15,7 +15,7 @@ import msgspec
 
 from tamis import __version__
 from tamis.protocols.contract import Task
-from tamis.sandbox.network.egress_addresses import Addresses, Refused
+from tamis.sandbox.network.egress_hosts import Addresses, Refused
 from tamis.sandbox.network.hosts import Rules, canonical_host, parse_policy_rule
 from tamis.server.runtime.settings.config import Policy
 

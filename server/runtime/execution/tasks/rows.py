@@ -16,8 +16,8 @@ from msgspec import UNSET, UnsetType
 
 from tamis.protocols.contract import ExecutionError, ExecutionResult, Status, Task, TaskProgress
 from tamis.protocols.observation import observation
-from tamis.server.runtime.calls.results import empty_result, failure
-from tamis.server.runtime.observe.stored import read_result, stored_result
+from tamis.server.runtime.calls.runner import empty_result, failure
+from tamis.server.runtime.observe.redaction import read_result, stored_result
 from tamis.server.runtime.store.owners import is_gone
 
 CRASHED = "the process that ran it was ended from outside or crashed"

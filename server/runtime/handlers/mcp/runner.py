@@ -11,8 +11,7 @@ from tamis.protocols.contract import ErrorType, SandboxInfo
 from tamis.protocols.manifest.reading import McpTool
 from tamis.protocols.observation import plain
 from tamis.protocols.suggest import best, hint
-from tamis.server.runtime.calls.results import failure
-from tamis.server.runtime.calls.runner import HandlerServices, Invocation
+from tamis.server.runtime.calls.runner import HandlerServices, Invocation, failure
 from tamis.server.runtime.observe.masking import without
 from tamis.server.runtime.tools.registry import Tool
 
@@ -89,7 +88,7 @@ class McpRunner:
         """Calls the tool once."""
         from tamis.server.runtime.calls.model import Stopped
         from tamis.server.runtime.calls.outputs import checked_parts, take_output
-        from tamis.server.runtime.calls.timing import in_time, unless_cancelled
+        from tamis.server.runtime.calls.running_calls import in_time, unless_cancelled
         from tamis.server.runtime.handlers.mcp.session import McpError
         from tamis.server.runtime.handlers.secrets import given_secrets
 

@@ -230,7 +230,7 @@ class McpServers:
     async def _make_room(self, name: str) -> None:
         """Ends the process of the session that called least recently, where there are too many. Raises ``Stopped`` when all are in use."""
         from tamis.server.runtime.calls.model import Stopped
-        from tamis.server.runtime.calls.results import failure
+        from tamis.server.runtime.calls.runner import failure
 
         there = [running for running in self._running.values() if running.name == name]
         if len(there) < MAX_SESSIONS:
@@ -288,7 +288,7 @@ class McpServers:
     async def _start(self, running: Running, call: Invocation) -> None:
         from tamis.sandbox.talk import Talk
         from tamis.server.runtime.calls.model import Stopped
-        from tamis.server.runtime.calls.results import failure
+        from tamis.server.runtime.calls.runner import failure
         from tamis.server.runtime.handlers.mcp.session import McpError, McpSession
 
         declared = self._as_run(self._settings.mcp_servers[running.name])
@@ -320,12 +320,12 @@ class McpServers:
         from tamis.sandbox import model as sandbox
         from tamis.sandbox.runner import run
         from tamis.server.runtime.calls.model import Stopped
-        from tamis.server.runtime.calls.results import failure
+        from tamis.server.runtime.calls.runner import failure
         from tamis.server.runtime.handlers.script.dependencies import prepared
         from tamis.server.runtime.handlers.script.interpreters import built_in, interpreters_of
         from tamis.server.runtime.handlers.script.running import limits_of, writable_folders
         from tamis.server.runtime.policy.contents import contents_digest
-        from tamis.server.runtime.tools.script_service import ScriptTarget
+        from tamis.server.runtime.tools.builtin import ScriptTarget
 
         tool = self.stand_in(running.name)
         assert tool is not None
@@ -409,7 +409,7 @@ def _ending(outcome: RunOutcome) -> str:
 
 
 def _start_failure(running: Running, error: Exception) -> ExecutionError:
-    from tamis.server.runtime.calls.results import failure
+    from tamis.server.runtime.calls.runner import failure
 
     outcome = running.task.result() if running.task is not None and running.task.done() else None
     if outcome is not None and outcome.kind in ("unavailable", "refused"):

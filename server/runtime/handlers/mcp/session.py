@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from tamis import __version__
-from tamis.protocols.jsontext.numbers import read_leniently
+from tamis.protocols.jsontext.tree import read_leniently
 
 HANDSHAKE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 MODERN_VERSIONS = ("2026-07-28",)

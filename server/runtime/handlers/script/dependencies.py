@@ -20,13 +20,13 @@ from tamis.protocols.manifest.reading import LANGUAGES, ExternalScript, Manifest
 from tamis.protocols.observation import plain
 from tamis.sandbox.model import Environment, PathRefused, Unavailable, lacks
 from tamis.server.runtime.calls.model import CallContext, CallRequest, Stopped
-from tamis.server.runtime.calls.results import failure
+from tamis.server.runtime.calls.runner import failure
 from tamis.server.runtime.handlers.script.interpreters import built_in, interpreters_of
 from tamis.server.runtime.observe.trail import Trail
 from tamis.server.runtime.settings.config import Settings
 from tamis.server.runtime.store.folders import cache_folder
+from tamis.server.runtime.tools.builtin import ScriptTarget
 from tamis.server.runtime.tools.registry import Registry, Tool
-from tamis.server.runtime.tools.script_service import ScriptTarget
 
 if TYPE_CHECKING:
     import asyncio

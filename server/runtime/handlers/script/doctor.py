@@ -19,8 +19,7 @@ def check(name: str, state: State, text: str, remedy: str = "") -> dict[str, Any
 def sandbox_checks(settings: Settings) -> list[dict[str, Any]]:
     """Tries the sandbox anew and says what came of it."""
     from tamis.sandbox.backends import unsandboxed
-    from tamis.sandbox.backends.choice import BACKENDS, DROPS_ROOT
-    from tamis.sandbox.backends.layers import PROTECTS
+    from tamis.sandbox.backends.choice import BACKENDS, DROPS_ROOT, PROTECTS
     from tamis.sandbox.limits import cgroups
     from tamis.sandbox.probe import probe
 

@@ -30,7 +30,7 @@ from tamis.protocols.model import Json
 from tamis.protocols.observation import plain, readable
 from tamis.protocols.schema.secrets import MASK, mask
 from tamis.sandbox import model as sandbox
-from tamis.server.runtime.calls.results import failure
+from tamis.server.runtime.calls.runner import failure
 from tamis.server.runtime.handlers.script.output import OutputError, excerpt, log_text, read_output, vcp_fault
 from tamis.server.runtime.observe.masking import without
 from tamis.server.runtime.observe.trail import Trail

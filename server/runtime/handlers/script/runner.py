@@ -5,7 +5,7 @@ from __future__ import annotations
 from tamis.protocols.contract import ErrorType
 from tamis.server.runtime.calls.runner import HandlerServices, Invocation
 from tamis.server.runtime.handlers.script.interpreters import missing_runtime
-from tamis.server.runtime.tools.registry import Tool
+from tamis.server.runtime.tools.tool import Tool
 
 
 class ScriptRunner:

@@ -5,40 +5,85 @@ Must not decide whether a call may run.
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import os
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from tamis.protocols.manifest.reading import ExternalScript, Manifest
+from tamis.protocols.manifest.reading import Execution, ExternalScript, Manifest
 from tamis.sandbox import model as sandbox
 from tamis.sandbox.interpreters import find_interpreter
 from tamis.sandbox.model import Interpreter
 from tamis.server.runtime.calls.model import Stopped
 from tamis.server.runtime.calls.prepared import script_contents
-from tamis.server.runtime.calls.results import failure
-from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.calls.runner import Invocation, failure
 from tamis.server.runtime.handlers.script.dependencies import prepared
 from tamis.server.runtime.handlers.script.entry_points import boot_program
-from tamis.server.runtime.handlers.script.integrity import script_pin
 from tamis.server.runtime.handlers.script.interpreters import built_in, custom_program, interpreters_of, missing_for
 from tamis.server.runtime.handlers.script.judge import judge, note_outcome
 from tamis.server.runtime.handlers.script.output import input_bytes, shown_text
 from tamis.server.runtime.handlers.secrets import given_secrets
 from tamis.server.runtime.observe.masking import MaskedStreams
+from tamis.server.runtime.policy.contents import Unpinnable, listed_files
 from tamis.server.runtime.policy.path_grants import inside
 from tamis.server.runtime.policy.permissions import Grant
 from tamis.server.runtime.settings.config import Settings
-from tamis.server.runtime.tools.registry import Tool
-from tamis.server.runtime.tools.script_service import (
-    NoScriptError,
-    ScriptTarget,
-    is_script_service,
-    mirror,
-    script_target,
-)
+from tamis.server.runtime.tools.builtin import NoScriptError, ScriptTarget, is_script_service, mirror, script_target
+from tamis.server.runtime.tools.tool import Tool
+
+# What a manifest pins (``execution.integrity``, D80): its script, or with ``execution.files`` all files that belong to it. The sandbox checks the
+# script's bytes, and runs those that it checked; the other files are looked at right before the start.
+
+
+def script_pin(tool: Tool) -> str:
+    """The hash that the script's bytes must have, empty where nothing is pinned. Raises ``Stopped`` for other files than are pinned."""
+    handler, execution = tool.manifest.handler, tool.manifest.execution
+    if not isinstance(handler, ExternalScript) or not execution.integrity:
+        return ""
+    if not execution.files:
+        return execution.integrity
+    try:
+        found = listed_files(tool.folder, handler, execution.files)
+        whole = files_hash(found)
+    except Unpinnable as why:
+        text = f"execution.integrity pins files that cannot be pinned: {why}; name what belongs with execution.files"
+        raise Stopped("error", failure("SecurityError", text, code="integrity")) from None
+    if whole != execution.integrity:
+        text = f"the files of {tool.tool_id} are not those that execution.integrity pins; their digest is {whole}; review them, then pin it"
+        raise Stopped("error", failure("SecurityError", text, code="integrity"))
+    script = found.get(os.path.normpath(handler.script_path))
+    if script is None:
+        text = f"the script '{handler.script_path}' is not there"
+        raise Stopped("error", failure("SecurityError", text, code="integrity"))
+    return _sri(script)
+
+
+def files_pin(folder: str, handler: ExternalScript, execution: Execution) -> str:
+    """What ``execution.integrity`` has to be for the files as they are; empty where they cannot be pinned."""
+    try:
+        return files_hash(listed_files(folder, handler, execution.files))
+    except Unpinnable:
+        return ""
+
+
+def files_hash(files: dict[str, bytes]) -> str:
+    """The digest of files together, from the SHA-256 of each by its path: that of the lines that ``sha256sum`` prints of them, in the
+    order of the paths' bytes. Raises ``Unpinnable`` for a name that ``sha256sum`` would write otherwise."""
+    lines: list[bytes] = []
+    for path, digest in sorted((os.fsencode(path), digest) for path, digest in files.items()):
+        if any(byte in path for byte in (b"\\", b"\n", b"\r")):
+            raise Unpinnable(f"the name {os.fsdecode(path)!a} holds a backslash or a line break")
+        lines.append(digest.hex().encode("ascii") + b"  " + path + b"\n")
+    return _sri(hashlib.sha256(b"".join(lines)).digest())
+
+
+def _sri(digest: bytes) -> str:
+    return "sha256-" + base64.b64encode(digest).decode("ascii")
+
 
 MAX_TOLD_LINES = 20
 """So many lines of a script's output stand in the daemon's own log."""

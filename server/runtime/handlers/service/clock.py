@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
 
+from tamis.protocols.messages import EventPublished
 from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.calls.model import Stopped
-from tamis.server.runtime.calls.results import failure
-from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.calls.runner import Invocation, failure
 
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 _NO_FILE = frozenset(("", "local", "utc"))
@@ -97,3 +98,31 @@ async def task_status(call: Invocation) -> dict[str, Any]:
     if task.error is not UNSET:
         told["error"] = msgspec.to_builtins(task.error)
     return told
+
+
+# ``PublishEventTool`` (seed 000 §4.2): what a model publishes goes to the host as the notification ``event/published``. The host's own event bus
+# takes it from there.
+
+
+MAX_EVENT_BYTES = 262_144
+"""So large may an event's data be as JSON."""
+
+
+async def publish(call: Invocation) -> dict[str, Any]:
+    """Tells the host of an event; the event's id."""
+    payload = cast("dict[str, Any]", call.args.get("payload") or {})
+    size = len(msgspec.json.encode(payload))
+    if size > MAX_EVENT_BYTES:
+        text = f"the payload has {size} bytes; an event takes {MAX_EVENT_BYTES}: name where the data are instead"
+        raise Stopped("error", failure("ResourceError", text), started=True)
+    event = EventPublished(
+        event_id=f"event-{secrets.token_hex(8)}",
+        event_type=str(call.args["event_type"]),
+        payload=payload,
+        call_id=call.request.call_id,
+        session_id=call.context.caller.session_id,
+        agent_id=call.context.caller.agent_id,
+        time=datetime.now(UTC).isoformat(timespec="milliseconds"),
+    )
+    call.context.parts.tell("event/published", event)
+    return {"eventId": event.event_id}

@@ -20,7 +20,7 @@ from tamis.protocols.manifest.reading import ServiceMethod
 from tamis.protocols.messages import ServiceCancel, ServiceInvoke
 from tamis.protocols.observation import plain
 from tamis.protocols.schema.plan import Plan
-from tamis.server.runtime.calls.host import HostError
+from tamis.server.runtime.calls.model import HostError
 from tamis.server.runtime.calls.runner import HandlerServices, Invocation
 from tamis.server.runtime.tools.builtin import is_own
 from tamis.server.runtime.tools.host_services import HostMethod
@@ -52,7 +52,7 @@ class ServiceRunner:
     async def run(self, call: Invocation) -> None:
         """Runs the method once."""
         from tamis.server.runtime.calls.outputs import failed, take_output
-        from tamis.server.runtime.calls.timing import in_time
+        from tamis.server.runtime.calls.running_calls import in_time
 
         handler = call.tool.manifest.handler
         assert isinstance(handler, ServiceMethod)
@@ -104,7 +104,7 @@ def own_method(service: str, method: str) -> Callable[[Invocation], Awaitable[An
         case ("PrivateState", "update"):
             from tamis.server.runtime.handlers.service.state import update_private as run
         case ("Events", "publish"):
-            from tamis.server.runtime.handlers.service.events import publish as run
+            from tamis.server.runtime.handlers.service.clock import publish as run
         case ("File", "Write"):
             from tamis.server.runtime.handlers.service.files import write as run
         case ("File", "Append"):
@@ -123,7 +123,7 @@ def own_method(service: str, method: str) -> Callable[[Invocation], Awaitable[An
 async def _invoked(call: Invocation, method: HostMethod) -> Any:
     from tamis.server.runtime.calls.model import Stopped
     from tamis.server.runtime.calls.outputs import failed
-    from tamis.server.runtime.calls.timing import in_time
+    from tamis.server.runtime.calls.running_calls import in_time
 
     host = call.context.parts.host
     if host is None:

@@ -18,8 +18,7 @@ from tamis.protocols.messages import StateChanged
 from tamis.protocols.observation import plain
 from tamis.protocols.suggest import best, hint
 from tamis.server.runtime.calls.model import Stopped
-from tamis.server.runtime.calls.results import failure
-from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.calls.runner import Invocation, failure
 from tamis.server.runtime.store.store import Store
 
 T = TypeVar("T")

@@ -27,14 +27,13 @@ from tamis.protocols.workflow.kinds import (
     kind_of_node,
     kind_slots,
 )
-from tamis.protocols.workflow.model import ERROR, MAX_EDGES, MAX_NODES, STOP, Node
+from tamis.protocols.workflow.model import ERROR, MAX_EDGES, MAX_NODES, STOP, WHOLE, Node, Slots, converted
 from tamis.protocols.workflow.payload import Payload
-from tamis.protocols.workflow.slots import WHOLE, Slots, converted
-from tamis.server.runtime.calls.results import failure
+from tamis.server.runtime.calls.runner import failure
 from tamis.server.runtime.handlers.workflow.engine import EngineError, NodeFailed
 from tamis.server.runtime.handlers.workflow.run import Run
 from tamis.server.runtime.handlers.workflow.streams import StreamFull
-from tamis.server.runtime.tools.node_types import outputs_of
+from tamis.server.runtime.tools.workflows import outputs_of
 
 FAILURE = "\0failure"
 """The slot of a node's failure, which no name of a slot is."""

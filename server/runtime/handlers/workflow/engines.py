@@ -6,8 +6,7 @@ from typing import cast
 
 from tamis.server.runtime.handlers.workflow.engine import BUILT_IN, Engine
 from tamis.server.runtime.settings.config import EngineSettings, Settings
-from tamis.server.runtime.settings.engines import GROUP, missing_engine, url_fault
-from tamis.server.runtime.settings.installed import Brought, bring, words
+from tamis.server.runtime.settings.installed import GROUP, Brought, bring, missing_engine, url_fault, words
 
 HTTP = "http"
 _LOADED: dict[str, Brought | str] = {}

@@ -13,13 +13,11 @@ import msgspec
 from tamis.protocols.manifest.reading import WorkflowHandler
 from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.workflow.graph import MAX_DEPTH
-from tamis.protocols.workflow.model import Workflow
+from tamis.protocols.workflow.model import WHOLE, Workflow, slots_of
 from tamis.protocols.workflow.payload import single_node_payload, workflow_payload
-from tamis.protocols.workflow.slots import WHOLE, slots_of
 from tamis.server.runtime.calls.model import Stopped
-from tamis.server.runtime.calls.results import failure
-from tamis.server.runtime.calls.runner import Invocation
-from tamis.server.runtime.calls.timing import in_time
+from tamis.server.runtime.calls.runner import Invocation, failure
+from tamis.server.runtime.calls.running_calls import in_time
 from tamis.server.runtime.handlers.workflow.engine import BUILT_IN, Engine
 from tamis.server.runtime.handlers.workflow.engines import engine_of
 from tamis.server.runtime.handlers.workflow.run_workflow import Conduct

@@ -22,14 +22,14 @@ import msgspec
 
 from tamis.protocols.contract import StepStatus
 from tamis.protocols.workflow.payload import Payload
-from tamis.sandbox.network.egress_addresses import Addresses, Refused
+from tamis.sandbox.network.egress_hosts import Addresses, Refused
 from tamis.sandbox.network.hosts import canonical_host
-from tamis.server.runtime.calls.results import failure
+from tamis.server.runtime.calls.runner import failure
 from tamis.server.runtime.handlers.workflow.engine import EngineError, NodeFailed
 from tamis.server.runtime.handlers.workflow.run import Run
 from tamis.server.runtime.handlers.workflow.streams import StreamFull
 from tamis.server.runtime.settings.config import Policy
-from tamis.server.runtime.settings.engines import is_near
+from tamis.server.runtime.settings.installed import is_near
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_EXCERPT = 300

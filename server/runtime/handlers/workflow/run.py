@@ -23,7 +23,7 @@ from tamis.protocols.contract import (
     StepStatus,
     WorkflowStep,
 )
-from tamis.protocols.workflow.slots import Slots
+from tamis.protocols.workflow.model import Slots
 from tamis.server.runtime.calls.model import CallRequest
 from tamis.server.runtime.calls.outputs import NotJsonError, as_json
 from tamis.server.runtime.calls.runner import Invocation
@@ -33,7 +33,7 @@ from tamis.server.runtime.handlers.workflow.streams import Stream, StreamFull
 from tamis.server.runtime.observe.masking import result_without, secret_texts
 from tamis.server.runtime.observe.trail import Trail
 from tamis.server.runtime.settings.profile import AgentRules
-from tamis.server.runtime.tools.node_types import RegistryTypes
+from tamis.server.runtime.tools.workflows import RegistryTypes
 
 MAX_LOGS = 200
 MAX_HELD_BYTES = 64 * 1024 * 1024

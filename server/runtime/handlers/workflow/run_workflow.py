@@ -20,17 +20,14 @@ from tamis.protocols.model import Diag, escape_pointer
 from tamis.protocols.observation import plain, why_not_run
 from tamis.protocols.schema.words import type_of
 from tamis.protocols.workflow.graph import called_types
-from tamis.protocols.workflow.model import Place, Workflow
+from tamis.protocols.workflow.model import Place, Workflow, held
 from tamis.protocols.workflow.payload import Payload, output_mappings
-from tamis.protocols.workflow.slots import held
 from tamis.server.runtime.calls.model import CallContext, Stopped
 from tamis.server.runtime.calls.outputs import NotJsonError, as_json
-from tamis.server.runtime.calls.results import failure
-from tamis.server.runtime.calls.runner import Invocation
+from tamis.server.runtime.calls.runner import Invocation, failure
 from tamis.server.runtime.handlers.workflow.engine import BUILT_IN, Engine, EngineError, NodeFailed
 from tamis.server.runtime.handlers.workflow.run import MAX_COLLECTED, MAX_HELD_BYTES, Run
-from tamis.server.runtime.handlers.workflow.run_records import RunRecord
-from tamis.server.runtime.handlers.workflow.streams import StreamFull
+from tamis.server.runtime.handlers.workflow.streams import RunRecord, StreamFull
 from tamis.server.runtime.policy.rules import might_ask
 from tamis.server.runtime.tools.workflows import WorkflowTool
 

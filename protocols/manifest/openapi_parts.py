@@ -5,13 +5,12 @@ Only references into the document itself are followed. Bounded in size. Must not
 
 from __future__ import annotations
 
-from typing import Literal
-from urllib.parse import unquote
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
 
 from tamis.protocols.manifest.foreign_fields import Say
 from tamis.protocols.model import Json
-from tamis.protocols.schema.vocabulary import LISTS, MAPS
-from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.schema.words import LISTS, MAPS, is_list, is_object
 
 Use = Literal["request", "response"]
 MAX_NODES = 20_000
@@ -159,3 +158,38 @@ class SchemaReader:
                 made["enum"] = [*values, None]
             return made
         return {"anyOf": [made, {"type": "null"}]}
+
+
+# Media types, hosts and path templates of OpenAPI documents.
+
+
+def is_json(media: str) -> bool:
+    """Whether a media type is JSON."""
+    bare = media.partition(";")[0].strip().lower()
+    return bare == "application/json" or bare.endswith("+json") or bare == "*/*"
+
+
+def is_form(media: str) -> bool:
+    """Whether a media type is a form that is written like a query."""
+    return media.partition(";")[0].strip().lower() == "application/x-www-form-urlencoded"
+
+
+def host_of(url: str) -> str:
+    """The pattern that opens a URL's host: with its port where that is not the usual one."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return ""
+    host = parts.hostname or ""
+    shown = f"[{host}]" if ":" in host else host
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    return shown if port is None or port == usual else f"{shown}:{port}"
+
+
+def without_parameters(path: str, wire: dict[str, Any]) -> str:
+    """A path template less the parameters that fill it."""
+    for name, place, *_ in wire.values():
+        if place == "path":
+            path = path.replace(f"{{{name}}}", "")
+    return path
