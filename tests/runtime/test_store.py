@@ -13,7 +13,8 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -25,7 +26,7 @@ from tamis.server.runtime.runtime import Runtime
 from tamis.server.runtime.store import database as database_module
 from tamis.server.runtime.store.owners import Owner, is_gone
 from tamis.server.runtime.store.store import Store
-from tamis.server.runtime.store.upgrading import MIGRATIONS
+from tamis.server.runtime.store.upgrading import MIGRATIONS, prepare
 
 T = TypeVar("T")
 
@@ -588,3 +589,85 @@ def test_doctor_and_health_say_what_is_wrong_with_it(tmp_path: Path, monkeypatch
     found = asyncio.run(use())
     assert found["status"] == "degraded"
     assert any("kept in memory" in str(problem) for problem in cast("list[str]", found["problems"]))
+
+
+@contextlib.contextmanager
+def crowd(path: Path, seconds: float, turn_s: float) -> Iterator[None]:
+    """Others that write one behind the other without a pause, so that hardly a moment is left between them."""
+    until = time.monotonic() + seconds
+    begun = threading.Event()
+
+    def write() -> None:
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=10)) as db:
+            turn = 0
+            while time.monotonic() < until:
+                db.execute("BEGIN IMMEDIATE")
+                db.execute("INSERT OR REPLACE INTO states VALUES ('crowd', 'x', ?, 0)", (str(turn),))
+                begun.set()
+                time.sleep(turn_s)
+                db.execute("COMMIT")
+                turn += 1
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    begun.wait(10)
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def test_a_store_waits_its_turn_while_others_write_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # R2: by contention alone 107 of 200 daemons fell off the store
+    monkeypatch.setattr(database_module, "BUSY_S", 0.3)
+    with_store(tmp_path, names)
+
+    async def work(store: Store) -> list[str]:
+        await names(store)
+        with crowd(tmp_path / "tamis.db", 1.5, 0.05):
+            await put(store, "mine")
+        return await names(store)
+
+    assert with_store(tmp_path, work) == (["mine"], [], "")
+
+
+def test_a_crowd_that_never_ends_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # R2
+    monkeypatch.setattr(database_module, "BUSY_S", 0.2)
+    monkeypatch.setattr(database_module, "TURNS_S", 0.5)
+    with_store(tmp_path, names)
+    with crowd(tmp_path / "tamis.db", 2.0, 0.15):
+        began = time.monotonic()
+        assert with_store(tmp_path, put_and_names)[0] == ["n0"]
+        assert time.monotonic() - began < 1.9
+
+
+def test_shared_work_in_a_crowd_is_held_and_leaves_the_store_in_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # R2: who asked knows how long it may wait; the others of this process are not sent to memory for it
+    monkeypatch.setattr(database_module, "BUSY_S", 0.3)
+    with_store(tmp_path, names)
+
+    async def work(store: Store) -> str:
+        await names(store)
+        with (
+            crowd(tmp_path / "tamis.db", 1.5, 0.12),
+            pytest.raises(database_module.Held, match="other processes have used it"),
+        ):
+            await store.run_shared(lambda db: db.execute("SELECT 1").fetchone())
+        return store.problem
+
+    assert with_store(tmp_path, work) == ("", [], "")
+
+
+def test_opening_a_file_that_is_up_to_date_takes_no_right_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # R2: each start was one more transaction that waited for all others
+    monkeypatch.setattr(database_module, "BUSY_S", 0.05)
+    with_store(tmp_path, names)
+    with contextlib.closing(sqlite3.connect(tmp_path / "tamis.db", isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        with contextlib.closing(sqlite3.connect(tmp_path / "tamis.db", isolation_level=None, timeout=0)) as opened:
+            prepare(opened, 0.05)

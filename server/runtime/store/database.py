@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
+import random
 import sqlite3
 import stat
 import time
@@ -25,6 +27,7 @@ from tamis.server.runtime.store.upgrading import (
     MIGRATIONS,
     Newer,
     NotOurs,
+    begin,
     code_of,
     in_transaction,
     is_whole,
@@ -36,6 +39,10 @@ T = TypeVar("T")
 
 BUSY_S = 5.0
 """How long another process may hold the file before this one goes on in memory for the time being."""
+TURNS_S = 60.0
+"""How long it is waited for instead while others write in turn: that is a crowd, and everybody's turn comes."""
+LOOKS = 10
+"""How often within ``BUSY_S`` it is looked whether others write."""
 BACK_S = 0.25
 """How long a file that memory stands in for is waited for when it is tried again."""
 RETRY_S, MOST_RETRY_S = 1.0, 30.0
@@ -110,7 +117,7 @@ class Database:
                 if shared and self._in_memory and self._is_held:
                     raise Held(self.problem)
                 connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-                return self._run_in(connection, work, size)
+                return self._run_in(connection, work, size, shared=shared)
             except sqlite3.Error as error:
                 code = code_of(error)
                 if self._in_memory or (code not in _UNUSABLE | _DAMAGED and self._is_whole()):
@@ -126,9 +133,16 @@ class Database:
                     self._mend(f"its tables are not those of this program ({error})")
         return self._run_in(self._to_memory("it is damaged again and again"), work, size)
 
-    def _run_in(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], size: int) -> T:
+    def _run_in(
+        self,
+        connection: sqlite3.Connection,
+        work: Callable[[sqlite3.Connection], T],
+        size: int,
+        *,
+        shared: bool = False,
+    ) -> T:
         before = connection.total_changes
-        result = in_transaction(connection, work)
+        result = in_transaction(connection, work, functools.partial(_begin_among, shared=shared))
         if connection is self._memory and connection.total_changes != before:
             self._changes.append(_Change(work, size))
             while len(self._changes) > MAX_KEPT or sum(change.size for change in self._changes) > MAX_KEPT_BYTES:
@@ -148,7 +162,7 @@ class Database:
     def look(self) -> str:
         """Opens the file as the first need would, in this thread, and closes it; the problem with it, or an empty text. Not for a store that is in use."""
         try:
-            self._opened()
+            self.run(_nothing, False)
             return self.problem
         finally:
             self._disconnect()
@@ -228,7 +242,7 @@ class Database:
         prepare(connection, wait_s)
         if self._memory is not None:
             self._bring_back(connection)
-            connection.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000:.0f}")
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_S / LOOKS * 1000:.0f}")
         self.problem = ""
         return connection
 
@@ -333,13 +347,16 @@ class Database:
         folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         until = time.monotonic() + (BUSY_S if self._memory is None else BACK_S)
         self._has_turn = True
+        pause_s = 0.002
         try:
             while True:
                 try:
                     fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
                     if time.monotonic() < until:
-                        time.sleep(0.002)
+                        # many who look again at one pace leave the one who has it no processor
+                        time.sleep(pause_s * random.uniform(0.5, 1.0))
+                        pause_s = min(pause_s * 1.5, 0.05)
                         continue
                 except OSError:
                     pass  # a file system without locks
@@ -360,6 +377,33 @@ class Database:
         if problem != self.problem:
             self.problem = problem
             self._say(problem)
+
+
+def _begin_among(connection: sqlite3.Connection, *, shared: bool) -> None:
+    """Takes the only right to write. Whoever keeps it for ``BUSY_S`` is not waited for, and others that write in turn for ``TURNS_S``; work
+    that must be ``shared`` is ``Held`` then after ``BUSY_S``, so that who asked can give up.
+    """
+    began = since = time.monotonic()
+    seen: int | None = None
+    is_crowd = False
+    while True:
+        try:
+            return begin(connection)
+        except sqlite3.OperationalError as error:
+            if not _is_held(error):
+                raise
+            now = time.monotonic()
+            version = connection.execute("PRAGMA data_version").fetchone()[0]
+            if version != seen:
+                is_crowd, seen, since = is_crowd or seen is not None, version, now if seen is not None else began
+            if shared and is_crowd and now - began >= BUSY_S:
+                raise Held(f"other processes have used it for more than {BUSY_S:g} s") from None
+            if now - since >= BUSY_S or now - began >= TURNS_S:
+                raise
+
+
+def _nothing(_: sqlite3.Connection) -> None:
+    """Work that only needs the right to write."""
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -95,12 +95,12 @@ def prepare(connection: sqlite3.Connection, wait_s: float) -> None:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Makes the tables that are missing. Raises ``NotOurs``, ``Newer``, ``sqlite3.Error``."""
+    """Makes the tables that are missing, and takes no right to write when none is. Raises ``NotOurs``, ``Newer``, ``sqlite3.Error``."""
+    if _marks(connection) == (_APPLICATION, len(MIGRATIONS)):
+        return
 
     def apply(db: sqlite3.Connection) -> None:
-        (application,), (version,) = (
-            db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
-        )
+        application, version = _marks(db)
         if application != _APPLICATION and db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
             raise NotOurs("it is not a store of this program")
         if version > len(MIGRATIONS):
@@ -123,6 +123,14 @@ def migrate(connection: sqlite3.Connection) -> None:
     in_transaction(connection, apply)
 
 
+def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Whose file it is, and of which version."""
+    (application,), (version,) = (
+        connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+    )
+    return application, version
+
+
 def is_whole(connection: sqlite3.Connection) -> bool:
     """Whether every table is there with its columns, whatever version the file says that it is of."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
@@ -135,9 +143,18 @@ def _columns(connection: sqlite3.Connection) -> set[tuple[str, str]]:
     return {(str(table), str(column)) for table, column in connection.execute(query)}
 
 
-def in_transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
-    """What ``work`` gives; it is undone when it raises."""
+def begin(connection: sqlite3.Connection) -> None:
+    """Takes the only right to write."""
     connection.execute("BEGIN IMMEDIATE")
+
+
+def in_transaction(
+    connection: sqlite3.Connection,
+    work: Callable[[sqlite3.Connection], T],
+    start: Callable[[sqlite3.Connection], None] = begin,
+) -> T:
+    """What ``work`` gives; it is undone when it raises. ``start`` begins the transaction."""
+    start(connection)
     try:
         result = work(connection)
         connection.execute("COMMIT")
