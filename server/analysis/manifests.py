@@ -393,8 +393,7 @@ def _beside(path: str, other: str) -> str:
 
 
 def _place(snapshot: Snapshot, path: str, tool_id: str) -> Related:
-    text = snapshot.neighbours.get(path, "")
-    found = re.search(r'"toolId"\s*:\s*("' + re.escape(tool_id) + r'")', text)
+    found = re.search(r'"toolId"\s*:\s*("' + re.escape(tool_id) + r'")', snapshot.text_at(path))
     return Related(f"'{tool_id}' is declared here too", found.span(1) if found else (0, 0), path)
 
 

@@ -359,6 +359,13 @@ class Snapshot:
         """What the files of the workspace say about tools; made when it is asked for, since a manifest's own findings need none."""
         return self._index() if callable(self._index) else self._index
 
+    def text_at(self, path: str) -> str:
+        """The text of another file: as the editor has it, else as the index has it; empty where neither has."""
+        text = self.neighbours.get(path)
+        if text is None:
+            text = self.index.text(path) if self.index is not None else ""
+        return text
+
     @property
     def known(self) -> Memory | None:
         """What the next version of the document starts from."""

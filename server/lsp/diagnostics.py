@@ -244,9 +244,6 @@ def _place(related: Related, document: Document, snapshot: Snapshot) -> tuple[st
     if related.line is not None:
         place = Position(related.line, 0)
         return uri_of(related.path), Range(place, place)
-    text = snapshot.neighbours.get(related.path)
-    if text is None and snapshot.index is not None:
-        text = snapshot.index.text(related.path)
-    lines = LineIndex(text or "")
+    lines = LineIndex(snapshot.text_at(related.path))
     start, end = (lines.position(offset, document.encoding) for offset in related.span)
     return uri_of(related.path), Range(Position(*start), Position(*end))

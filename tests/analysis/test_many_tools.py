@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tamis.server.analysis.diagnostics import diagnose
+from tamis.server.analysis.index import WorkspaceIndex
 from tamis.server.analysis.lints import names
 from tamis.server.analysis.snapshot import Snapshot
 from tamis.server.cli import check_command
@@ -61,6 +62,29 @@ def test_what_a_name_clashes_with_is_found_as_before(tmp_path: Path) -> None:
         found = diagnose(Snapshot(str(path), "manifest", path.read_text("utf-8"), registry))
         codes[path.parts[-3]] = {one.code for one in found} & {"LN740", "MF541"}
     assert codes == {"a": {"LN740", "MF541"}, "b": {"LN740"}, "c": {"MF541"}}
+
+
+@pytest.mark.parametrize(
+    ("code", "second", "named"),
+    [
+        ("LN740", {"tool_id": "ns:two"}, '"same"'),
+        ("LN741", {"tool_id": "ns:ONE"}, '"ns:ONE"'),
+        ("MF541", {}, '"ns:one"'),
+    ],
+)
+def test_a_taken_name_is_shown_at_its_place_in_a_file_that_is_not_open(
+    tmp_path: Path, code: str, second: dict[str, str], named: str
+) -> None:
+    """R6: it pointed to the first line."""
+    make_tool(tmp_path / "a", "ns:one", aliases=["same"])
+    make_tool(tmp_path / "b", second.get("tool_id", "ns:one"), aliases=["same"])
+    one, two = sorted(tmp_path.glob("*/*/x.tool.json"))
+    index = WorkspaceIndex()
+    other = two.read_text("utf-8")
+    index.update(str(two), other)
+    snapshot = Snapshot(str(one), "manifest", one.read_text("utf-8"), Runtime(tmp_path).registry, index=index)
+    (related,) = next(finding.related for finding in diagnose(snapshot) if finding.code == code)
+    assert (related.path, other[slice(*related.span)]) == (str(two), named)
 
 
 def test_taken_names_are_those_of_other_files(tmp_path: Path) -> None:

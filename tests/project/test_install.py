@@ -22,12 +22,12 @@ NOT_SOURCE = shutil.ignore_patterns(".git", ".venv", "build", "node_modules", "*
 
 
 def test_nothing_at_the_root_hides_the_installed_package() -> None:
-    # a folder or module of this name would come before what is installed, for every Python started in the clone
+    # P2: a folder or module of this name would come before what is installed, for every Python started in the clone
     assert not (ROOT / "tamis").exists(), "left by an older state of the clone: tools/setup dev takes it away"
     assert not (ROOT / "tamis.py").exists()
 
 
-def test_the_client_is_imported_in_the_clones_root() -> None:
+def test_the_client_is_imported_in_the_clones_root() -> None:  # P2
     done = subprocess.run(
         [sys.executable, "-c", IMPORT], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )

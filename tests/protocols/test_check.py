@@ -174,7 +174,7 @@ def test_bad_data_under_a_type_hint_is_located(value: str, hint: str, code: str,
     ],
 )
 def test_base64_takes_any_bytes_in_the_encoding_that_the_schema_names(encoding: str, value: str, received: str):
-    """Ruling 56."""
+    """Ruling 56, T2."""
     found = tam(value, "base64", {"type": "string", "contentEncoding": encoding})[1]
     assert found.valid
     assert found.coerced == {"payload": received}

@@ -235,7 +235,7 @@ def test_a_value_with_delimiters_at_its_ends_is_written_and_read_back_equal(valu
         assert call.args(document.text) == {"a": value}
 
 
-def test_a_shared_parameter_goes_to_the_steps_whose_tool_declares_it() -> None:  # ruling 56
+def test_a_shared_parameter_goes_to_the_steps_whose_tool_declares_it() -> None:  # T1, ruling 56
     document = tam("common_x:»»»1«««", "command_1:»»»T«««", "command_2:»»»U«««", "command_3:»»»Unknown«««")
     assert runnable(document) == [("T", {}), ("U", {"x": "1"}), ("Unknown", {"x": "1"})]
     [diag] = [diag for diag in document.diagnostics if diag.code == "TM248"]

@@ -11,6 +11,7 @@ from tamis.server.runtime.settings.config import Settings
 from tamis.server.runtime.settings.files import find_root
 from tamis.server.runtime.settings.loading import load_settings
 from tamis.server.runtime.settings.profile import load_agent_rules
+from tamis.server.runtime.settings.reading import level_of
 
 
 def test_without_a_file_the_defaults_of_the_interface_hold(tmp_path: Path) -> None:
@@ -63,6 +64,15 @@ def test_an_unknown_setting_is_said_with_a_suggestion(tmp_path: Path) -> None:
     assert load_settings(tmp_path).problems == (
         "tamis.toml: unknown setting 'policy.allow_hosts', did you mean 'policy.allowHosts'?",
     )
+
+
+def test_an_unknown_setting_at_the_top_closes_nothing(tmp_path: Path) -> None:  # T20
+    (tmp_path / "tamis.toml").write_text("frobnicate = 1\n")
+    loaded = load_settings(tmp_path)
+    assert [("frobnicate" in problem, level_of(problem.partition(": ")[2])) for problem in loaded.problems] == [
+        (True, "warning")
+    ]
+    assert not loaded.closed
 
 
 def test_a_policy_that_cannot_be_read_stays_closed(tmp_path: Path) -> None:

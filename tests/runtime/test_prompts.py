@@ -171,7 +171,7 @@ def test_a_script_that_is_missing_is_left_out_with_its_reason(root: Path) -> Non
     assert note.startswith("test:echo is left out: the script 'tool.py' does not exist")
 
 
-def test_what_a_list_calls_unavailable_is_left_out_with_its_reason(root: Path) -> None:  # issue 14, item 8
+def test_what_a_list_calls_unavailable_is_left_out_with_its_reason(root: Path) -> None:  # F11, issue 14, item 8
     handler = {"type": "service-method", "serviceName": "Host", "methodName": "m"}
     make_tool(root, "host:method", handler=handler)
     result = generate(root)
@@ -194,7 +194,7 @@ def test_definitions_cost_no_more_than_minified_json(protocol: str) -> None:  # 
     assert count_tokens(spoken.generate_tool_definitions(shown, "compact"))[0] * 3 <= tokens
 
 
-def test_an_observation_uses_the_name_that_the_prompt_showed(root: Path) -> None:  # issue 14, item 8
+def test_an_observation_uses_the_name_that_the_prompt_showed(root: Path) -> None:  # F11, issue 14, item 8
     runtime = Runtime(root)
     document = runtime.read("<ACTION><test_echo><text>x</text></test_echo></ACTION>")
     executed = asyncio.run(execute_text(document, runtime.call_context(), TextOptions(dry_run=True)))

@@ -126,10 +126,7 @@ def lint_names_across(snapshot: Snapshot, root: JsonNode) -> Found:
 
 def place_of(snapshot: Snapshot, path: str, name: str) -> Related:
     """Where another manifest says a name."""
-    text = snapshot.neighbours.get(path)
-    if text is None:
-        text = snapshot.index.text(path) if snapshot.index is not None else ""
-    found = re.search('"' + re.escape(name) + '"', text)
+    found = re.search('"' + re.escape(name) + '"', snapshot.text_at(path))
     return Related(f"'{name}' is declared here too", found.span() if found else (0, 0), path)
 
 
