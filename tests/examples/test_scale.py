@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
+import importlib
 import json
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -18,19 +19,20 @@ PROSE = "I looked at the file and at the test that fails.\n\n"
 ACTION = f"{PROSE}<ACTION><read_file><path>a</path></read_file></ACTION>"
 VCP = f"{PROSE}<<<[TOOL_REQUEST]>>>\ntool_name:「始」read「末」,\nx:「始」1「末」\n<<<[END_TOOL_REQUEST]>>>"
 TEXTS = (PROSE, ACTION, VCP, f"<think>{ACTION}</think>", ACTION.removesuffix("</ACTION>"), ACTION[:-20])
-ENGINES = {"ray_counts.py": "ray", "spark_counts.py": "pyspark"}
+ENGINES = {"ray_counts.py": "ray[data]", "spark_counts.py": "pyspark"}
 
 
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", ENGINES)
 def test_an_engine_comes_to_the_counts_of_the_command(name: str, tmp_path: Path, is_long: bool) -> None:
     """C4: in local mode, over several files."""
     if not is_long:
-        pytest.skip("it starts an engine of many processes: --long runs it")
-    package = ENGINES[name]
-    if importlib.util.find_spec(package) is None:
-        pytest.skip(f"{package} is not installed: pip install 'ray[data]' pyspark")
-    if package == "pyspark" and shutil.which("java") is None:
+        pytest.skip("it installs an engine, up to 500 MB, and starts its processes: --long runs it")
+    if name == "spark_counts.py" and shutil.which("java") is None:
         pytest.skip("PySpark needs a Java runtime")
+    venv.create(tmp_path / "v", with_pip=True)
+    python = tmp_path / "v" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "-q", ROOT, ENGINES[name]], check=True, timeout=900)
     files: list[str] = []
     for part in range(3):
         path = tmp_path / f"log-{part}.jsonl"
@@ -40,7 +42,7 @@ def test_an_engine_comes_to_the_counts_of_the_command(name: str, tmp_path: Path,
     command = [sys.executable, "-m", "tamis.server.cli.main", "stats", "--json", *files]
     wanted = json.loads(subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=100, check=True).stdout)
     done = subprocess.run(
-        [sys.executable, SCALE / name, *files], cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False
+        [python, SCALE / name, *files], cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])

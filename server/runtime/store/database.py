@@ -400,6 +400,8 @@ def _begin_among(connection: sqlite3.Connection, *, shared: bool) -> None:
                 raise Held(f"other processes have used it for more than {BUSY_S:g} s") from None
             if now - since >= BUSY_S or now - began >= TURNS_S:
                 raise
+            # where SQLite itself does not wait, this does; and no two at one pace
+            time.sleep(random.uniform(0.001, 0.01))
 
 
 def _nothing(_: sqlite3.Connection) -> None:
