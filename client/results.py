@@ -72,6 +72,15 @@ class ApprovalBatch(Result, kw_only=True):
     count: int
 
 
+class ApprovalElicitation(Result, kw_only=True):
+    """What the MCP server of a tool asks while the tool runs, in its own words. `field`: what the options are values of."""
+
+    server: str
+    message: str
+    """A sentence for a person or a model."""
+    field: str | None = None
+
+
 class ApprovalList(Result, kw_only=True):
     """Result of `approval/list`: what holds, and the questions that are open."""
 
@@ -105,7 +114,7 @@ class ApprovalReply(Result, kw_only=True):
 
 
 class ApprovalRequest(Result, kw_only=True):
-    """Params of `tool/requestApproval`, which the daemon asks the host; `token` stands only in a result, `node` where the call is a node of a workflow."""
+    """Params of `tool/requestApproval`, which the daemon asks the host; `token` stands only in a result, `node` where the call is a node of a workflow, `elicitation` where it is no approval but a question of the tool's MCP server."""
 
     approval_id: str
     call_id: str
@@ -122,6 +131,7 @@ class ApprovalRequest(Result, kw_only=True):
     expires_at: str
     batch: ApprovalBatch | None = None
     node: ApprovalNode | None = None
+    elicitation: ApprovalElicitation | None = None
     token: str | None = None
 
 

@@ -91,6 +91,14 @@ export interface ApprovalBatch {
   count: number;
 }
 
+/** What the MCP server of a tool asks while the tool runs, in its own words. `field`: what the options are values of. */
+export interface ApprovalElicitation {
+  server: string;
+  /** A sentence for a person or a model. */
+  message: string;
+  field?: string;
+}
+
 /** Result of `approval/list`: what holds, and the questions that are open. */
 export interface ApprovalList {
   approvals: StandingApproval[];
@@ -119,7 +127,7 @@ export interface ApprovalReply {
   comment?: string;
 }
 
-/** Params of `tool/requestApproval`, which the daemon asks the host; `token` stands only in a result, `node` where the call is a node of a workflow. */
+/** Params of `tool/requestApproval`, which the daemon asks the host; `token` stands only in a result, `node` where the call is a node of a workflow, `elicitation` where it is no approval but a question of the tool's MCP server. */
 export interface ApprovalRequest {
   approvalId: string;
   /** The call's id in this session. */
@@ -136,6 +144,7 @@ export interface ApprovalRequest {
   expiresAt: string;
   batch?: ApprovalBatch;
   node?: ApprovalNode;
+  elicitation?: ApprovalElicitation;
   token?: string;
 }
 
@@ -1168,6 +1177,8 @@ export interface StreamReadParams {
 export interface TamisCapabilities {
   /** `request`: it answers `tool/requestApproval`. Default: `"none"`. */
   approval?: "none" | "poll" | "request";
+  /** Whether it also shows the questions of MCP servers that `tool/requestApproval` has with `elicitation`. Default: `false`. */
+  elicitation?: boolean;
   /** Whether it takes `tool/output` unless a request says otherwise. Default: `false`. */
   output?: boolean;
   /** Whether it is told `tool/event`, `workflow/stepChanged` and `abuse/suspected`. Default: `false`. */
@@ -1851,7 +1862,7 @@ export interface Notifications {
 
 /** What the daemon asks the host. */
 export interface Requests {
-  /** Params of `tool/requestApproval`, which the daemon asks the host; `token` stands only in a result, `node` where the call is a node of a workflow. */
+  /** Params of `tool/requestApproval`, which the daemon asks the host; `token` stands only in a result, `node` where the call is a node of a workflow, `elicitation` where it is no approval but a question of the tool's MCP server. */
   "tool/requestApproval": { params: ApprovalRequest; result: ApprovalReply };
   /** May this call run? As LSP's message with buttons, for hosts that declared only that. */
   "window/showMessageRequest": { params: ShowMessageRequest; result: MessageAction | null };

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from tamis.protocols.contract.approvals import (
         ApprovalBatch as ApprovalBatch,
+        ApprovalElicitation as ApprovalElicitation,
         ApprovalList as ApprovalList,
         ApprovalNode as ApprovalNode,
         ApprovalOption as ApprovalOption,
@@ -146,8 +147,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "agents": "EndedSession MessageMetadata NarrowStatus ParsedToolRequest RequestedToolCall SessionMessage "
     "SessionView StepResult StepStop ToolCallRecord ToolExecutionResult",
-    "approvals": "ApprovalBatch ApprovalList ApprovalNode ApprovalOption ApprovalOutcome ApprovalReply ApprovalRequest "
-    "ApprovalResolved Approved RevokedApprovals StandingApproval",
+    "approvals": "ApprovalBatch ApprovalElicitation ApprovalList ApprovalNode ApprovalOption ApprovalOutcome ApprovalReply "
+    "ApprovalRequest ApprovalResolved Approved RevokedApprovals StandingApproval",
     "base": "Position RPC_VERSION Range TextEdit Wire",
     "calls": "Alternative AlternativeCall Assumption ConvertResult ExplainResult FedText NewText OpenedStream "
     "ParseResult PartialCall RepairResult WireBlock WireCall WireComment",

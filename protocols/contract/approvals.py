@@ -34,9 +34,17 @@ class ApprovalNode(Wire, kw_only=True):
     item: int | UnsetType = UNSET
 
 
+class ApprovalElicitation(Wire, kw_only=True):
+    """What the MCP server of a tool asks while the tool runs, in its own words. ``field``: what the options are values of."""
+
+    server: str
+    message: str
+    field: str | UnsetType = UNSET
+
+
 class ApprovalRequest(Wire, kw_only=True):
     """Params of ``tool/requestApproval``, which the daemon asks the host; ``token`` stands only in a result, ``node`` where the call is
-    a node of a workflow."""
+    a node of a workflow, ``elicitation`` where it is no approval but a question of the tool's MCP server."""
 
     approval_id: str
     call_id: str
@@ -50,6 +58,7 @@ class ApprovalRequest(Wire, kw_only=True):
     expires_at: str
     batch: ApprovalBatch | UnsetType = UNSET
     node: ApprovalNode | UnsetType = UNSET
+    elicitation: ApprovalElicitation | UnsetType = UNSET
     token: str | UnsetType = UNSET
 
 

@@ -120,6 +120,8 @@ def asker(read_line: Callable[[], bytes]) -> Ask:
         nonlocal over
         if over:
             return Reply(answer="deny")
+        if question.elicitation is not None:
+            return await _choose(question, read_line)
         from tamis.protocols.observation import cut_middle
 
         granted = question.permissions.granted
@@ -150,6 +152,28 @@ def asker(read_line: Callable[[], bytes]) -> Ask:
         return Reply(answer="deny")
 
     return ask
+
+
+async def _choose(question: Question, read_line: Callable[[], bytes]) -> Reply:
+    """A question of an MCP server: one of its options by number; Enter declines."""
+    import asyncio
+
+    from tamis.server.runtime.execution.approvals.replies import chosen, question_text
+
+    write_note()
+    write_note(question_text(question))
+    for number, option in enumerate(question.options, 1):
+        write_note(f"  {number} = {option.label}")
+    for _ in range(MAX_ASKED):
+        write_question(f"[1-{len(question.options)}, Enter declines] ")
+        line = await asyncio.get_running_loop().run_in_executor(None, read_line)
+        typed = line.decode("utf-8", "replace").strip()
+        if not typed:
+            break
+        if typed.isascii() and typed.isdigit() and 0 < int(typed[:9]) <= len(question.options):
+            return chosen(question.options[int(typed[:9]) - 1].option_id, question.options)
+        write_note(f"'{typed[:40]}' is none of the numbers.")
+    return Reply(answer="deny")
 
 
 def told_progress() -> OnProgress | None:

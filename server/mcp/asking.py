@@ -20,6 +20,7 @@ from tamis.server.runtime.execution.approvals.replies import (
     REJECT,
     SESSION,
     chosen,
+    question_text,
     sentence,
 )
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
@@ -39,12 +40,20 @@ def by_request(send: Send, version: str) -> Ask:
     """Asks by a request of ours; the client's error means that nobody can be asked."""
 
     async def ask(question: Question) -> Reply:
-        params = form(question.tool_id, question.display_name, question.preview, question.permissions, version)
+        choices = CHOICES
+        if question.elicitation is None:
+            params = form(question.tool_id, question.display_name, question.preview, question.permissions, version)
+        else:
+            choices = {option.option_id: option for option in question.options if option.kind == "allow_once"}
+            labels = {name: option.label for name, option in choices.items()}
+            params = _choice(question_text(question), "Answer", labels, version)
         try:
             answer = as_object(await send("elicitation/create", params))
         except RpcError:
             return Reply(answer="unavailable")
-        option = option_of(answer)
+        if question.elicitation is not None and answer.get("action") == "decline":
+            return Reply(answer="deny")
+        option = option_of(answer, choices)
         return CANCELLED if option is None else chosen(option, question.options)
 
     return ask
@@ -59,13 +68,18 @@ def form(
     choices: Mapping[str, ApprovalOption] = CHOICES,
 ) -> dict[str, Any]:
     """The params of ``elicitation/create``: one choice."""
-    choice: dict[str, Any] = {"type": "string", "title": "Decision"}
+    text = sentence(tool_id, display_name, preview, permissions, MAX_SENTENCE_CHARS)
+    return _choice(text, "Decision", {name: _LABELS[name] for name in choices}, version)
+
+
+def _choice(text: str, title: str, labels: Mapping[str, str], version: str) -> dict[str, Any]:
+    choice: dict[str, Any] = {"type": "string", "title": title}
     if version >= TITLED_SINCE:
-        choice["oneOf"] = [{"const": name, "title": _LABELS[name]} for name in choices]
+        choice["oneOf"] = [{"const": name, "title": label} for name, label in labels.items()]
     else:
-        choice |= {"enum": list(choices), "enumNames": [_LABELS[name] for name in choices]}
+        choice |= {"enum": list(labels), "enumNames": list(labels.values())}
     made: dict[str, Any] = {"mode": "form"} if version >= TITLED_SINCE else {}
-    made["message"] = sentence(tool_id, display_name, preview, permissions, MAX_SENTENCE_CHARS)
+    made["message"] = text
     made["requestedSchema"] = {"type": "object", "properties": {FIELD: choice}, "required": [FIELD]}
     return made
 

@@ -226,7 +226,7 @@ class Tools:
             caller=Caller("mcp", server.session_id, "", peer.name or UNSET),
             trace=read_trace(parent if isinstance(parent, str) else None, state if isinstance(state, str) else None),
         )
-        return context.having(polls=peer.modern and peer.elicits)
+        return context.having(polls=peer.modern and peer.elicits, elicits=peer.elicits and not peer.modern)
 
 
 class _Told:

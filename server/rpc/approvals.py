@@ -6,6 +6,7 @@ the result, else there is no one to ask. Must not decide whether a person has to
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from tamis.protocols.contract import ApprovalList, ApprovalResolved, RevokedApprovals
@@ -13,7 +14,7 @@ from tamis.server.rpc.params import Empty, Group, Host, Params
 from tamis.server.rpc.session import Request, named_error
 from tamis.server.runtime.calls.model import Ask, CallContext, Question, Reply, TokenAnswer
 from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown, as_request
-from tamis.server.runtime.execution.approvals.replies import CANCELLED, MAX_SENTENCE_CHARS, chosen, read_reply, sentence
+from tamis.server.runtime.execution.approvals.replies import CANCELLED, chosen, question_text, read_reply
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 _WARNING = 2
@@ -51,6 +52,7 @@ def with_ladder(host: Host, context: CallContext) -> CallContext:
         ask = _by_message(host)
     return context.having(
         ask=ask,
+        elicits=ask is not None and (host.shows_messages or (host.elicits and host.approval == "request")),
         asks_together=host.approval == "request",
         polls=ask is None and host.approval == "poll",
         asks_later=True,
@@ -85,7 +87,12 @@ def check_token(host: Host, given: GivenApproval | None) -> None:
 
 
 def _by_request(host: Host) -> Ask:
+    by_message = _by_message(host)
+
     async def ask(question: Question) -> Reply:
+        if question.elicitation is not None and not host.elicits:
+            # a host that takes it for an approval might allow what is no approval
+            return await by_message(question)
         try:
             raw: object = await host.session.ask("tool/requestApproval", as_request(question))
         except RpcError:
@@ -95,13 +102,10 @@ def _by_request(host: Host) -> Ask:
     return ask
 
 
-def _by_message(host: Host) -> Ask:
+def _by_message(host: Host) -> Callable[[Question], Awaitable[Reply]]:
     async def ask(question: Question) -> Reply:
-        text = sentence(
-            question.tool_id, question.display_name, question.preview, question.permissions, MAX_SENTENCE_CHARS
-        )
         actions = [{"title": option.label} for option in question.options]
-        params = {"type": _WARNING, "message": text, "actions": actions}
+        params = {"type": _WARNING, "message": question_text(question), "actions": actions}
         try:
             raw: object = await host.session.ask("window/showMessageRequest", params)
         except RpcError:

@@ -32,6 +32,8 @@ class TamisCapabilities(Params):
 
     approval: Literal["request", "poll", "none"] = "none"
     """``request``: it answers ``tool/requestApproval``."""
+    elicitation: bool = False
+    """Whether it also shows the questions of MCP servers that ``tool/requestApproval`` has with ``elicitation``."""
     output: bool = False
     """Whether it takes ``tool/output`` unless a request says otherwise."""
     events: bool = False

@@ -71,6 +71,7 @@ class RpcServer:
         self._shut_down = False
         self.trusted = True
         self.approval = "none"
+        self.elicits = False
         self.shows_messages = False
         self.client = ""
         self.streams = False
@@ -163,6 +164,7 @@ class RpcServer:
         options = _dict(given.get("initializationOptions"))
         client = _dict(_dict(_dict(given.get("capabilities")).get("experimental")).get("tamis"))
         self.approval = str(client.get("approval", "none"))
+        self.elicits = client.get("elicitation") is True
         window = _dict(_dict(given.get("capabilities")).get("window"))
         self.shows_messages = window.get("showMessage") not in (None, False)
         self.client = str(_dict(given.get("clientInfo")).get("name") or "")[:200]

@@ -89,6 +89,11 @@ class Host(Protocol):
         ...
 
     @property
+    def elicits(self) -> bool:
+        """Whether ``tool/requestApproval`` may be a question of an MCP server."""
+        ...
+
+    @property
     def shows_messages(self) -> bool:
         """Whether the client answers ``window/showMessageRequest``."""
         ...

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
+import msgspec
 import pytest
 
-from tamis.protocols.contract import Granted, Permissions
+from tamis.protocols.contract import ApprovalElicitation, ApprovalOption, Granted, Permissions
 from tamis.server.cli.asking import MAX_ASKED, asker
-from tamis.server.runtime.calls.model import Question, Reply
+from tamis.server.runtime.calls.model import Ask, Question, Reply
 
 ASKED = Question(
     approval_id="a",
@@ -26,6 +27,39 @@ ASKED = Question(
     binding="",
     options=(),
 )
+
+
+ELICITED = msgspec.structs.replace(
+    ASKED,
+    elicitation=ApprovalElicitation(server="files", message="Overwrite?"),
+    options=(
+        ApprovalOption(option_id="choice-1", label="Answer: yes", kind="allow_once"),
+        ApprovalOption(option_id="decline", label="Decline to answer", kind="reject_once"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer", "option"),
+    [
+        ([b"1\n"], "allow", "choice-1"),
+        ([b"2\n"], "deny", "decline"),
+        ([b"y\n", b"0\n", b"3\n", b"1\n"], "allow", "choice-1"),
+        ([b"\n"], "deny", ""),
+        ([b"y\n"] * 100, "deny", ""),
+    ],
+)
+def test_a_question_of_an_mcp_server_is_answered_by_number(
+    typed: list[bytes], answer: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = iter(typed)
+    reply = cast("Reply", asyncio.run(answered(asker(lambda: next(lines, b"")))))
+    assert (reply.answer, reply.option_id) == (answer, option)
+    assert "The MCP server 'files' asks" in capsys.readouterr().err
+
+
+async def answered(ask: Ask) -> object:
+    return await ask(ELICITED)
 
 
 def answers(typed: list[bytes], questions: int = 1) -> tuple[list[Reply], int]:

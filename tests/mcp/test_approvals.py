@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.mcp.raw_client import FORMS, HANDSHAKE, RawClient, meta
+from tests.runtime.mcp_calls import make
 from tests.sample_tools import make_tool
 
 ASKED: dict[str, Any] = {"name": "core_asks", "arguments": {"text": "x"}}
@@ -140,6 +142,25 @@ def test_a_client_that_cannot_answer_after_all_allows_nothing(server: RawClient)
     question = server.next()
     server.send({"jsonrpc": "2.0", "id": question["id"], "error": {"code": -32601, "message": "no"}})
     assert server.until(1)["result"]["_meta"]["dev.tamis/status"] == "approvalUnavailable"
+
+
+def test_a_question_of_an_mcp_server_is_passed_on_as_the_server_s(tmp_path: Path) -> None:
+    make(tmp_path)
+    field = {"type": "string", "enum": ["red", "blue"]}
+    question = {"message": "Which?", "requestedSchema": {"type": "object", "properties": {"colour": field}}}
+    with RawClient(tmp_path) as server:
+        server.shake(able=FORMS)
+        params = {"name": "mcp_question", "arguments": {"questions": [question, question]}}
+        server.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        asked = server.next()
+        assert asked["params"]["message"].startswith("The MCP server 'test' asks")
+        choices = asked["params"]["requestedSchema"]["properties"]["decision"]["oneOf"]
+        assert [one["const"] for one in choices] == ["choice-1", "choice-2"]
+        reply = {"action": "accept", "content": {"decision": "choice-2"}}
+        server.send({"jsonrpc": "2.0", "id": asked["id"], "result": reply})
+        server.send({"jsonrpc": "2.0", "id": server.next()["id"], "result": {"action": "decline"}})
+        heard = json.loads(server.until(1)["result"]["content"][0]["text"])["heard"]
+    assert heard == [{"action": "accept", "content": {"colour": "blue"}}, {"action": "decline"}]
 
 
 def test_a_cancelled_call_takes_its_question_back(server: RawClient) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.runtime.mcp_calls import make
 from tests.runtime.workflow_world import edge, flow
 from tests.sample_tools import make_tool, vcp
 
@@ -228,6 +229,48 @@ def test_a_client_that_only_shows_messages_is_asked_by_one(root: Path) -> None: 
             number = one.execute()
             one.write(id=one.until(method="window/showMessageRequest")["id"], result=reply)
             assert one.result(number)["status"] == status
+
+
+ELICITS = {"experimental": {"tamis": {"approval": "request", "elicitation": True}}}
+OVERWRITE = {"message": "Overwrite?", "requestedSchema": {"properties": {"sure": {"type": "boolean"}}}}
+
+
+def ask_through(one: Host) -> int:
+    return one.send("tool/execute", {"toolId": "mcp:question", "args": {"questions": [OVERWRITE]}})
+
+
+def test_a_question_of_an_mcp_server_goes_to_the_host_that_shows_them(tmp_path: Path) -> None:
+    make(tmp_path)
+    with host(tmp_path, ELICITS) as one:
+        number = ask_through(one)
+        asked = one.question()
+        assert asked["params"]["tool"] == "mcp:question"
+        assert asked["params"]["elicitation"] == {"server": "test", "message": "Overwrite?", "field": "sure"}
+        assert [option["optionId"] for option in asked["params"]["options"]] == ["choice-1", "choice-2", "decline"]
+        one.write(id=asked["id"], result=allow("choice-2"))
+        heard = json.loads(one.result(number)["output"])["heard"]
+        assert heard == [{"action": "accept", "content": {"sure": False}}]
+        assert one.resolved() == ["allowed"]
+
+
+def test_a_host_that_knows_approvals_alone_is_asked_by_a_message_or_not_at_all(tmp_path: Path) -> None:
+    """It may allow by the kind of an option, and would answer for its user."""
+    make(tmp_path)
+    with host(tmp_path, REQUEST | MESSAGE) as one:
+        number = ask_through(one)
+        asked = one.until(method="window/showMessageRequest")
+        assert asked["params"]["message"].startswith("The MCP server 'test' asks")
+        assert [action["title"] for action in asked["params"]["actions"]] == [
+            "Answer: yes",
+            "Answer: no",
+            "Decline to answer",
+        ]
+        one.write(id=asked["id"], result={"title": "Answer: yes"})
+        assert json.loads(one.result(number)["output"])["heard"] == [{"action": "accept", "content": {"sure": True}}]
+    with host(tmp_path, REQUEST) as one:
+        told = json.loads(one.result(ask_through(one))["output"])
+        assert told["able"] == {}
+        assert told["heard"][0]["code"] == -32601
 
 
 def test_a_client_that_polls_comes_back_with_a_token(root: Path) -> None:

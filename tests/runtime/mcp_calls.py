@@ -31,6 +31,7 @@ TOOLS = (
     "ask",
     "wait",
     "nan",
+    "question",
     "gone",
 )
 

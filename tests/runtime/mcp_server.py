@@ -35,6 +35,7 @@ def tools():
         "wait",
         "nan",
         "tell",
+        "question",
     ]
     return [{"name": name, "inputSchema": {"type": "object"}} for name in names]
 
@@ -90,7 +91,55 @@ def called(number, name, args, meta):
         return text("told")
     if name == "wait":
         time.sleep(60)
+    if name == "question":
+        return questioned(args)
     return None
+
+
+def questioned(args):
+    """Asks what it was told to ask, one after the other, and gives what it heard."""
+    raw = args.get("raw")
+    if raw == "deep":
+        nested = b'{"properties":' * 100_000 + b"{}" + b"}" * 100_000
+        sys.stdout.buffer.write(
+            b'{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"x","requestedSchema":'
+            + nested
+            + b"}}\n"
+        )
+        sys.stdout.flush()
+    elif raw == "big":
+        send({"id": "q", "method": "elicitation/create", "params": {"message": "x" * 10_000_000}})
+    elif raw == "flood":
+        for number in range(1_000):
+            send({"id": number, "method": "elicitation/create", "params": args["questions"][0]})
+    elif raw == "takes back":
+        send({"id": "q", "method": "elicitation/create", "params": args["questions"][0]})
+        time.sleep(0.5)
+        send({"method": "notifications/cancelled", "params": {"requestId": "q"}})
+        time.sleep(0.5)
+        return text("taken back")
+    if raw:
+        time.sleep(60)
+    heard = []
+    for number, question in enumerate(args["questions"]):
+        send({"id": f"q-{number}", "method": "elicitation/create", "params": question})
+        told = json.loads(sys.stdin.readline())
+        heard.append(told.get("result", told.get("error", told.get("method"))))
+    return text(json.dumps({"heard": heard, "able": main.able}))
+
+
+def input_required(params, meta):
+    """The same in the stateless revision: the state says how many were answered."""
+    args, state = params["arguments"], params.get("requestState")
+    if "result" in args:
+        return args["result"]
+    heard = json.loads(state) if state else []
+    if state:
+        heard.append(params["inputResponses"]["one"])
+    if len(heard) == len(args["questions"]):
+        return text(json.dumps({"heard": heard, "able": meta["io.modelcontextprotocol/clientCapabilities"]}))
+    asked = {"method": "elicitation/create", "params": args["questions"][len(heard)]}
+    return {"resultType": "input_required", "inputRequests": {"one": asked}, "requestState": json.dumps(heard)}
 
 
 called.times = 0
@@ -134,6 +183,7 @@ def main():
         if number is None:
             continue
         if method == "initialize":
+            main.able = params.get("capabilities")
             if how == "modern":
                 send(
                     {"id": number, "error": {"code": -32022, "message": "unsupported", "data": {"supported": [MODERN]}}}
@@ -167,6 +217,9 @@ def main():
         elif method == "tools/call":
             if how.startswith("modern") and meta.get("io.modelcontextprotocol/protocolVersion") != MODERN:
                 send({"id": number, "error": {"code": -32600, "message": "no version"}})
+                continue
+            if how.startswith("modern") and params["name"] == "question":
+                send({"id": number, "result": input_required(params, meta)})
                 continue
             result = called(number, params["name"], params.get("arguments") or {}, meta)
             if how in BROKEN and params["name"] == "echo":

@@ -10,11 +10,14 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
 
 from tamis.protocols.contract import ExecutionResult
+from tamis.server.runtime.calls.model import Question, Reply
+from tamis.server.runtime.execution.approvals.replies import chosen
 from tamis.server.runtime.settings.mcp_servers import BRIDGE
 from tests.runtime import mcp_calls
 
@@ -27,6 +30,7 @@ class Remote:
 
     def __init__(self, modern: bool) -> None:
         self.modern = modern
+        self.told = Queue[dict[str, Any]]()
         self.asked: list[tuple[str, dict[str, str], dict[str, Any]]] = []
         self.answer: Callable[[BaseHTTPRequestHandler, Any, dict[str, Any]], bool] = lambda *_: False
         remote = self
@@ -62,6 +66,10 @@ class Remote:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def reply(self, at: Any, message: dict[str, Any]) -> None:
+        if "method" not in message:
+            self.told.put(message)
+            at.say(202, b"")
+            return
         method, params = message["method"], message.get("params", {})
         if "id" not in message:
             at.say(202, b"")
@@ -105,6 +113,7 @@ def run(
     tops: str = "",
     times: int = 1,
     timeout_ms: int = 20_000,
+    ask: Any = None,
 ) -> list[ExecutionResult]:
     cidrs = (
         'allowCidrs = ["127.0.0.0/8"]\nallowHosts = ["far.test:*"]\npin = { "far.test" = "127.0.0.1" }\n'
@@ -125,9 +134,10 @@ def run(
     runtime = Runtime(root)
 
     async def work(around: Any) -> list[ExecutionResult]:
-        return [await mcp_calls.call(around, "echo", text="x", timeout_ms=timeout_ms) for _ in range(times)]
+        asking = around.having(elicits=ask is not None)
+        return [await mcp_calls.call(asking, "echo", text="x", timeout_ms=timeout_ms) for _ in range(times)]
 
-    return mcp_calls.run(runtime, work)
+    return mcp_calls.run(runtime, work, ask=ask)
 
 
 def test_a_call_goes_to_the_server_and_back(remote: Remote, tmp_path: Path) -> None:
@@ -174,6 +184,43 @@ def test_the_token_goes_to_the_server_that_was_named_and_to_no_other(tmp_path: P
     assert len(remote.asked) == 2
     assert "redirect" in told
     assert "key-of" not in told
+
+
+def test_a_question_of_a_server_over_http_is_answered(tmp_path: Path) -> None:
+    remote = Remote(False)
+    form = {"message": "Go on?", "requestedSchema": {"type": "object", "properties": {}}}
+    asked = {"jsonrpc": "2.0", "id": 3, "method": "elicitation/create", "params": form}
+
+    def answer(at: Any, number: Any, _params: Any) -> bool:
+        at.send_response(200)
+        at.send_header("Content-Type", "text/event-stream")
+        at.send_header("Connection", "close")
+        at.end_headers()
+        at.wfile.write(b"data: " + json.dumps(asked).encode() + b"\n\n")
+        content = [{"type": "text", "text": json.dumps(remote.told.get(timeout=10)["result"])}]
+        at.wfile.write(b"data: " + remote.result({"id": number}, {"content": content}) + b"\n\n")
+        return True
+
+    async def accept(question: Question) -> Reply:
+        return chosen("accept", question.options)
+
+    remote.answer = answer
+    (result,) = run(tmp_path, remote.far, ask=accept)
+    assert json.loads(result.output) == {"action": "accept", "content": {}}
+
+
+def test_an_answer_to_the_server_that_fails_is_none_to_a_request_of_the_same_id() -> None:
+    answer, request = {"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    closed = "http://127.0.0.1:1/mcp"
+    with subprocess.Popen(
+        [sys.executable, str(BRIDGE), closed, "65536"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as bridge:
+        assert bridge.stdin is not None
+        assert bridge.stdout is not None
+        bridge.stdin.write(f"{json.dumps(answer)}\n{json.dumps(request)}\n")
+        bridge.stdin.flush()
+        assert json.loads(bridge.stdout.readline())["id"] == 2
+        bridge.stdin.close()
 
 
 def test_no_redirect_is_followed(remote: Remote, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from tamis.server.runtime.execution.approvals.replies import (
     MAX_SENTENCE_CHARS,
     chosen,
     json_text,
+    question_text,
     read_reply,
     sentence,
 )
@@ -44,6 +45,8 @@ class Approvals:
         """How a run of a document's stretch asks."""
 
         async def ask(question: Question) -> Reply:
+            if question.elicitation is not None:
+                return await self._ask(question)  # a lens allows or denies; a server's question has other answers
             approval_id = question.approval_id
             by_lens: asyncio.Future[str] = asyncio.get_running_loop().create_future()
             self._open[approval_id] = by_lens
@@ -62,6 +65,15 @@ class Approvals:
 
         return ask
 
+    @property
+    def elicits(self) -> bool:
+        """Whether the client can show questions of MCP servers."""
+        session = self._client.session
+        return session.can("window.showMessage") or (
+            session.capability("experimental.tamis.approval") == "request"
+            and session.capability("experimental.tamis.elicitation") is True
+        )
+
     def resolved(self, settled: ApprovalResolved) -> None:
         """Tells a client that is asked by ``tool/requestApproval`` that a question is settled, also elsewhere."""
         if self._client.session.capability("experimental.tamis.approval") == "request":
@@ -77,7 +89,10 @@ class Approvals:
 
     async def _ask(self, question: Question) -> Reply:
         try:
-            if self._client.session.capability("experimental.tamis.approval") == "request":
+            if self._client.session.capability("experimental.tamis.approval") == "request" and (
+                question.elicitation is None
+                or self._client.session.capability("experimental.tamis.elicitation") is True
+            ):
                 raw: object = await self._client.ask("tool/requestApproval", as_request(question))
                 return read_reply(raw, question.options)
             return await self._message(question)
@@ -86,6 +101,9 @@ class Approvals:
 
     async def _message(self, question: Question) -> Reply:
         labels = {option.label: option.option_id for option in question.options}
+        if question.elicitation is not None:
+            title = await self._client.choose("warning", question_text(question), [*labels])
+            return CANCELLED if title not in labels else chosen(labels[title], question.options)
         shown, titles = _sentence(question, question.preview, MAX_SENTENCE_CHARS), [*labels, DETAILS]
         while True:
             title = await self._client.choose("warning", shown, titles)

@@ -427,7 +427,9 @@ class Runner:
             settings = msgspec.structs.replace(settings, policy=policy)
         resolved = self.approvals.resolved
         # Pressing Run again is to run again: request ids count within one text only.
-        context = context.having(settings=settings, idempotency=IdempotencyKeys(), on_resolved=resolved)
+        context = context.having(
+            settings=settings, idempotency=IdempotencyKeys(), on_resolved=resolved, elicits=self.approvals.elicits
+        )
         return context.having(on_cut=shown.cut) if shows else context
 
     def _show(self, told: dict[str, Any], _droppable: bool) -> bool:

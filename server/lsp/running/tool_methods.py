@@ -131,6 +131,11 @@ class ToolMethods:
         return str(self._lsp.capability("experimental.tamis.approval") or "none")
 
     @property
+    def elicits(self) -> bool:
+        """Whether ``tool/requestApproval`` may be a question of an MCP server."""
+        return self._lsp.capability("experimental.tamis.elicitation") is True
+
+    @property
     def shows_messages(self) -> bool:
         """Whether the client answers ``window/showMessageRequest``."""
         return self._lsp.can("window.showMessage")

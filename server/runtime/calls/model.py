@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 import msgspec
 
 from tamis.protocols.contract import (
+    ApprovalElicitation,
     ApprovalNode,
     ApprovalOption,
     ApprovalResolved,
@@ -161,6 +162,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """An answer with what belongs to it. ``scope``: for how long it is the answer to the same question."""
 
     answer: Answer
+    option_id: str = ""
+    """The option that was chosen; empty where somebody answered in another way."""
     scope: Literal["once", "session", "always"] = "once"
     edited_args: Any = None
     """Arguments to run with instead, as they came; None: those that were shown."""
@@ -198,6 +201,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[ApprovalOption, ...]
     batch: Batch | None = None
     node: ApprovalNode | None = None
+    elicitation: ApprovalElicitation | None = None
+    """What the tool's MCP server asks; then the question is no approval, and only a chosen option is an answer."""
 
 
 Ask = Callable[[Question], Awaitable[Answer | Reply]]
@@ -226,6 +231,8 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """How a person is asked about a call."""
 
     ask: Ask | None = None
+    elicits: bool = False
+    """Whether ``ask`` takes questions of MCP servers too (``Question.elicitation``)."""
     asks_together: bool = False
     """Whether the questions of a text are asked at once."""
     polls: bool = False

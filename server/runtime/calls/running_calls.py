@@ -120,6 +120,7 @@ def told_when_set(event: asyncio.Event | None, tell: Callable[[], object]) -> Ge
 
 
 T = TypeVar("T")
+LOOK_S = 0.05
 
 
 async def unless_cancelled(cancelled: asyncio.Event | None, work: Awaitable[T]) -> T:
@@ -140,7 +141,31 @@ async def unless_cancelled(cancelled: asyncio.Event | None, work: Awaitable[T]) 
     raise Stopped("cancelled", started=True)
 
 
-async def in_time(call: Invocation, work: Awaitable[T]) -> T:
+class TimeHeld:
+    """The time of a call that does not count, for a person is asked meanwhile."""
+
+    def __init__(self) -> None:
+        self._before = 0.0
+        self._since: float | None = None
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Not within itself."""
+        loop = asyncio.get_running_loop()
+        self._since = loop.time()
+        try:
+            yield
+        finally:
+            self._before += loop.time() - self._since
+            self._since = None
+
+    @property
+    def seconds(self) -> float:
+        """How much it is until now."""
+        return self._before + (0.0 if self._since is None else asyncio.get_running_loop().time() - self._since)
+
+
+async def in_time(call: Invocation, work: Awaitable[T], held: TimeHeld | None = None) -> T:
     """What ``work`` gives, within the call's time. Raises ``Stopped`` when the time is over or the call is cancelled; then the
     work was cancelled too and has ended."""
     steps = work.__await__()
@@ -160,7 +185,18 @@ async def in_time(call: Invocation, work: Awaitable[T]) -> T:
             task.cancel()
         ends.append(why)
 
-    timer = asyncio.get_running_loop().call_later(call.timeout_ms / 1000, end, "timeout")
+    loop = asyncio.get_running_loop()
+    until = loop.time() + call.timeout_ms / 1000
+
+    def late() -> None:
+        nonlocal timer
+        left = 0.0 if held is None else until + held.seconds - loop.time()
+        if left > 0:
+            timer = loop.call_later(max(left, LOOK_S), late)
+        else:
+            end("timeout")
+
+    timer = loop.call_later(call.timeout_ms / 1000, late)
     try:
         with told_when_set(call.context.cancelled, lambda: end("cancelled")):
             found = await _rest(steps, waits_for)

@@ -16,9 +16,18 @@ from typing import Any, get_args
 import msgspec
 from msgspec import UNSET
 
-from tamis.protocols.contract import ApprovalBatch, ApprovalNode, ApprovalOutcome, ApprovalRequest, ApprovalResolved
+from tamis.protocols.contract import (
+    ApprovalBatch,
+    ApprovalElicitation,
+    ApprovalNode,
+    ApprovalOption,
+    ApprovalOutcome,
+    ApprovalRequest,
+    ApprovalResolved,
+)
 from tamis.server.runtime.calls.model import Answer, Batch, CallContext, OnResolved, Question, Reply, TokenAnswer
 from tamis.server.runtime.calls.prepared import Prepared, call_digest
+from tamis.server.runtime.calls.runner import Invocation
 from tamis.server.runtime.execution.approvals.remembered import StandingAnswers
 from tamis.server.runtime.execution.approvals.replies import BATCH_OPTIONS, CANCELLED, OPTIONS, chosen, preview, risk_of
 
@@ -110,6 +119,31 @@ class Approvals:
                 if other.question.batch is not None and other.question.batch.id == question.batch.id:
                     other.settle(msgspec.structs.replace(reply, edited_args=None))
         return reply
+
+    async def elicit(self, call: Invocation, asked: ApprovalElicitation, options: tuple[ApprovalOption, ...]) -> Reply:
+        """Puts the question of a call's MCP server to a person; like ``ask``."""
+        manifest, timeout_ms = call.tool.manifest, call.context.settings.policy.approval_timeout_ms
+        permissions = call.rights.permissions
+        shown: dict[str, object] = msgspec.to_builtins(asked)
+        identity = f"approval-{os.urandom(8).hex()}"
+        question = Question(
+            approval_id=identity,
+            call_id=call.request.call_id,
+            tool_id=manifest.tool_id,
+            version=manifest.version,
+            display_name=manifest.display_name,
+            args=shown,
+            preview=preview(shown),
+            risk=risk_of(permissions, builds=False, secrets=False, unconfined=True),
+            permissions=permissions,
+            timeout_ms=timeout_ms,
+            expires_at=_expiry(timeout_ms),
+            binding=identity,
+            options=options,
+            node=call.request.node,
+            elicitation=asked,
+        )
+        return await self.ask(question, call.context)
 
     def hand_out(
         self, question: Question, on_resolved: OnResolved | None, settle: Callable[[Reply], None] | None = None
@@ -262,6 +296,7 @@ def as_request(question: Question) -> ApprovalRequest:
         expires_at=question.expires_at,
         batch=UNSET if batch is None else ApprovalBatch(id=batch.id, index=batch.index, count=batch.count),
         node=question.node or UNSET,
+        elicitation=question.elicitation or UNSET,
     )
 
 

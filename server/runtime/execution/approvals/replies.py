@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 from typing import Any, Literal, cast
 
-from tamis.protocols.contract import ApprovalOption, Permissions
+from msgspec import UNSET
+
+from tamis.protocols.contract import ApprovalElicitation, ApprovalOption, Permissions
 from tamis.protocols.invisible import visible
 from tamis.protocols.observation import cut_middle, plain
 from tamis.protocols.schema.secrets import MASK
-from tamis.server.runtime.calls.model import Reply
+from tamis.server.runtime.calls.model import Question, Reply
 
 MAX_COMMENT_CHARS = 2_000
 ALLOW = ApprovalOption(option_id="allow", label="Allow once", kind="allow_once")
@@ -37,6 +39,7 @@ def chosen(option_id: object, options: tuple[ApprovalOption, ...], edited_args: 
     allows = verb == "allow"
     return Reply(
         answer="allow" if allows else "deny",
+        option_id=option.option_id,
         scope=cast("Any", scope),
         edited_args=edited_args if allows else None,
         comment=comment[:MAX_COMMENT_CHARS].strip() if isinstance(comment, str) else "",
@@ -147,6 +150,20 @@ def sentence(tool_id: str, display_name: str, args_text: str, permissions: Permi
     may = f" It may {rights}." if rights else ""
     text = f"Run {title} with these arguments? {_cut(args_text, limit)}{_cut(may, limit)}"
     # A direction or control character in an argument must not change what the question seems to say.
+    return visible(plain(text))
+
+
+def question_text(question: Question, limit: int = MAX_SENTENCE_CHARS) -> str:
+    """A question on one line, be it an approval or one of an MCP server."""
+    if question.elicitation is not None:
+        return elicitation_text(question.tool_id, question.elicitation)
+    return sentence(question.tool_id, question.display_name, question.preview, question.permissions, limit)
+
+
+def elicitation_text(tool_id: str, asked: ApprovalElicitation) -> str:
+    """The question of an MCP server on one line, which says first whose it is."""
+    field = "" if asked.field is UNSET else f" It asks for: {asked.field}."
+    text = f"The MCP server '{asked.server}' asks (its words, not those of Tamis) while its tool {tool_id} runs: “{asked.message}”{field}"
     return visible(plain(text))
 
 

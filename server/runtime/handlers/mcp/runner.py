@@ -16,6 +16,7 @@ from tamis.server.runtime.observe.masking import without
 from tamis.server.runtime.tools.registry import Tool
 
 if TYPE_CHECKING:
+    from tamis.server.runtime.calls.running_calls import TimeHeld
     from tamis.server.runtime.handlers.mcp.session import McpSession
 
 MAX_MESSAGE_CHARS = 2_000
@@ -88,8 +89,8 @@ class McpRunner:
         """Calls the tool once."""
         from tamis.server.runtime.calls.model import Stopped
         from tamis.server.runtime.calls.outputs import checked_parts, take_output
-        from tamis.server.runtime.calls.running_calls import in_time, unless_cancelled
-        from tamis.server.runtime.handlers.mcp.session import McpError
+        from tamis.server.runtime.calls.running_calls import TimeHeld, in_time, unless_cancelled
+        from tamis.server.runtime.handlers.mcp.session import McpError, QuestionError
         from tamis.server.runtime.handlers.secrets import given_secrets
 
         handler = call.tool.manifest.handler
@@ -106,14 +107,16 @@ class McpRunner:
         session = running.session
         assert session is not None
         lines: list[str] = []
+        held = TimeHeld()
         call.trail.note("mcp.called", server=handler.server, tool=handler.tool)
         try:
             async with servers.using(running, lines):
-                result = await in_time(call, _called(call, handler, session))
+                result = await in_time(call, _called(call, handler, session, lines, held), held)
         except McpError as error:
             text = f"the MCP server '{handler.server}' failed: {plain(str(error))[:MAX_MESSAGE_CHARS]}"
             text += await servers.ending(running)
-            raise Stopped("error", failure("ServiceError", text, text="\n".join(running.notes)), started=True) from None
+            kind = "OutputFormatError" if isinstance(error, QuestionError) else "ServiceError"
+            raise Stopped("error", failure(kind, text, text="\n".join(running.notes)), started=True) from None
         finally:
             call.result.logs = lines
             call.result.sandbox = _sandbox(call, was_there)
@@ -127,7 +130,10 @@ class McpRunner:
         call.result.parts = parts
 
 
-async def _called(call: Invocation, handler: McpTool, session: McpSession) -> dict[str, Any]:
+async def _called(
+    call: Invocation, handler: McpTool, session: McpSession, lines: list[str], held: TimeHeld
+) -> dict[str, Any]:
+    from tamis.server.runtime.handlers.mcp.elicitation import Questions, can_ask
     from tamis.server.runtime.handlers.mcp.session import McpError
 
     known = await session.tools()
@@ -141,7 +147,11 @@ async def _called(call: Invocation, handler: McpTool, session: McpSession) -> di
             on_progress(call.request.call_id, without(text, call.trail.secrets))
 
     return await session.call(
-        handler.tool, call.args, {} if trace is None else trace.headers(), None if on_progress is None else show
+        handler.tool,
+        call.args,
+        {} if trace is None else trace.headers(),
+        None if on_progress is None else show,
+        Questions(call, handler.server, lines, held) if can_ask(call) else None,
     )
 
 

@@ -289,13 +289,14 @@ class McpServers:
         from tamis.sandbox.talk import Talk
         from tamis.server.runtime.calls.model import Stopped
         from tamis.server.runtime.calls.runner import failure
+        from tamis.server.runtime.handlers.mcp.elicitation import can_ask
         from tamis.server.runtime.handlers.mcp.session import McpError, McpSession
 
         declared = self._as_run(self._settings.mcp_servers[running.name])
         talk = Talk(max_line_bytes=max(self._settings.sandbox.stdout_bytes, 65_536) * 2)
         running.task = asyncio.get_running_loop().create_task(await self._run_of(running, declared, call, talk))
         running.session = McpSession(talk, running.note)
-        shaking = asyncio.ensure_future(running.session.start())
+        shaking = asyncio.ensure_future(running.session.start(elicits=can_ask(call)))
         try:
             async with asyncio.timeout(declared.start_ms / 1000):
                 await asyncio.wait({shaking, running.task}, return_when=asyncio.FIRST_COMPLETED)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -21,8 +22,11 @@ HANDSHAKE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 MODERN_VERSIONS = ("2026-07-28",)
 META = "io.modelcontextprotocol"
 METHOD_NOT_FOUND = -32601
+INVALID_REQUEST = -32600
 MAX_PAGES = 100
 MAX_TOOLS = 2_000
+MAX_QUESTIONS = 8
+"""So many questions a server may ask in one call, and so often a result may want input."""
 MAX_STRAY_LINES = 50
 MAX_PROGRESS_CHARS = 1_000
 DISCOVER_S = 2.0
@@ -32,6 +36,9 @@ _ID = re.compile(rb'"id"\s*:\s*"?(\d{1,15})\b')
 _HEAD, _TAIL = 4_096, 256
 _CLIENT = {"name": "tamis", "version": __version__}
 OnProgress = Callable[[str], None]
+OnQuestion = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+"""Gives the result of ``elicitation/create`` for its params; raises ``QuestionError``."""
+_ELICITS: dict[str, Any] = {"elicitation": {"form": {}}}
 
 
 class McpError(Exception):
@@ -41,6 +48,10 @@ class McpError(Exception):
         super().__init__(message)
         self.code = code
         self.data = data
+
+
+class QuestionError(McpError):
+    """What the server asks for is no question, or one too many: the call is over."""
 
 
 class Lines(Protocol):
@@ -65,6 +76,11 @@ class McpSession:
         self._number = 0
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._progress: dict[int, OnProgress] = {}
+        self._asked_by: dict[int, OnQuestion | None] = {}
+        """The calls that wait, each with whom its server may ask."""
+        self._questions: dict[Any, tuple[int, asyncio.Task[None]]] = {}
+        """The server's questions that are open, by its id of each, with the call that they are asked for."""
+        self._elicits = False
         self._reader: asyncio.Task[None] | None = None
         self._modern = ""
         self._stray = 0
@@ -76,9 +92,10 @@ class McpSession:
         self.server: dict[str, Any] = {}
         """What the server says of itself: `name`, `version`."""
 
-    async def start(self) -> None:
+    async def start(self, *, elicits: bool = False) -> None:
         """The handshake: the stateless revision first, then ``initialize``, which every older server knows. Raises `McpError`.
 
+        ``elicits``: the server is told that somebody is there for its questions; in the stateless revision each call says so.
         A server that says nothing to ``server/discover`` for `DISCOVER_S` is taken for an older one.
         """
         self._reader = asyncio.get_running_loop().create_task(self._read())
@@ -89,7 +106,13 @@ class McpSession:
         except TimeoutError:
             pass
         self._modern = ""
-        asked = {"protocolVersion": HANDSHAKE_VERSIONS[0], "capabilities": {}, "clientInfo": _CLIENT}
+        self._elicits = elicits
+        able = _ELICITS if elicits else {}
+        asked: dict[str, Any] = {
+            "protocolVersion": HANDSHAKE_VERSIONS[0],
+            "capabilities": able,
+            "clientInfo": _CLIENT,
+        }
         told = _object(await self.request("initialize", asked), "initialize")
         version = told.get("protocolVersion")
         if version not in HANDSHAKE_VERSIONS:
@@ -124,8 +147,12 @@ class McpSession:
         *,
         meta: Mapping[str, Any] | None = None,
         on_progress: OnProgress | None = None,
+        on_question: OnQuestion | None = None,
     ) -> Any:
-        """Sends a request and waits for its result; cancelling the task tells the server. Raises `McpError`."""
+        """Sends a request and waits for its result; cancelling the task tells the server. Raises `McpError`.
+
+        ``on_question`` is asked what the server asks meanwhile; None: it is told that there is no such method.
+        """
         if self.over:
             raise McpError("the server has ended")  # nobody would hear an answer
         self._number += 1
@@ -138,15 +165,17 @@ class McpSession:
             told |= {
                 f"{META}/protocolVersion": self._modern,
                 f"{META}/clientInfo": _CLIENT,
-                f"{META}/clientCapabilities": {},
+                f"{META}/clientCapabilities": {} if on_question is None else _ELICITS,
             }
         content = {**params, **({"_meta": told} if told else {})}
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
+        if method == "tools/call":
+            self._asked_by[number] = on_question
         try:
             await self._send({"id": number, "method": method, "params": content})
             return await answer
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, QuestionError):
             if method not in ("initialize", "server/discover"):
                 cancel = {"requestId": number, "reason": "the call was cancelled or took too long"}
                 asyncio.get_running_loop().create_task(self._told("notifications/cancelled", cancel))
@@ -154,6 +183,13 @@ class McpSession:
         finally:
             self._waiting.pop(number, None)
             self._progress.pop(number, None)
+            self._asked_by.pop(number, None)
+            open_still = {question for asked_for, question in self._questions.values() if asked_for == number}
+            for question in open_still:
+                question.cancel()
+            if open_still:
+                # withdrawn before the call's result is told
+                await asyncio.wait(open_still)
 
     async def tools(self) -> dict[str, dict[str, Any]]:
         """The server's tools by name; asked for again when it says that they changed."""
@@ -176,11 +212,26 @@ class McpSession:
         return self._tools
 
     async def call(
-        self, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: OnProgress | None
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        meta: Mapping[str, Any],
+        on_progress: OnProgress | None,
+        on_question: OnQuestion | None = None,
     ) -> dict[str, Any]:
-        """`tools/call`: the result as the server gave it. Raises `McpError`."""
-        params = {"name": name, "arguments": dict(arguments)}
-        return _object(await self.request("tools/call", params, meta=meta, on_progress=on_progress), "tools/call")
+        """`tools/call`: the result as the server gave it. In the stateless revision one that wants input is asked for again with the
+        answers of ``on_question``. Raises `McpError`."""
+        params: dict[str, Any] = {"name": name, "arguments": dict(arguments)}
+        more: dict[str, Any] = {}
+        for _ in range(MAX_QUESTIONS + 1):
+            told = await self.request(
+                "tools/call", {**params, **more}, meta=meta, on_progress=on_progress, on_question=on_question
+            )
+            result = _object(told, "tools/call")
+            if not self._modern or on_question is None or result.get("resultType") != "input_required":
+                return result
+            more = await _input(result, on_question)
+        raise QuestionError(f"it wants input for the {MAX_QUESTIONS + 1}th time")
 
     async def ping(self) -> None:
         """Waits for a sign of life, an error too; or for the connection's end."""
@@ -205,7 +256,10 @@ class McpSession:
             return
 
     async def _send(self, message: Mapping[str, Any]) -> None:
-        line = msgspec.json.encode({"jsonrpc": "2.0", **message})
+        try:
+            line = msgspec.json.encode({"jsonrpc": "2.0", **message})
+        except UnicodeEncodeError:
+            raise McpError("what it wants to be sent back is no Unicode") from None
         try:
             await self._lines.write(line)
         except asyncio.CancelledError:
@@ -251,7 +305,7 @@ class McpSession:
             params = message.get("params")
             given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
             if "id" in message:
-                await self._asked(method, number)
+                await self._asked(method, number, given)
             else:
                 self._noticed(method, given)
             return
@@ -314,7 +368,25 @@ class McpSession:
             return
         asyncio.get_running_loop().call_later(STRANGE_S, self._fail, alone, reason)
 
-    async def _asked(self, method: str, number: Any) -> None:
+    async def _asked(self, method: str, number: Any, params: dict[str, Any]) -> None:
+        if method == "elicitation/create" and self._elicits and not self._modern and isinstance(number, int | str):
+            asked_for = next(iter(self._asked_by), None)
+            if asked_for is not None and len(self._questions) > MAX_QUESTIONS:
+                return  # one too many was asked already, which ends the call as soon as it is looked at
+            if asked_for is not None and len(self._asked_by) == 1 and number not in self._questions:
+                question = asyncio.get_running_loop().create_task(self._ask(number, asked_for, params))
+                self._questions[number] = asked_for, question
+                question.add_done_callback(partial(self._settled, number))
+                return
+            if self._asked_by:
+                self._note(
+                    "a question was declined: several calls run, or its id is taken, so nobody knows whose it is"
+                )
+                await self._reply(number, {"result": {"action": "decline"}})
+                return
+            error = {"code": INVALID_REQUEST, "message": "questions are for while a tool runs"}
+            await self._reply(number, {"error": error})
+            return
         reply: dict[str, Any]
         if method == "ping":
             reply = {"result": {}}
@@ -322,14 +394,41 @@ class McpSession:
             reply = {"result": {"roots": []}}
         else:
             reply = {"error": {"code": METHOD_NOT_FOUND, "message": f"{method} is not offered"}}
+        await self._reply(number, reply)
+
+    async def _reply(self, number: Any, reply: Mapping[str, Any]) -> None:
         try:
             await self._send({"id": number, **reply})
         except McpError:
             return
 
+    async def _ask(self, number: int | str, asked_for: int, params: dict[str, Any]) -> None:
+        """Answers a question of the server; one that is none ends the call that it was asked for."""
+        on_question = self._asked_by.get(asked_for)
+        try:
+            answer = {"action": "decline"} if on_question is None else await on_question(params)
+            await self._reply(number, {"result": answer})
+        except QuestionError as error:
+            waits = self._waiting.get(asked_for)
+            if waits is not None and not waits.done():
+                waits.set_exception(error)
+            await self._reply(number, {"error": {"code": INVALID_REQUEST, "message": str(error)}})
+
+    def _settled(self, number: int | str, question: asyncio.Task[None]) -> None:
+        """A question is none any more: by its answer, by the end of its call, or taken back, which alone needs no answer."""
+        if self._questions.get(number, (0, None))[1] is not question:
+            return
+        del self._questions[number]
+        if question.cancelled():
+            asyncio.get_running_loop().create_task(self._reply(number, {"result": {"action": "cancel"}}))
+
     def _noticed(self, method: str, params: dict[str, Any]) -> None:
         if method == "notifications/tools/list_changed":
             self._tools = None
+        elif method == "notifications/cancelled":
+            taken_back = params.get("requestId")
+            if isinstance(taken_back, int | str) and (question := self._questions.pop(taken_back, None)) is not None:
+                question[1].cancel()
         elif method == "notifications/progress":
             token = params.get("progressToken")
             show = self._progress.get(token) if isinstance(token, int) and not isinstance(token, bool) else None
@@ -337,6 +436,29 @@ class McpSession:
                 show(progress_words(params))
         elif method == "notifications/message":
             self._note(f"{params.get('level', 'info')}: {_words(params.get('data'))}")
+
+
+async def _input(result: Mapping[str, Any], on_question: OnQuestion) -> dict[str, Any]:
+    """What a result that wants input is answered with. Raises `McpError`."""
+    wanted, state = result.get("inputRequests"), result.get("requestState")
+    if not (wanted is None or isinstance(wanted, dict)) or not (state is None or isinstance(state, str)):
+        raise QuestionError("it wants input, and its inputRequests are no object or its requestState is no text")
+    if not wanted and state is None:
+        raise QuestionError("it wants input and does not say which")
+    requests = cast("dict[str, Any]", wanted or {})
+    if len(requests) > MAX_QUESTIONS:
+        raise QuestionError(f"it asked more than {MAX_QUESTIONS} questions in one call")
+    answers: dict[str, Any] = {}
+    for key, request in requests.items():
+        asked = _info(request)
+        method = asked.get("method")
+        if method == "elicitation/create":
+            answers[key] = await on_question(_info(asked.get("params")))
+        elif method == "roots/list":
+            answers[key] = {"roots": []}
+        else:
+            raise QuestionError(f"it wants {str(method)[:100]}, which is not offered")
+    return ({"inputResponses": answers} if wanted else {}) | ({} if state is None else {"requestState": state})
 
 
 def unreadable(line: bytes) -> str:

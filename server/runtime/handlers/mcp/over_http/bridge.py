@@ -83,7 +83,7 @@ class Bridge:
         return made
 
     def _post(self, message: dict[str, Any], method: str, modern: str) -> None:
-        identity = message.get("id")
+        identity = message.get("id") if method else None  # an answer has the server's id, which may be one of ours too
         request = urllib.request.Request(
             self._url, json.dumps(message).encode(), self._headers(message, method, modern), method="POST"
         )

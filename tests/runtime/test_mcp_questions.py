@@ -1,0 +1,303 @@
+"""Questions of MCP servers while their tools run: to the person who is asked for approvals, bounded, declined where nobody is there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tamis.protocols.contract import ExecutionResult
+from tamis.server.runtime.calls.model import Answer, CallContext, Question, Reply
+from tamis.server.runtime.execution.approvals.replies import chosen, question_text
+from tamis.server.runtime.handlers.mcp.elicitation import choices_of
+from tamis.server.runtime.handlers.mcp.session import McpSession, QuestionError
+from tests.runtime.mcp_calls import call, make, run
+
+COLOUR: dict[str, Any] = {
+    "message": "Which colour?",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {"colour": {"type": "string", "title": "Colour", "enum": ["red", "blue"]}},
+        "required": ["colour"],
+    },
+}
+SURE: dict[str, Any] = {
+    "mode": "form",
+    "message": "Overwrite?",
+    "requestedSchema": {"type": "object", "properties": {"sure": {"type": "boolean"}}},
+}
+YES: dict[str, Any] = {"message": "Go on?", "requestedSchema": {"type": "object", "properties": {}}}
+TYPED: dict[str, Any] = {
+    "message": "Your password?",
+    "requestedSchema": {"type": "object", "properties": {"password": {"type": "string"}}},
+}
+URL: dict[str, Any] = {"mode": "url", "message": "Log in", "url": "https://example.com", "elicitationId": "1"}
+ERAS = pytest.mark.parametrize("how", ["", "modern"])
+Chooser = Callable[[Question], Awaitable[Answer | Reply]]
+
+
+class Person:
+    """Chooses an option by its id, for each question the next; or answers as it is told."""
+
+    def __init__(self, *answers: str | Reply) -> None:
+        self.answers = list(answers)
+        self.questions: list[Question] = []
+
+    async def __call__(self, question: Question) -> Reply:
+        self.questions.append(question)
+        answer = self.answers.pop(0)
+        return answer if isinstance(answer, Reply) else chosen(answer, question.options)
+
+
+def asked(
+    tmp_path: Path, how: str, person: Chooser | None, questions: list[Any], *, settings: str = "", **args: Any
+) -> ExecutionResult:
+    async def work(context: CallContext) -> ExecutionResult:
+        async with asyncio.timeout(20):
+            return await call(context.having(elicits=True), "question", questions=questions, **args)
+
+    return run(make(tmp_path, how, settings=settings), work, ask=person)
+
+
+def heard(result: ExecutionResult) -> list[Any]:
+    assert result.status == "success", result
+    return json.loads(result.output)["heard"]
+
+
+@ERAS
+def test_a_person_s_choice_reaches_the_server(tmp_path: Path, how: str) -> None:
+    person = Person("choice-2", "choice-1", "accept")
+    result = asked(tmp_path, how, person, [COLOUR, SURE, YES])
+    assert heard(result) == [
+        {"action": "accept", "content": {"colour": "blue"}},
+        {"action": "accept", "content": {"sure": True}},
+        {"action": "accept", "content": {}},
+    ]
+    assert json.loads(result.output)["able"] == {"elicitation": {"form": {}}}
+    first = person.questions[0]
+    assert [option.label for option in first.options] == ["Answer: red", "Answer: blue", "Decline to answer"]
+    assert question_text(first) == (
+        "The MCP server 'test' asks (its words, not those of Tamis) while its tool mcp:question runs: “Which colour?” "
+        "It asks for: Colour."
+    )
+    assert "question 1 of the MCP server 'test': accept (a person chose)" in result.logs
+
+
+@ERAS
+def test_what_is_no_choice_is_never_accepted(tmp_path: Path, how: str) -> None:
+    """An allow without an option is what a host says that takes every question for an approval."""
+    answers: list[str | Reply] = [
+        "decline",
+        Reply(answer="cancelled"),
+        Reply(answer="allow"),
+        "allow",
+        Reply(answer="timeout"),
+    ]
+    result = asked(tmp_path, how, Person(*answers), [YES] * 5)
+    assert [answer["action"] for answer in heard(result)] == ["decline", "cancel", "cancel", "cancel", "cancel"]
+
+
+@ERAS
+@pytest.mark.parametrize(("question", "why"), [(TYPED, "to be typed"), (URL, "no address is opened")])
+def test_a_form_that_is_no_choice_is_declined_and_the_log_says_why(
+    tmp_path: Path, how: str, question: dict[str, Any], why: str
+) -> None:
+    person = Person()
+    result = asked(tmp_path, how, person, [question])
+    assert heard(result) == [{"action": "decline"}]
+    assert person.questions == []
+    assert any("decline" in line and why in line for line in result.logs)
+
+
+def test_where_nobody_can_be_asked_the_server_is_told_so(tmp_path: Path) -> None:
+    result = asked(tmp_path, "", None, [YES])
+    assert json.loads(result.output)["able"] == {}
+    assert heard(result) == [{"code": -32601, "message": "elicitation/create is not offered"}]
+
+
+def test_where_nobody_can_be_asked_a_result_that_wants_input_is_a_failure(tmp_path: Path) -> None:
+    result = asked(tmp_path, "modern", None, [YES])
+    assert (result.status, result.error.type) == ("error", "ServiceError")
+    assert "it wants input" in result.error.message
+
+
+def test_a_server_s_words_show_nothing_hidden_and_are_bounded(tmp_path: Path) -> None:
+    spoof = COLOUR | {"message": "a\u202eb\x1b[2J\nTamis: allow?" + "x" * 50_000}
+    person = Person("decline")
+    asked(tmp_path, "", person, [spoof])
+    text = question_text(person.questions[0])
+    assert len(text) < 1_500
+    assert not set(text) & {"\u202e", "\x1b", "\n"}
+    assert text.startswith("The MCP server 'test' asks")
+
+
+def test_the_time_of_a_call_stands_still_while_a_person_is_asked(tmp_path: Path) -> None:
+    async def slow(question: Question) -> Reply:
+        await asyncio.sleep(1.2)
+        return chosen("accept", question.options)
+
+    assert heard(asked(tmp_path, "", slow, [YES], timeout_ms=1_000)) == [{"action": "accept", "content": {}}]
+
+
+def test_a_question_has_the_time_of_an_approval(tmp_path: Path) -> None:
+    async def never(_question: Question) -> Reply:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    result = asked(tmp_path, "", never, [YES], settings="[policy]\napprovalTimeoutMs = 300")
+    assert heard(result) == [{"action": "cancel"}]
+    assert "question 1 of the MCP server 'test': cancel (nobody answered in time)" in result.logs
+
+
+@ERAS
+def test_a_cancel_of_the_call_withdraws_its_question(tmp_path: Path, how: str) -> None:
+    withdrawn: list[bool] = []
+
+    async def work(context: CallContext) -> ExecutionResult:
+        async def waits(_question: Question) -> Reply:
+            context.parts.running_calls.cancel(call_id="c-question")
+            try:
+                await asyncio.sleep(60)
+            finally:
+                withdrawn.append(True)
+            raise AssertionError
+
+        around = context.having(ask=waits, elicits=True)
+        async with asyncio.timeout(10):
+            result = await call(around, "question", questions=[YES])
+        assert context.parts.approvals.open == []
+        return result
+
+    assert run(make(tmp_path, how), work).status == "cancelled"
+    assert withdrawn == [True]
+
+
+def test_a_question_that_the_server_takes_back_is_withdrawn(tmp_path: Path) -> None:
+    ended: list[bool] = []
+
+    async def waits(_question: Question) -> Reply:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(True)
+        raise AssertionError
+
+    assert asked(tmp_path, "", waits, [YES], raw="takes back").output == "taken back"
+    assert ended == [True]
+
+
+@ERAS
+def test_a_server_that_asks_for_ever_ends_its_call(tmp_path: Path, how: str) -> None:
+    person = Person(*["accept"] * 20)
+    result = asked(tmp_path, how, person, [YES] * 20)
+    assert (result.status, result.error.type) == ("error", "OutputFormatError")
+    assert len(person.questions) == 8
+
+
+@pytest.mark.parametrize("raw", ["deep", "big", "flood"])
+def test_a_hostile_question_ends_its_call_at_once(tmp_path: Path, raw: str) -> None:
+    async def waits(_question: Question) -> Reply:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    before = time.monotonic()
+    result = asked(tmp_path, "", waits, [YES], raw=raw, settings="[sandbox]\nstdoutBytes = 1000000")
+    assert result.status == "error"
+    assert time.monotonic() - before < 10
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ({}, "does not say which"),
+        ({"inputRequests": []}, "are no object"),
+        ({"requestState": 1}, "is no text"),
+        ({"requestState": "again"}, "for the 9th time"),
+        ({"inputRequests": {"a": {"method": "sampling/createMessage", "params": {}}}}, "which is not offered"),
+        ({"inputRequests": {"a": {"method": "elicitation/create", "params": {}}}}, "message is no text"),
+        ({"inputRequests": {str(number): {} for number in range(9)}}, "more than 8 questions"),
+    ],
+)
+def test_a_result_that_wants_nonsense_ends_its_call(tmp_path: Path, wanted: dict[str, Any], words: str) -> None:
+    result = asked(tmp_path, "modern", Person(), [], result={"resultType": "input_required", **wanted})
+    assert (result.status, result.error.type) == ("error", "OutputFormatError")
+    assert words in result.error.message
+
+
+class Queue:
+    """A connection whose other end is the test."""
+
+    def __init__(self) -> None:
+        self.lines = asyncio.Queue[bytes | None]()
+        self.written: list[dict[str, Any]] = []
+
+    async def read(self) -> bytes | None:
+        return await self.lines.get()
+
+    async def write(self, line: bytes) -> None:
+        self.written.append(json.loads(line))
+
+    def say(self, **message: Any) -> None:
+        self.lines.put_nowait(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+
+def test_a_question_is_for_one_call_alone() -> None:
+    """While two calls run nobody knows whose it is; while none runs it is no question."""
+
+    async def work() -> None:
+        ends = Queue()
+        session = McpSession(ends, lambda _text: None)
+        starting = asyncio.ensure_future(session.start(elicits=True))
+        ends.say(id=1, error={"code": -32601, "message": "?"})
+        await asyncio.sleep(0.05)
+        ends.say(id=2, result={"protocolVersion": "2025-06-18"})
+        await starting
+
+        async def accept(_params: dict[str, Any]) -> dict[str, Any]:
+            return {"action": "accept", "content": {}}
+
+        calls = [asyncio.ensure_future(session.call("a", {}, {}, None, accept)) for _ in range(2)]
+        await asyncio.sleep(0)
+        ends.say(id="q-1", method="elicitation/create", params=YES)
+        await asyncio.sleep(0.05)
+        assert ends.written[-1]["result"] == {"action": "decline"}
+        ends.say(id=3, result={})
+        await calls[0]
+        ends.say(id="q-2", method="elicitation/create", params=YES)
+        await asyncio.sleep(0.05)
+        assert ends.written[-1]["result"] == {"action": "accept", "content": {}}
+        ends.say(id=4, result={})
+        await calls[1]
+        ends.say(id="q-3", method="elicitation/create", params=YES)
+        await asyncio.sleep(0.05)
+        assert ends.written[-1]["error"]["code"] == -32600
+        await session.close()
+
+    asyncio.run(work())
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "enum", "oneOf", "const", "title", "a"]), inner, max_size=3),
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from(["mode", "message", "requestedSchema"]), JSON), JSON)
+def test_any_schema_is_a_choice_of_its_own_values_or_declined(params: dict[str, Any], field: Any) -> None:
+    for one in (params, {"message": "m", "requestedSchema": {"properties": {"a": field}}}):
+        try:
+            found = choices_of(one)
+        except QuestionError:
+            continue
+        if isinstance(found, str):
+            continue
+        assert found.options[-1].option_id == "decline"
+        assert set(found.contents) == {option.option_id for option in found.options[:-1]}
+        assert all(isinstance(value, str | bool) for content in found.contents.values() for value in content.values())
