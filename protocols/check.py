@@ -23,7 +23,7 @@ from tamis.protocols.positions import Span
 from tamis.protocols.schema.coerce_text import base64_bytes, read_json_text
 from tamis.protocols.schema.plan import Finding, Plan, Reading
 from tamis.protocols.schema.secrets import mask
-from tamis.protocols.schema.words import excerpt, is_object, label
+from tamis.protocols.schema.words import excerpt, index_in, is_object, label
 from tamis.protocols.suggest import same_name
 
 __all__ = ["CallCheck", "LocatedFinding", "check_call", "locate", "mask", "reading_of", "to_problem", "told"]
@@ -249,8 +249,8 @@ def _descend(value: Value, tokens: list[str]) -> tuple[Value, list[str]]:
     """
     while tokens:
         token = tokens[0]
-        if value.kind == "list" and token.isdigit() and int(token) < len(value.items):
-            value = value.items[int(token)]
+        if value.kind == "list" and (index := index_in(value.items, token)) >= 0:
+            value = value.items[index]
         elif value.kind == "object" and token in value.entries:
             value = value.entries[token]
         elif value.kind == "object" and token.isdigit():

@@ -288,3 +288,8 @@ MAX_PROBLEMS = 200
 def escape_pointer(name: str) -> str:
     """A name as a JSON Pointer token (RFC 6901)."""
     return name.replace("~", "~0").replace("/", "~1")
+
+
+def unescape_pointer(token: str) -> str:
+    """One token of a JSON Pointer as the name that it stands for."""
+    return token.replace("~1", "/").replace("~0", "~")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import unquote
 
 from tamis.protocols.export.losses import Losses, below
 from tamis.protocols.export.shape import MAX_DEPTH, conjunction, is_constraint, map_parts, types_of
 from tamis.protocols.model import Json
-from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.schema.words import is_list, is_object, resolve
 
 # References inside a schema, put where they stand for: for targets that know none, or none with words beside them. Only references into the schema
 # itself are followed; whatever else they name is left open and said. A schema that holds itself is kept as a reference into ``$defs`` where the
@@ -20,20 +19,11 @@ _OLD_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
 def follow(root: Json, ref: str) -> Json | None:
-    """What a reference into the same document names (``#`` or ``#/…``), or None where it names nothing there."""
-    if ref == "#":
-        return root
-    if not ref.startswith("#/"):
+    """The schema that a reference into the same document names (``#`` or ``#/…``), or None where it names none there."""
+    try:
+        here = resolve(root, ref)
+    except KeyError:
         return None
-    here: Json = root
-    for part in unquote(ref[2:]).split("/"):
-        name = part.replace("~1", "/").replace("~0", "~")
-        if is_object(here) and name in here:
-            here = here[name]
-        elif is_list(here) and name.isdecimal() and len(name) < 6 and int(name) < len(here):
-            here = here[int(name)]
-        else:
-            return None
     return here if is_object(here) or isinstance(here, bool) else None
 
 

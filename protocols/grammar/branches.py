@@ -12,8 +12,7 @@ import msgspec
 
 from tamis.protocols.grammar.rules import BOUNDS
 from tamis.protocols.model import Json
-from tamis.protocols.schema.check import resolve
-from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.schema.words import is_list, is_object, resolve
 
 TYPES = ("string", "integer", "number", "boolean", "null", "object", "array")
 MAX_BRANCHES = 64

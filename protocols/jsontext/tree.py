@@ -31,7 +31,7 @@ import msgspec
 
 from tamis.protocols.jsontext.findings import Found, collect
 from tamis.protocols.jsontext.green import Before, Branch, Change, Green, NodeKind, Reading, Scalar, parts_of, python_of
-from tamis.protocols.model import Diag, Json, escape_pointer
+from tamis.protocols.model import Diag, Json, escape_pointer, unescape_pointer
 from tamis.protocols.positions import Span
 
 Path = tuple[str | int, ...]
@@ -398,7 +398,7 @@ def to_pointer(path: Sequence[str | int]) -> str:
 
 def from_pointer(pointer: str) -> list[str]:
     """The tokens of a JSON Pointer."""
-    return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+    return [unescape_pointer(token) for token in pointer.split("/")[1:]]
 
 
 # Numbers that JSON does not have (RFC 8259: no ``NaN``, no ``Infinity``), and that Python's own writer and reader let through. Pure.

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from tamis.protocols.manifest.foreign_fields import Say
-from tamis.protocols.model import Json
-from tamis.protocols.schema.words import LISTS, MAPS, is_list, is_object
+from tamis.protocols.model import Json, escape_pointer
+from tamis.protocols.schema.words import LISTS, MAPS, is_list, is_object, resolve
 
 Use = Literal["request", "response"]
 MAX_NODES = 20_000
@@ -24,18 +24,10 @@ _ONE = frozenset(
 
 def look_up(document: dict[str, Json], ref: str) -> Json:
     """What a reference into the document names; None where it names nothing there."""
-    if not ref.startswith("#/"):
+    try:
+        return resolve(document, ref)
+    except KeyError:
         return None
-    here: Json = document
-    for part in unquote(ref[2:]).split("/"):
-        name = part.replace("~1", "/").replace("~0", "~")
-        if is_list(here) and name.isdecimal() and int(name[:6]) < len(here):
-            here = here[int(name[:6])]
-        elif is_object(here):
-            here = here.get(name)
-        else:
-            return None
-    return here
 
 
 def resolved(document: dict[str, Json], node: Json) -> dict[str, Json] | None:
@@ -98,7 +90,7 @@ class SchemaReader:
             self._names[ref] = name
             self.defs[name] = {}
             self.defs[name] = self.schema(target, ref.removeprefix("#"), 1)
-        escaped = self._names[ref].replace("~", "~0").replace("/", "~1")
+        escaped = escape_pointer(self._names[ref])
         return f"#/$defs/{escaped}"
 
     def _parts(self, node: dict[str, Json], path: str, depth: int) -> dict[str, Json]:

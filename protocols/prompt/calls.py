@@ -17,10 +17,9 @@ from tamis.protocols.jsontext.tree import from_pointer
 from tamis.protocols.model import Diag, Json, ReadOptions, ToolHint
 from tamis.protocols.plugins import find_protocol
 from tamis.protocols.reader import read_text
-from tamis.protocols.schema.check import resolve
 from tamis.protocols.schema.plan import compile_plan
 from tamis.protocols.schema.secrets import mask
-from tamis.protocols.schema.words import is_list, is_object, json_equal
+from tamis.protocols.schema.words import is_list, is_object, json_equal, resolve
 
 _MAX_DEPTH = 6
 _SAMPLES: dict[str, Json] = {"integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None}

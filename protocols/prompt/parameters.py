@@ -12,9 +12,8 @@ import msgspec
 
 from tamis.protocols.model import Json
 from tamis.protocols.patterns import lazy
-from tamis.protocols.schema.check import resolve
 from tamis.protocols.schema.regex import PatternError, compile_pattern
-from tamis.protocols.schema.words import as_json, is_list, is_object, type_of
+from tamis.protocols.schema.words import as_json, is_list, is_object, resolve, type_of
 
 MAX_DEPTH = 6
 MAX_PARAMETERS = 500

@@ -24,6 +24,7 @@ from tamis.protocols.schema.words import (
     is_list,
     is_object,
     pointer,
+    resolve,
 )
 from tamis.protocols.suggest import best, hint
 
@@ -457,20 +458,6 @@ def _outside_references(root: Json) -> list[tuple[Where, str]]:
     return [(where, ref) for where, ref, to in refs if to not in resources and not is_known_metaschema(to)]
 
 
-def resolve(root: Json, ref: str) -> Json:
-    """What a local reference (``#`` or ``#/…``) leads to; raises ``KeyError``."""
-    node = root
-    for raw in ref[1:].split("/")[1:]:
-        token = _percent(raw).replace("~1", "/").replace("~0", "~")
-        if is_object(node):
-            node = node[token]
-        elif is_list(node) and token.isascii() and token.isdigit() and int(token) < len(node):
-            node = node[int(token)]
-        else:
-            raise KeyError(ref)
-    return node
-
-
 def resolves(root: Json, ref: str) -> bool:
     """Whether a local reference leads to a schema."""
     try:
@@ -478,11 +465,3 @@ def resolves(root: Json, ref: str) -> bool:
     except KeyError:
         return False
     return isinstance(found, (dict, bool))
-
-
-def _percent(text: str) -> str:
-    if "%" not in text:
-        return text
-    from urllib.parse import unquote
-
-    return unquote(text)

@@ -310,7 +310,7 @@ _APPLICATORS = ("allOf", "anyOf", "oneOf")
 
 def declared_names(schema: Json, root: Json) -> dict[str, None]:
     """All property names that a schema declares for the object itself, through references and alternatives."""
-    from tamis.protocols.schema.check import resolve
+    from tamis.protocols.schema.words import resolve
 
     names: dict[str, None] = {}
     stack: list[Json] = [schema]

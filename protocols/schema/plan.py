@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tamis.protocols.model import Json
-from tamis.protocols.schema.check import SchemaIssue, check_schema, resolve
+from tamis.protocols.model import Json, unescape_pointer
+from tamis.protocols.schema.check import SchemaIssue, check_schema
 from tamis.protocols.schema.coerce import Node, Reading, Run
 from tamis.protocols.schema.coerce_text import format_name
 from tamis.protocols.schema.errors import (
@@ -27,7 +27,7 @@ from tamis.protocols.schema.errors import (
 )
 from tamis.protocols.schema.regex import PatternError, compile_pattern
 from tamis.protocols.schema.valid import Check, compile_valid, compile_valid_at
-from tamis.protocols.schema.words import Finding, Outcome, excerpt, is_list, is_object, type_of
+from tamis.protocols.schema.words import Finding, Outcome, excerpt, is_list, is_object, resolve, type_of
 
 # Schema to coercion nodes: which types a place allows, and what lies below it. Works for every schema, also for one whose validity only jsonschema
 # can judge.
@@ -341,7 +341,7 @@ def _in_order(findings: list[Finding], args: Json) -> list[Finding]:
     order = {name: i for i, name in enumerate(args)} if is_object(args) else {}
 
     def place(finding: Finding) -> int:
-        token = finding.path[1:].partition("/")[0].replace("~1", "/").replace("~0", "~")
+        token = unescape_pointer(finding.path[1:].partition("/")[0])
         return order.get(token, len(order)) if finding.path else -1
 
     return sorted(findings, key=place)

@@ -6,8 +6,7 @@ Must not know where the masked values go.
 from __future__ import annotations
 
 from tamis.protocols.model import Json
-from tamis.protocols.schema.check import resolve
-from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.schema.words import is_list, is_object, resolve
 
 MASK = "***"
 _MAX_DEPTH = 64

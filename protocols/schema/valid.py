@@ -11,9 +11,9 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from tamis.protocols.model import Json
-from tamis.protocols.schema.check import Draft, draft_of, has_ids, resolve
+from tamis.protocols.schema.check import Draft, draft_of, has_ids
 from tamis.protocols.schema.regex import PatternError, compile_pattern
-from tamis.protocols.schema.words import enum_has, has_type, is_list, is_object, json_equal
+from tamis.protocols.schema.words import enum_has, has_type, is_list, is_object, json_equal, resolve
 
 Check = Callable[[Json], bool]
 

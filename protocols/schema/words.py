@@ -5,11 +5,12 @@ Must not know manifests, calls or documents.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeGuard
 
 import msgspec
 
-from tamis.protocols.model import Json, Severity, escape_pointer
+from tamis.protocols.model import Json, Severity, escape_pointer, unescape_pointer
 from tamis.protocols.positions import Span
 
 JsonType = Literal["string", "integer", "number", "boolean", "null", "array", "object"]
@@ -53,6 +54,33 @@ class Outcome(msgspec.Struct, frozen=True):
     coerced: Json
     errors: list[Finding] = []
     warnings: list[Finding] = []
+
+
+def index_in(items: Sequence[object], token: str) -> int:
+    """The place in a list that a token of a JSON Pointer (RFC 6901) names; -1 where the list has none such."""
+    is_number = token.isascii() and token.isdigit() and len(token) < 10  # Python refuses numbers of thousands of digits
+    return int(token) if is_number and int(token) < len(items) else -1
+
+
+def resolve(root: Json, ref: str) -> Json:
+    """What a reference into the same document (``#`` or ``#/…``, RFC 6901 §6) leads to; raises ``KeyError``."""
+    pointer = ref[1:]
+    if not ref.startswith("#") or (pointer and pointer[0] != "/"):
+        raise KeyError(ref)
+    if "%" in pointer:
+        from urllib.parse import unquote
+
+        pointer = unquote(pointer)
+    node = root
+    for raw in pointer.split("/")[1:]:
+        token = unescape_pointer(raw)
+        if is_object(node):
+            node = node[token]
+        elif is_list(node) and (index := index_in(node, token)) >= 0:
+            node = node[index]
+        else:
+            raise KeyError(ref)
+    return node
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Json]]:
@@ -143,7 +171,7 @@ def label(path: str) -> str:
     """A JSON Pointer as people write it: ``ai[1]``, ``o.age``; the empty pointer is ``arguments``."""
     out = ""
     for raw in path.split("/")[1:]:
-        token = raw.replace("~1", "/").replace("~0", "~")
+        token = unescape_pointer(raw)
         if token.isascii() and token.isdigit() and out:
             out += f"[{token}]"
         else:

@@ -13,7 +13,7 @@ from typing import cast
 import msgspec
 
 from tamis.protocols.model import Json
-from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.schema.words import index_in, is_list, is_object
 from tamis.protocols.workflow.model import Node, Slot, Slots, Workflow, converted
 
 KINDS = ("input", "output", "constant", "template", "condition", "merge", "map")
@@ -192,8 +192,8 @@ def _part(name: str, values: Mapping[str, Json]) -> Json:
     for key in path:
         if is_object(value) and key in value:
             value = value[key]
-        elif is_list(value) and key.isdecimal() and len(key) < 9 and int(key) < len(value):
-            value = value[int(key)]
+        elif is_list(value) and (index := index_in(value, key)) >= 0:
+            value = value[index]
         else:
             raise NodeError(f"the value of '{head}' has no part for {{{{{name}}}}}")
     return value

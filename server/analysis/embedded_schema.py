@@ -12,7 +12,7 @@ from tamis.protocols.check import LocatedFinding
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonNode, Path, from_pointer
 from tamis.protocols.model import Call, Diag, Edit, Fix, Value
-from tamis.protocols.schema.words import is_object
+from tamis.protocols.schema.words import index_in, is_object
 from tamis.protocols.suggest import normalised, same_name
 from tamis.server.analysis.answers import HoverText, Proposal
 from tamis.server.analysis.completion.schema_place import Schema, schemas_at
@@ -225,8 +225,8 @@ def _value_of(call: Call, pointer: str) -> tuple[Value, list[str]] | None:
         return None
     value, rest = param.value, tokens[1:]
     while rest and value.kind in ("list", "object"):
-        if value.kind == "list" and rest[0].isdigit() and int(rest[0]) < len(value.items):
-            value = value.items[int(rest[0])]
+        if value.kind == "list" and (index := index_in(value.items, rest[0])) >= 0:
+            value = value.items[index]
         elif value.kind == "object" and rest[0] in value.entries:
             value = value.entries[rest[0]]
         else:

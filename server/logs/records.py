@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from tamis.protocols.model import unescape_pointer
+
 MAX_RECORD_BYTES = 256 * 1024 * 1024
 BLOCK_BYTES = 512 * 1024
 """A block is closed when it has so many bytes; a longer line is a block of its own."""
@@ -195,7 +197,7 @@ def path_of(field: str) -> Path:
     Raises ``ValueError`` for an empty one.
     """
     if field.startswith("/"):
-        return tuple(part.replace("~1", "/").replace("~0", "~") for part in field[1:].split("/"))
+        return tuple(unescape_pointer(part) for part in field[1:].split("/"))
     parts = tuple(field.split("."))
     if not all(parts):
         raise ValueError(f"'{field}' is no field: names with dots between them, or a JSON Pointer")

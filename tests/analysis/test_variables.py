@@ -333,3 +333,14 @@ def test_only_editors_and_tamis_test_put_anything_in() -> None:
         "lsp/running/runner.py",
         "lsp/running/run_findings.py",
     }
+
+
+@pytest.mark.parametrize("index", ["1" * 5_000, "²", "2"])
+def test_a_place_that_a_list_has_not_is_unknown(index: str) -> None:
+    # Python refuses to read a number of thousands of digits.
+    text = action("t:a", text=f"{{{{api.base[{index}]}}}} {{{{api.base.{index}}}}}")
+    (call,) = read_text(text).calls
+    found = filled(call, text, variables_of(DEV))
+    assert {one.name.partition("base")[0] for one in found.unknown} == {"api."}
+    assert len(found.unknown) == (1 if index == "²" else 2)
+    assert filled_json(f"{{{{api.base.{index}}}}}", variables_of(DEV))[1] == [f"api.base.{index}"]

@@ -8,6 +8,7 @@ import random
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -15,12 +16,15 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from tamis.protocols.catalogue import message
-from tamis.protocols.model import Diag
+from tamis.protocols.export.roots import follow
+from tamis.protocols.manifest.openapi_parts import look_up
+from tamis.protocols.model import Diag, escape_pointer
 from tamis.protocols.schema.check import check_schema
 from tamis.protocols.schema.errors import make_validator
 from tamis.protocols.schema.plan import Outcome, compile_plan
 from tamis.protocols.schema.regex import Automaton, PatternError, compile_pattern
 from tamis.protocols.schema.valid import compile_valid
+from tamis.protocols.schema.words import resolve
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 # Groups of the public suite that ask for what we refuse on purpose: retrieval of remote schemas, and custom meta-schemas.
@@ -495,3 +499,40 @@ def test_the_automaton_and_the_engine_agree(pattern: str, text: str):
     parser: Any = importlib.import_module("re._parser")
     automaton = Automaton(list(parser.parse(regex.pattern)))
     assert automaton.found_in(text) == (regex.search(text) is not None)
+
+
+# References into the same document (RFC 6901)
+
+NAMES = st.text(st.sampled_from("ab/~%01²é \"'"), max_size=4)
+DOCUMENTS = st.recursive(
+    st.booleans() | st.none() | st.text("ab", max_size=2),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(NAMES, below, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(DOCUMENTS, st.lists(NAMES | st.integers(0, 3).map(str), max_size=4))
+def test_a_reference_leads_where_the_library_finds_it(document: Any, steps: list[str]) -> None:
+    # The library answers for jsonschema, which judges the same schemas.
+    from referencing import Registry, Resource
+    from referencing.exceptions import PointerToNowhere
+    from referencing.jsonschema import DRAFT202012
+
+    pointer = "".join("/" + quote(escape_pointer(step)) for step in steps)
+    resource: Any = Resource(contents=document, specification=DRAFT202012)
+    try:
+        wanted = resource.pointer(pointer, resolver=Registry().resolver()).contents
+    except (PointerToNowhere, ValueError, TypeError, KeyError):
+        with pytest.raises(KeyError):
+            resolve(document, "#" + pointer)
+        return
+    assert resolve(document, "#" + pointer) == wanted
+
+
+@pytest.mark.parametrize("index", ["1" * 5_000, "²", "-1", "1_0", " 1", ""])
+def test_a_reference_to_no_element_of_a_list_leads_nowhere(index: str) -> None:
+    # Python refuses to read a number of thousands of digits, which ended `tamis list` in a folder with such a manifest.
+    schema = {"type": "object", "allOf": [True], "properties": {"a": {"$ref": f"#/allOf/{index}"}}}
+    assert [one.code for one in check_schema(schema)]
+    assert follow(schema, f"#/allOf/{index}") is None
+    assert look_up(schema, f"#/allOf/{index}") is None

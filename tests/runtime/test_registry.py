@@ -591,3 +591,46 @@ def test_every_exported_name_means_its_tool_and_no_other(ids: list[str], form: F
         meant = registry.resolve_call(name, "json", {})
         assert meant.tool is None or meant.tool.tool_id == tool_id
         assert meant.tool is not None or tool_id in meant.candidates
+
+
+def _root_with(tmp_path: Path, broken: str) -> Runtime:
+    for name, text in (("a", broken), ("b", json.dumps(SOUND))):
+        (tmp_path / f"{name}.tool.json").write_text(text, "utf-8")
+    (tmp_path / "b.py").write_text("print(1)\n", "utf-8")
+    return Runtime(tmp_path)
+
+
+SOUND = {
+    "toolId": "b",
+    "displayName": "B",
+    "description": "Prints one.",
+    "version": "1.0.0",
+    "handler": {"type": "external-script", "language": "python", "scriptPath": "b.py"},
+    "parameters": {"type": "object", "properties": {}},
+}
+
+
+def test_a_reference_of_thousands_of_digits_keeps_no_other_tool_away(tmp_path: Path) -> None:
+    reference = {"type": "object", "allOf": [True], "properties": {"x": {"$ref": "#/allOf/" + "1" * 5_000}}}
+    runtime = _root_with(tmp_path, json.dumps({**SOUND, "toolId": "a", "parameters": reference}))
+    assert runtime.registry.resolve("b").tool is not None
+    assert [error.path for error in runtime.registry.errors] == [str(tmp_path / "a.tool.json")]
+
+
+def test_a_fault_while_one_manifest_is_read_keeps_no_other_tool_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tamis.server.runtime.tools import reading
+
+    read = reading.read_manifest
+
+    def failing(text: str, **options: Any) -> Any:
+        if '"a"' in text:
+            raise ZeroDivisionError("in a rule")
+        return read(text, **options)
+
+    monkeypatch.setattr(reading, "read_manifest", failing)
+    runtime = _root_with(tmp_path, json.dumps({**SOUND, "toolId": "a"}))
+    assert runtime.registry.resolve("b").tool is not None
+    (error,) = runtime.registry.errors
+    assert error.message == "reading it failed by a fault of Tamis (ZeroDivisionError: in a rule); please report it"

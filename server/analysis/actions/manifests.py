@@ -16,7 +16,7 @@ from tamis.protocols.jsontext.tree import JsonNode
 from tamis.protocols.manifest.foreign import SHAPES, Shape, foreign_shape
 from tamis.protocols.manifest.format import FIELD_ORDER, format_manifest
 from tamis.protocols.manifest.imported import MISSING_FIELD
-from tamis.protocols.model import Edit, Json
+from tamis.protocols.model import Edit, Json, unescape_pointer
 from tamis.protocols.positions import Span
 from tamis.server.analysis.actions.refactorings import FileChange, Refactoring
 from tamis.server.analysis.kinds import kind_of
@@ -309,7 +309,7 @@ def _in_line(plan: Plan, args: dict[str, Json]) -> dict[str, Json] | None:
     made: dict[str, Json] = dict(args)
     for finding in plan.check(args, "typed").errors:
         name, _, below = finding.path.removeprefix("/").partition("/")
-        name = name.replace("~1", "/").replace("~0", "~")
+        name = unescape_pointer(name)
         if finding.code == "VA404" and not below:
             made[name] = sample_value(properties.get(name))
         elif finding.code == "VA403" and not below and name in made:
@@ -319,7 +319,7 @@ def _in_line(plan: Plan, args: dict[str, Json]) -> dict[str, Json] | None:
         made = loose.coerced
     else:
         for finding in loose.errors:
-            name = finding.path.removeprefix("/").partition("/")[0].replace("~1", "/").replace("~0", "~")
+            name = unescape_pointer(finding.path.removeprefix("/").partition("/")[0])
             if name in made and name in properties:
                 made[name] = sample_value(properties[name])
     return made if plan.check(made, "typed").valid else None

@@ -16,7 +16,7 @@ from tamis.protocols.jsontext.quote import quoted
 from tamis.protocols.jsontext.tree import JsonNode, Member
 from tamis.protocols.manifest.reading import is_semver, script_path_fault, tool_id_fault
 from tamis.protocols.manifest.security import host_pattern_fault
-from tamis.protocols.model import Diag, Edit, Fix, Json
+from tamis.protocols.model import Diag, Edit, Fix, Json, escape_pointer
 from tamis.protocols.positions import Span
 from tamis.protocols.schema.words import is_list, is_object
 from tamis.protocols.suggest import best
@@ -318,7 +318,7 @@ def _definitions(snapshot: Snapshot, path: str) -> list[str]:
     for group in ("$defs", "definitions"):
         held = schema.get(group)
         names = held if is_object(held) else ()
-        found += [f"#/{group}/" + name.replace("~", "~0").replace("/", "~1") for name in names]
+        found += [f"#/{group}/" + escape_pointer(name) for name in names]
     return found
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Path
+from tamis.protocols.model import escape_pointer
 from tamis.protocols.schema.words import is_list, is_object
 from tamis.server.analysis.answers import Proposal
 from tamis.server.analysis.completion.json_slot import Slot, value_item
@@ -400,7 +401,7 @@ def _references(tree: JsonTree, slot: Slot) -> Iterator[Proposal]:
                 member.value.get("description") if member.value is not None and member.value.kind == "object" else None
             )
             about = said.value if said is not None and isinstance(said.value, str) else ""
-            key = member.key.replace("~", "~0").replace("/", "~1")
+            key = escape_pointer(member.key)
             yield value_item(tree, slot, f"#/{name}/{key}", "definition", about)
     yield value_item(tree, slot, "#", "the whole schema")
 

@@ -14,6 +14,8 @@ from typing import Any, cast
 import msgspec
 
 from tamis.protocols.jsontext.tree import JsonNode, Path
+from tamis.protocols.model import Json
+from tamis.protocols.schema.words import resolve
 
 Schema = dict[str, Any]
 _MAX_STEPS = 4_000
@@ -120,17 +122,10 @@ class _Walk:
 
     def resolve(self, reference: str) -> object:
         """What a reference inside the same schema leads to; None for any other."""
-        if not reference.startswith("#"):
+        try:
+            return resolve(cast("Json", self._root), reference)
+        except KeyError:
             return None
-        here: Any = self._root
-        for token in reference.lstrip("#").split("/")[1:]:
-            token = token.replace("~1", "/").replace("~0", "~")
-            if isinstance(here, list):
-                items = cast("list[Any]", here)
-                here = items[int(token)] if token.isdecimal() and int(token) < len(items) else None
-            else:
-                here = cast("Schema", here).get(token) if isinstance(here, dict) else None
-        return here
 
     def _fit(self, schema: object, node: JsonNode, depth: int) -> _Fit:
         self._left -= 1

@@ -8,7 +8,7 @@ from functools import cache
 from tamis.protocols.check import check_call
 from tamis.protocols.jsontext.tree import from_pointer
 from tamis.protocols.lossless import Token, block_tokens
-from tamis.protocols.model import Block, Call, Json, Param
+from tamis.protocols.model import Block, Call, Json, Param, escape_pointer
 from tamis.protocols.plugins import SHIPPED, editing_of, extras_of
 from tamis.protocols.positions import Span
 from tamis.protocols.schema.words import is_object
@@ -227,7 +227,9 @@ def _coerced(snapshot: Snapshot, tool: ToolView, call: Call, param: Param) -> tu
     from tamis.protocols.catalogue import message
     from tamis.protocols.schema.plan import compile_plan
 
-    own = next((one for one in whole.problems if one.finding.path.split("/")[1:2] == [_token(param.name)]), None)
+    own = next(
+        (one for one in whole.problems if one.finding.path.split("/")[1:2] == [escape_pointer(param.name)]), None
+    )
     if own is not None and own.finding.severity == "error":
         return None, message(own.diag)
     # Something else is wrong with the call: this argument is read alone.
@@ -239,10 +241,6 @@ def _coerced(snapshot: Snapshot, tool: ToolView, call: Call, param: Param) -> tu
     alone = Call(call.protocol, call.tool_id, call.tool_span, call.span, [param], type_hints=call.type_hints)
     checked = check_call(alone, snapshot.text, plan)
     return (checked.coerced.get(param.name), "") if checked.valid else None
-
-
-def _token(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _type_of(value: Json) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tamis.protocols.jsontext.tree import JsonNode, JsonTree, Path, Place
+from tamis.protocols.model import unescape_pointer
 from tamis.protocols.schema.words import MAPS
 from tamis.server.analysis.answers import HoverText
 from tamis.server.analysis.completion.json_words import FORMATS
@@ -84,7 +85,7 @@ def _declared(tree: JsonTree, place: Place) -> HoverText | None:
     elif place.slot == "value" and node is not None and node.kind == "string" and isinstance(node.value, str):
         name, span = node.value, node.span
         if path[-1:] == ("$ref",):
-            steps = [step.replace("~1", "/").replace("~0", "~") for step in name.removeprefix("#/").split("/")]
+            steps = [unescape_pointer(step) for step in name.removeprefix("#/").split("/")]
             part = root.at(steps) if name.startswith("#/") else None
             owner = ()
         elif path[-2:-1] == ("required",):

@@ -20,7 +20,7 @@ from tamis.protocols.catalogue import message
 from tamis.protocols.model import Block, Call, Diag, Document, Edit, Fix, Json, Piece, Value
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
-from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.schema.words import index_in, is_list, is_object
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.describe import code
 
@@ -225,8 +225,8 @@ def _walk(value: Any, path: str) -> Any:
         name = step[0] or step[1]
         if is_object(value) and name in value:
             value = value[name]
-        elif is_list(value) and name.isdigit() and int(name) < len(value):
-            value = value[int(name)]
+        elif is_list(value) and (index := index_in(value, name)) >= 0:
+            value = value[index]
         else:
             return MISSING
     return value

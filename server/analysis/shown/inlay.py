@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from tamis.protocols.model import Block, Call, Param
+from tamis.protocols.model import Block, Call, Param, escape_pointer
 from tamis.protocols.plugins import extras_of
 from tamis.protocols.positions import Span
 from tamis.server.analysis.describe import describe_schema, type_name
@@ -126,7 +126,7 @@ def _type(snapshot: Snapshot, call: Call, param: Param, tool: ToolView) -> Hint 
 
 
 def _pointer(name: str) -> str:
-    return "/parameters/properties/" + name.replace("~", "~0").replace("/", "~1")
+    return "/parameters/properties/" + escape_pointer(name)
 
 
 def _defaults(snapshot: Snapshot, block: Block, call: Call, tool: ToolView) -> Iterator[Hint]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.model import Json
+from tamis.protocols.schema.words import index_in, is_list, is_object, resolve
 
 Schema = dict[str, Any]
 _MAX_STEPS = 16
@@ -19,10 +20,10 @@ def resolved(schema: object, root: object) -> Schema:
         ref = here.get("$ref")
         if not (isinstance(ref, str) and ref.startswith("#/")):
             return cast("Schema", here)
-        found: Any = root
-        for token in ref[2:].split("/"):
-            name = token.replace("~1", "/").replace("~0", "~")
-            found = found.get(name) if is_object(found) else None
+        try:
+            found = resolve(cast("Json", root), ref)
+        except KeyError:
+            return {}
         here = (
             {**cast("Schema", found), **{key: value for key, value in here.items() if key != "$ref"}}
             if is_object(found)
@@ -72,8 +73,8 @@ def part(schema: Schema, token: str, root: object) -> Schema:
         return resolved(properties[token], root)
     if token.isdigit():
         prefix = schema.get("prefixItems")
-        if is_list(prefix) and int(token) < len(prefix):
-            return resolved(prefix[int(token)], root)
+        if is_list(prefix) and (index := index_in(prefix, token)) >= 0:
+            return resolved(prefix[index], root)
         return resolved(schema.get("items"), root)
     return resolved(schema.get("additionalProperties"), root)
 

@@ -16,7 +16,9 @@ from typing import Any, Literal, cast
 import msgspec
 
 from tamis.protocols.manifest.reading import Manifest
+from tamis.protocols.model import unescape_pointer
 from tamis.protocols.observation import plain
+from tamis.protocols.schema.words import index_in
 from tamis.server.runtime.observe.trail import Caller
 from tamis.server.runtime.settings.config import LayeredPolicy, Policy, PolicyRule, RuleSet, Verdict
 
@@ -183,7 +185,7 @@ def _named(args: dict[str, Any], parameter: str) -> list[Any]:
         return [args[parameter]] if parameter in args else []
     found: list[Any] = [args]
     for part in parameter[1:].split("/"):
-        name = part.replace("~1", "/").replace("~0", "~")
+        name = unescape_pointer(part)
         below: list[Any] = []
         for value in found:
             if isinstance(value, dict):
@@ -191,8 +193,8 @@ def _named(args: dict[str, Any], parameter: str) -> list[Any]:
                 below += members.values() if part == "*" else [members[name]] if name in members else []
             elif isinstance(value, list):
                 items = cast("list[Any]", value)
-                at = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else len(items)
-                below += items if part == "*" else items[at : at + 1]
+                at = index_in(items, name)
+                below += items if part == "*" else [items[at]] if at >= 0 else []
         found = below
     return found
 

@@ -208,9 +208,14 @@ def inner_write_roots(root: Path, settings: Settings) -> list[str]:
 
 def read_tool(file: FoundFile, settings: Settings, extensions: Sequence[SchemaExtension] = ()) -> Tool | RegistryError:
     """One file's tool, or the first error in it with its place."""
-    return tool_of(
-        file, read_manifest(file.text, strict=settings.strict_json, handlers=settings.handlers, extensions=extensions)
-    )
+    try:
+        reading = read_manifest(
+            file.text, strict=settings.strict_json, handlers=settings.handlers, extensions=extensions
+        )
+    except Exception as error:  # a fault of ours: one file must not keep all others from being tools
+        what = f"{type(error).__name__}: {error}"[:200]
+        return RegistryError(file.path, f"reading it failed by a fault of Tamis ({what}); please report it")
+    return tool_of(file, reading)
 
 
 def tool_of(file: FoundFile, reading: ManifestReading) -> Tool | RegistryError:
