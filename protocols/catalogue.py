@@ -275,7 +275,7 @@ _ENTRIES: tuple[Entry, ...] = (
     _e("VA403", "unknown-parameter", "error", "Unknown parameter '{p}'{hint}"),
     _e("VA404", "missing-parameter", "error", "Missing required parameter '{p}' ({type})"),
     _e("VA405", "not-executable", "error", "The call is not executable: {why}"),
-    _e("VA406", "tool-broken", "error", "The manifest of '{id}' has errors, so it is no tool: {reason}"),
+    _e("VA406", "tool-broken", "error", "The file of '{id}' is refused, so it is no tool: {reason}"),
     _e("VA410", "type", "error", "Input parameter '{p}' must be {expected}, got {excerpt}"),
     _e("VA411", "coerced-loosely", "warning", "'{raw}' read as {value}"),
     _e("VA412", "lossy-coercion-refused", "error", "'{raw}' would have to be rounded or cut to be {type}"),

@@ -147,8 +147,14 @@ def diagnose(snapshot: Snapshot) -> list[Finding]:
 def diagnose_first(snapshot: Snapshot) -> list[Finding] | None:
     """What reading a large manifest found, without the advice that takes as long again: part of what ``diagnose`` gives. None where that
     comes at once."""
-    if snapshot.kind != "manifest" or len(snapshot.text) <= QUICK_CHARS or _is_long(snapshot):
-        return None
+    judge = function_of(snapshot.kind, "diagnose_first")
+    return (
+        judge(snapshot) if judge is not None and len(snapshot.text) > QUICK_CHARS and not _is_long(snapshot) else None
+    )
+
+
+def first_of_manifest(snapshot: Snapshot) -> list[Finding]:
+    """The findings of a manifest's reading alone."""
     levels = levels_of(snapshot)
     findings = with_levels([to_finding(diag, related) for diag, related in manifest_findings(snapshot)], levels)
     # Which comments silence nothing is only known when there is nothing more to silence.

@@ -39,6 +39,7 @@ Verb = Literal[
     "directives",
     "ignore",
     "facts",
+    "diagnose_first",
 ]
 
 MAX_ANALYSED_CHARS = 32 * 1024 * 1024
@@ -70,6 +71,10 @@ class Answers(msgspec.Struct, frozen=True):
     """The actions that silence one."""
     facts: str = ""
     """What the index knows of such a file."""
+    diagnose_first: str = ""
+    """What is said of a large one before all that is to be said."""
+    holds_calls: bool = False
+    """Calls stand in it, with comments and fences beside them that names and expectations are read from."""
     uses_tools: bool = False
     """Its answers wait for the tools of its folder, and its findings are told also while it is not open."""
 
@@ -77,6 +82,7 @@ class Answers(msgspec.Struct, frozen=True):
 KINDS: dict[DocumentKind, Answers] = {
     "manifest": Answers(
         diagnose="diagnostics:of_manifest",
+        diagnose_first="diagnostics:first_of_manifest",
         complete="completion.manifests:propose_in_json",
         hover="hover.manifests:explain_in_file",
         outline="navigation.symbols:outline_of_manifest",
@@ -169,6 +175,7 @@ KINDS: dict[DocumentKind, Answers] = {
         directives="lints.directives:directives_in_text",
         ignore="lints.ignore:in_text",
         facts="facts:of_text",
+        holds_calls=True,
         uses_tools=True,
     ),
     "other": Answers(),
@@ -199,6 +206,11 @@ def kind_of(path: str, language_id: str) -> DocumentKind:
 def serves(kind: DocumentKind, verb: Verb) -> bool:
     """Whether documents of a kind are answered anything."""
     return bool(getattr(KINDS[kind], verb))
+
+
+def holds_calls(kind: DocumentKind) -> bool:
+    """Whether calls of a person stand in documents of a kind, as text."""
+    return KINDS[kind].holds_calls
 
 
 def uses_tools(kind: DocumentKind) -> bool:

@@ -159,7 +159,7 @@ class Publisher:
 
     def _first(self, document: Document) -> list[Diagnostic] | None:
         """What is said of a large manifest at once, while all that is to be said of it was never known; None where that is to be said now."""
-        if document.kind != "manifest" or document.uri in self._said:
+        if not serves(document.kind, "diagnose_first") or document.uri in self._said:
             return None
         begun = self._begun.get(document.uri)
         if begun is not None and begun[0] == document.version:

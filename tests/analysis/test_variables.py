@@ -331,7 +331,7 @@ def test_only_editors_and_tamis_test_put_anything_in() -> None:
         "cli/example_runs.py",
         "cli/text_tests.py",
         "lsp/running/runner.py",
-        "lsp/running/run_findings.py",
+        "lsp/running/runs.py",
     }
 
 

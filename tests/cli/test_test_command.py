@@ -236,7 +236,7 @@ def test_a_handler_that_swallows_its_cancel_does_not_keep_the_command_alive(tmp_
 import asyncio, sys
 from tamis.server.cli import interrupts, main
 from tamis.server.runtime.calls import handlers
-from tamis.server.runtime.handlers import runners
+from tamis.server.runtime.handlers import plugins
 
 class Stays:
     api, type = handlers.HANDLER_API, "stays"
@@ -247,7 +247,7 @@ class Stays:
             try: await asyncio.sleep(60)
             except asyncio.CancelledError: pass
 
-runners._LOADED["stays"] = Stays()
+plugins._LOADED["stays"] = Stays()
 interrupts.run_to_end.__defaults__ = (0.3,)
 sys.exit(main.main(["test", "--yes", "--timeout-ms", "100"]))
 """

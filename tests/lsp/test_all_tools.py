@@ -165,7 +165,7 @@ def test_a_workflow_that_a_tool_could_have_put_there_is_none(root: Path, client:
     own = f'tools = ["tools"]\nworkflows = ["flows"]\n[policy]\nwriteRoots = [{json.dumps(str(path.parent))}]\n'
     (root / "tamis.toml").write_text(own)
     told(client, root / "tamis.toml")
-    says(client, uri, "VA401")
+    says(client, uri, "VA406")
 
 
 def test_methods_of_the_hosts_services_are_tools(root: Path, client: Editor) -> None:  # V45

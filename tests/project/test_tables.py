@@ -42,15 +42,6 @@ def test_names_in_json_pointers_are_read_and_written_in_one_place() -> None:
     assert found == {"protocols/model.py", "protocols/manifest/openapi_parts.py"}
 
 
-def test_references_are_followed_by_one_function() -> None:
-    """Eleven walked a schema by a pointer once, each with its own idea of lists and of percent signs."""
-    assert {name for name, text in MODULES.items() if "unquote" in text and "def resolve" in text} == {
-        "protocols/schema/words.py",
-        # in the tree of a manifest's text, with places
-        "server/analysis/navigation/schemas_here.py",
-    }
-
-
 def test_characters_that_nobody_sees_are_listed_once() -> None:
     found: set[str] = set()
     for name, text in MODULES.items():

@@ -14,6 +14,7 @@ from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonTree
 from tamis.protocols.positions import Span
 from tamis.server.analysis.facts import Declared, inner
+from tamis.server.analysis.kinds import holds_calls
 from tamis.server.analysis.navigation.schemas_here import declaring, property_of
 from tamis.server.analysis.navigation.subject import Subject, has_slots, input_of, script_of, subject_at
 from tamis.server.analysis.running.variables import names_in, reference_at
@@ -38,7 +39,7 @@ class Found(msgspec.Struct, frozen=True):
 
 def definition(snapshot: Snapshot, offset: int) -> Found:
     """A call's tool to its manifest, the manifest's id to its script, a parameter to its property, a reference to its target."""
-    named = reference_at(snapshot, offset) if snapshot.kind == "text" else None
+    named = reference_at(snapshot, offset) if holds_calls(snapshot.kind) else None
     if named is not None:
         # the comment that gives an earlier block its name
         spans = [one.span for one in names_in(snapshot) if one.name == named[0].head and one.block < named[1]]

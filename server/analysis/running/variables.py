@@ -23,6 +23,7 @@ from tamis.protocols.positions import Span
 from tamis.protocols.schema.words import index_in, is_list, is_object
 from tamis.protocols.suggest import best, hint
 from tamis.server.analysis.describe import code
+from tamis.server.analysis.kinds import holds_calls
 
 if TYPE_CHECKING:
     from tamis.server.analysis.snapshot import Snapshot
@@ -127,7 +128,7 @@ def variables_in(snapshot: Snapshot) -> Variables:
     """Those of a document: of its folder's settings, with the names of its blocks; looked for once."""
     known: Variables | None = snapshot.__dict__.get(_KEPT)
     if known is None:
-        known = variables_of(snapshot.settings.config, names_in(snapshot) if snapshot.kind == "text" else ())
+        known = variables_of(snapshot.settings.config, names_in(snapshot) if holds_calls(snapshot.kind) else ())
         snapshot.__dict__[_KEPT] = known
     return known
 
