@@ -95,7 +95,7 @@ def test_a_live_mcp_server_is_asked_for_its_tools_in_the_sandbox(tamis: Tamis) -
     done = tamis("import", "mcp", "--server", "small", "--out", "tools")
     assert done.code == 0, done.err
     names = sorted(path.name for path in (tamis.folder / "tools").iterdir())
-    assert len(names) == 15 and "echo.tool.json" in names
+    assert len(names) == 16 and "echo.tool.json" in names
     called = tamis("call", "custom:echo", "--args", '{"text": "tea"}')
     assert (called.code, called.out) == (0, "tea\n"), called.err
     assert "[mcpServers.small]" not in done.err
