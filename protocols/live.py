@@ -419,6 +419,7 @@ _ESCAPED_CLOSE = lazy(r"&lt;(?:/ACTION|\|\[END_TOOL\]\||&lt;&lt;\[END_TOOL_REQUE
 _MAX_ESCAPED = 20_000
 _MAX_FENCE_LINE = 300
 _SPACES = " \t\r\n"
+_QUOTES = frozenset('`"“”„«»「」『』')
 
 
 def unwrapped(text: str, fence: Fence, block: Block) -> Fix | None:
@@ -429,6 +430,13 @@ def unwrapped(text: str, fence: Fence, block: Block) -> Fix | None:
     above = text[max(0, start - _MAX_FENCE_LINE) : start]
     top = above.rstrip(_SPACES)
     line = max(top.rfind("\n"), top.rfind("\r")) + 1
+    if not {"\n", "\r"} & set(above[len(top) :]):
+        # On the opener's own line the block is its info string: without the marks what is around them may read otherwise.
+        return None
+    paragraph = above[:line].replace("\r\n", "\n").replace("\r", "\n").rpartition("\n\n")[2]
+    if not _QUOTES.isdisjoint(paragraph):
+        # Without the fence the block would be a part of this paragraph, behind what it opens.
+        return None
     below = text[end : end + _MAX_FENCE_LINE]
     close = len(below) - len(below.lstrip(_SPACES))
     if not top[line:].lstrip(" \t\ufeff\u3000").startswith(fence.mark) or not below.startswith(fence.mark, close):
