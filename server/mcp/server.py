@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
 from collections.abc import Awaitable, Callable, Coroutine
@@ -32,9 +31,9 @@ from tamis.server.rpc.stray import catch_stray_text
 from tamis.server.rpc.watching import Watching
 from tamis.server.runtime.calls.model import HostError
 from tamis.server.runtime.observe.trail import Log
-from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.runtime import Runtime, early_log
 from tamis.server.runtime.settings.files import find_root
-from tamis.server.runtime.settings.loading import load_settings, trust_notice
+from tamis.server.runtime.settings.loading import trust_notice
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError, encode_error
 
 # MCP's manners, on top of the JSON-RPC session: a message a line, no word after a cancel, batches only where a revision has them.
@@ -141,9 +140,7 @@ class Shared:
         if self._runtime is not None:
             return self._runtime.parts.log
         if self._early_log is None:
-            self._early_log = Log()
-            with contextlib.suppress(OSError):  # the folder that it was started in is gone
-                self._early_log.form = load_settings(self._given_root or find_root(Path.cwd())).settings.log_format
+            self._early_log = early_log(self._given_root)
         return self._early_log
 
     def count(self, method: str, seconds: float, failed: bool) -> None:

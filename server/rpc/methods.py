@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
@@ -34,9 +33,9 @@ from tamis.server.rpc.session import Method, Request, Session, SessionHost
 from tamis.server.rpc.stray import catch_stray_text
 from tamis.server.runtime.health import limits, sandbox_state
 from tamis.server.runtime.observe.trail import Log
-from tamis.server.runtime.runtime import Runtime
+from tamis.server.runtime.runtime import Runtime, early_log
 from tamis.server.runtime.settings.files import find_root
-from tamis.server.runtime.settings.loading import load_settings, trust_notice
+from tamis.server.runtime.settings.loading import trust_notice
 from tamis.server.runtime.texts.exports import FORMS
 from tamis.server.wire.jsonrpc import INVALID_REQUEST, RpcError
 
@@ -99,9 +98,7 @@ class RpcServer:
         if self._runtime is not None:
             return self._runtime.parts.log
         if self._early_log is None:
-            self._early_log = Log()
-            with contextlib.suppress(OSError):  # the folder that it was started in is gone
-                self._early_log.form = load_settings(self._given_root or find_root(Path.cwd())).settings.log_format
+            self._early_log = early_log(self._given_root)
         return self._early_log
 
     def _count(self, method: str, seconds: float, failed: bool) -> None:

@@ -5,6 +5,7 @@ One object per root. Must not know framing, LSP or the command line.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ from tamis.server.runtime.policy.rules import CallRate, Refusals
 from tamis.server.runtime.policy.secrets import SecretFault, missing_secret, secret_fault
 from tamis.server.runtime.policy.strangers import StrangerGate
 from tamis.server.runtime.settings.config import LoadedSettings, Settings
+from tamis.server.runtime.settings.files import find_root
+from tamis.server.runtime.settings.loading import load_settings
 from tamis.server.runtime.tools.inline import InlineTool
 from tamis.server.runtime.tools.listing import Discovery, ToolFilter, in_inventory, page, ranked
 from tamis.server.runtime.tools.registry import Tool
@@ -338,3 +341,14 @@ class Runtime(InForce):
 def _rates(settings: Settings) -> tuple[int, Mapping[str, int], Mapping[str, int], int]:
     own = settings.policy
     return own.calls_per_minute, own.tool_calls_per_minute, own.agent_calls_per_minute, own.session_calls_per_minute
+
+
+def early_log(given: Path | None) -> Log:
+    """A log for what is wrong before there is a runtime, in the form of the settings that the runtime of a root would have; None: of
+    the folder that the process works in."""
+    from tamis.server.runtime.observe.trail import Log
+
+    log = Log()
+    with contextlib.suppress(OSError):  # the folder that it was started in is gone
+        log.form = load_settings(given or find_root(Path.cwd())).settings.log_format
+    return log
