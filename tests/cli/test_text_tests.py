@@ -16,6 +16,9 @@ KEY = "hunter22-of-the-test"
 PROPERTIES = {"text": {"type": "string"}, "key": {"type": "string", "x-secret": True}}
 EXAMPLES = Path(__file__).parents[2] / "examples" / "testing"
 
+# Each runs its calls in the sandbox.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tamis: Tamis) -> Path:
