@@ -87,7 +87,9 @@ def bench_call() -> str:
         folder = Path(name)
         make_tool(folder, "bench:echo")
         settings = Settings()
-        context = CallContext(registry=load_registry(folder, settings), settings=settings, parts=Parts())
+        context = CallContext(
+            registry=load_registry(folder, settings), settings=settings, services=Parts().call_services()
+        )
         loop = asyncio.new_event_loop()
 
         def call() -> None:

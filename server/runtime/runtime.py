@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from tamis.protocols.contract import Description, ParseResult, ToolList, ToolSummary, ValidateResult
 from tamis.protocols.model import Document, ReadOptions, ToolHint
@@ -126,7 +127,7 @@ class Runtime(InForce):
     ) -> CallContext:
         """What a call runs under that comes in now: the same for every face."""
         # Only what runs calls needs an event loop; reading and listing start without one.
-        from tamis.server.runtime.calls.model import Asking, CallContext, CallServices, Observer
+        from tamis.server.runtime.calls.model import Asking, CallContext, Observer
         from tamis.server.runtime.observe.trail import Caller, Log
 
         if self._log is None:
@@ -139,7 +140,8 @@ class Runtime(InForce):
             agent=self.agent if caller is None else self.agent_for(caller.agent_id),
             observer=Observer(on_output=on_output, on_progress=on_progress, on_event=on_event),
             asking=Asking(ask=ask),
-            services=CallServices(
+            services=replace(
+                self.parts.call_services(),
                 gate=self.gate,
                 rate=self._rate,
                 refusals=self._refusals,
@@ -150,7 +152,6 @@ class Runtime(InForce):
             cancelled=cancelled,
             caller=caller or Caller(),
             trace=trace,
-            parts=self.parts,
         )
 
     @property

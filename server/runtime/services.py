@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tamis.server.runtime.agents.session import Sessions
-    from tamis.server.runtime.calls.model import Host
+    from tamis.server.runtime.calls.model import CallServices, Host
     from tamis.server.runtime.calls.running_calls import RunningCalls
     from tamis.server.runtime.execution.approvals.questions import Approvals
     from tamis.server.runtime.execution.idempotency import IdempotencyKeys
@@ -246,6 +246,14 @@ class Parts:
 
             self._services = HostServices()
         return self._services
+
+    def call_services(self) -> CallServices:
+        """What calls are given of this: views by what they are for, and no bounds."""
+        from tamis.server.runtime.calls.model import CallServices
+
+        return CallServices(
+            connection=self, records=self, running_calls=self.running_calls, handlers=self, execution=self
+        )
 
     def take_services(self, former: Parts) -> None:
         """Has the services that the host registered with another runtime: they are the host's, not the root's."""

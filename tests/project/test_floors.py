@@ -87,3 +87,47 @@ def test_no_import_of_the_runtime_leads_upward() -> None:
 def test_no_module_of_the_runtime_is_in_a_circle() -> None:
     edges = graph()
     assert [module for module in edges if module in reachable(module, edges)] == []
+
+
+def named(module: str) -> Iterator[ast.AST]:
+    """Every part of a module's code."""
+    yield from ast.walk(ast.parse(modules()[module].read_text("utf-8")))
+
+
+def test_no_floor_knows_the_object_that_makes_all_services() -> None:
+    """House, second form: calls are given typed services; ``Parts`` is known where it is built, beside the floors."""
+    knowing = [
+        module
+        for module in modules()
+        if floor_of(module) < len(FLOORS)
+        for node in named(module)
+        if (isinstance(node, ast.ImportFrom) and node.module == f"{PACKAGE}.services")
+        or (isinstance(node, ast.Name) and node.id == "Parts")
+        or (isinstance(node, ast.Attribute) and node.attr == "parts" and "context" in ast.unparse(node.value))
+    ]
+    assert knowing == []
+
+
+def test_the_context_of_a_call_is_small() -> None:
+    (context,) = (
+        node for node in named("calls/model") if isinstance(node, ast.ClassDef) and node.name == "CallContext"
+    )
+    fields = [
+        node.target.id for node in context.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    ]
+    assert len(fields) <= 14, "what calls share belongs to one of their services"
+
+
+def test_what_runs_a_call_uses_the_services_of_its_invocation() -> None:
+    """A handler is not given what only the steps of a call use (approvals, tasks, keys)."""
+    reaching = [
+        f"{module}:{node.lineno}"
+        for module in modules()
+        if floor_of(module) <= FLOORS.index("handlers")
+        for node in named(module)
+        if isinstance(node, ast.Attribute)
+        and node.attr in ("execution", "records", "connection")
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr == "services"
+    ]
+    assert reaching == []

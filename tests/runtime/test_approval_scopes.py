@@ -321,7 +321,7 @@ def together(root: Path, text: str, asker: Asker, mode: Any = "sequential", **se
         runtime = Runtime(root, {"policy": {"requireConfirmation": "always", **settings}})
         around = runtime.call_context(ask=asker).having(asks_together=True)
         done = await execute_text(runtime.read(text, "auto"), around, TextOptions(mode=mode))
-        assert around.parts.approvals.open == []
+        assert around.services.execution.approvals.open == []
         return [result.status for result in done.results]
 
     return asyncio.run(run())

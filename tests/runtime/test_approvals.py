@@ -315,10 +315,10 @@ def test_a_cancel_withdraws_the_question(root: Path, ran: list[Ran]) -> None:  #
         context = context.having(on_resolved=resolved.append)
         call = asyncio.ensure_future(execute(CallRequest(call_id="c", name="t:echo"), context))
         await asked.wait()
-        assert [one.call_id for one in context.parts.approvals.open] == ["c"]
+        assert [one.call_id for one in context.services.execution.approvals.open] == ["c"]
         cancel.set()
         result = await call
-        assert context.parts.approvals.open == []
+        assert context.services.execution.approvals.open == []
         return result, withdrawn.is_set(), resolved
 
     result, withdrawn, resolved = asyncio.run(run())

@@ -319,7 +319,10 @@ def test_a_cancelled_call_ends_at_once_and_says_so(tmp_path: Path) -> None:  # V
         settings = load_settings(tmp_path).settings
         cancelled = asyncio.Event()
         context = CallContext(
-            registry=load_registry(tmp_path, settings), settings=settings, cancelled=cancelled, parts=Parts()
+            registry=load_registry(tmp_path, settings),
+            settings=settings,
+            cancelled=cancelled,
+            services=Parts().call_services(),
         )
         task = asyncio.create_task(execute(CallRequest(call_id="c", name="test:hang"), context))
         await asyncio.sleep(0.5)
@@ -340,7 +343,9 @@ def test_failing_calls_are_tried_again_as_often_as_asked(tmp_path: Path) -> None
 
     async def run(attempts: int) -> ExecutionResult:
         settings = Settings()
-        context = CallContext(registry=load_registry(tmp_path, settings), settings=settings, parts=Parts())
+        context = CallContext(
+            registry=load_registry(tmp_path, settings), settings=settings, services=Parts().call_services()
+        )
         return await execute(CallRequest(call_id="c", name="test:flaky"), context, attempts)
 
     assert asyncio.run(run(2)).attempts == 2
@@ -599,7 +604,9 @@ def test_the_place_of_a_key_is_not_told_to_a_model(tmp_path: Path) -> None:  # T
 
 def test_a_context_is_changed_by_the_names_of_its_parts(tmp_path: Path) -> None:  # line 2 of the house: a small context
     settings = Settings()
-    context = CallContext(registry=load_registry(tmp_path, settings), settings=settings, parts=Parts())
+    context = CallContext(
+        registry=load_registry(tmp_path, settings), settings=settings, services=Parts().call_services()
+    )
     other = context.having(polls=True, on_progress=print, in_task=True)
     assert (other.asking.polls, other.observer.on_progress, other.in_task) == (True, print, True)
     assert (context.asking.polls, context.observer.on_progress, context.in_task) == (False, None, False)

@@ -290,9 +290,9 @@ def test_a_server_that_reached_a_limit_says_which(tmp_path: Path) -> None:
 def test_a_cancel_is_heard_while_the_server_starts(tmp_path: Path) -> None:
     async def work(context: CallContext) -> ExecutionResult:
         starting = asyncio.ensure_future(call(context, "echo", text="x"))
-        while not context.parts.mcp.names:
+        while not context.services.handlers.mcp.names:
             await asyncio.sleep(0.02)
-        context.parts.running_calls.cancel(call_id="c-echo")
+        context.services.running_calls.cancel(call_id="c-echo")
         # far less than the start may take
         return await asyncio.wait_for(starting, 10)
 
@@ -314,7 +314,7 @@ def test_a_server_that_hangs_is_left_to_its_calls_and_started_anew(
         await asyncio.sleep(0.2)
         anew = await call(context, "count")
         assert not waiting.done()
-        context.parts.running_calls.cancel(call_id="c-wait")
+        context.services.running_calls.cancel(call_id="c-wait")
         return [given_up, anew, await waiting, await call(context, "count")]
 
     found = run(make(tmp_path), work)
@@ -328,7 +328,7 @@ def test_a_server_that_only_was_slow_stays_the_same(tmp_path: Path, monkeypatch:
     async def work(context: CallContext) -> list[ExecutionResult]:
         first = [await call(context, "count"), await call(context, "slow", timeout_ms=1)]
         async with asyncio.timeout(20):
-            while context.parts.mcp.doubted:
+            while context.services.handlers.mcp.doubted:
                 await asyncio.sleep(0.02)
         return [*first, await call(context, "count")]
 
@@ -350,8 +350,8 @@ def test_a_secret_in_the_progress_of_a_task_is_masked(tmp_path: Path, monkeypatc
 
     async def work(context: CallContext) -> Any:
         accepted = await call(context, "tell", key="hunter2hunter2")
-        await context.parts.tasks.result(str(accepted.task_id), 30_000)
-        return await context.parts.tasks.get(str(accepted.task_id))
+        await context.services.execution.tasks.result(str(accepted.task_id), 30_000)
+        return await context.services.execution.tasks.get(str(accepted.task_id))
 
     task = run(runtime, work)
     assert (task.status, task.progress.message) == ("completed", "with ***")
@@ -453,7 +453,7 @@ def test_an_idle_server_is_ended_and_leaves_nothing(tmp_path: Path) -> None:
         first = await call(context, "count")
         for _ in range(100):
             await asyncio.sleep(0.05)
-            if not context.parts.mcp.names:
+            if not context.services.handlers.mcp.names:
                 break
         return first.output, (await call(context, "count")).output
 

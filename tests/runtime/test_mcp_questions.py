@@ -162,7 +162,7 @@ def test_a_cancel_of_the_call_withdraws_its_question(tmp_path: Path, how: str) -
 
     async def work(context: CallContext) -> ExecutionResult:
         async def waits(_question: Question) -> Reply:
-            context.parts.running_calls.cancel(call_id="c-question")
+            context.services.running_calls.cancel(call_id="c-question")
             try:
                 await asyncio.sleep(60)
             finally:
@@ -172,7 +172,7 @@ def test_a_cancel_of_the_call_withdraws_its_question(tmp_path: Path, how: str) -
         around = context.having(ask=waits, elicits=True)
         async with asyncio.timeout(10):
             result = await call(around, "question", questions=[YES])
-        assert context.parts.approvals.open == []
+        assert context.services.execution.approvals.open == []
         return result
 
     assert run(make(tmp_path, how), work).status == "cancelled"

@@ -35,7 +35,7 @@ def run_text(
 ) -> ExecuteTextResult:
     runtime = Runtime(root, settings)
     document = runtime.read(text, complete=complete)
-    context = CallContext(registry=runtime.registry, settings=runtime.settings, parts=Parts())
+    context = CallContext(registry=runtime.registry, settings=runtime.settings, services=Parts().call_services())
     return asyncio.run(execute_text(document, context, TextOptions(**options)))
 
 
@@ -187,7 +187,7 @@ def test_a_broken_block_is_told_where_it_stands_in_the_protocols_form(root: Path
     text = "\n".join(f"<tool_call>\n{call}\n</tool_call>" for call in calls)
     runtime = Runtime(root)
     assert load_protocol("hermes") == ""
-    context = CallContext(registry=runtime.registry, settings=runtime.settings, parts=Parts())
+    context = CallContext(registry=runtime.registry, settings=runtime.settings, services=Parts().call_services())
     heard: list[str] = []
     done = asyncio.run(
         execute_text(

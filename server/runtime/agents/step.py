@@ -92,7 +92,7 @@ async def step(request: StepRequest, context: CallContext, sessions: Sessions, r
         encoding=request.encoding,
         approval=request.approval,
     )
-    with context.parts.running_calls.entered("", request.session_id, cancelled):
+    with context.services.running_calls.entered("", request.session_id, cancelled):
         async with session.turn(cancelled) as mine:
             if not mine:
                 # it never had its turn, so nothing of it is the conversation's

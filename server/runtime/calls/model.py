@@ -36,10 +36,16 @@ from tamis.server.runtime.settings.profile import AgentRules
 from tamis.server.runtime.tools.registry import Registry
 
 if TYPE_CHECKING:
+    from tamis.server.runtime.calls.runner import HostConnection, RunnerServices
+    from tamis.server.runtime.calls.running_calls import RunningCalls
+    from tamis.server.runtime.execution.approvals.questions import Approvals
     from tamis.server.runtime.execution.idempotency import IdempotencyKeys
-    from tamis.server.runtime.execution.suspended import SuspendedRun
+    from tamis.server.runtime.execution.suspended import SuspendedRun, SuspendedRuns
+    from tamis.server.runtime.execution.tasks.tasks import Tasks
     from tamis.server.runtime.handlers.script.warming import Warming
-    from tamis.server.runtime.services import Parts
+    from tamis.server.runtime.observe.metrics import Metrics
+    from tamis.server.runtime.observe.tracing import Telemetry
+    from tamis.server.runtime.observe.usage import UsageCounts
 
 
 # The states of a call and which may follow which (seed 001 §11.2.2 and §12, V60, V62). Whoever runs a call says what it does; a state that may not
@@ -245,9 +251,60 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     """The run that this call is, or is a node of, where its host polls: it takes the nodes' questions."""
 
 
-class CallServices(msgspec.Struct, frozen=True, kw_only=True):
-    """What the calls of one runtime share that bounds them, is written down of them, or spares them work."""
+class CallRecords(Protocol):
+    """Where the numbers and spans of calls go."""
 
+    @property
+    def metrics(self) -> Metrics:
+        """What is counted."""
+        ...
+
+    @property
+    def usage(self) -> UsageCounts:
+        """How often each tool was called, over all daemons of the root."""
+        ...
+
+    @property
+    def telemetry(self) -> Telemetry | None:
+        """Where spans go; None unless the settings say so and it can be had."""
+        ...
+
+
+class ExecutionServices(Protocol):
+    """What only the steps of a call use, not what runs it."""
+
+    @property
+    def approvals(self) -> Approvals:
+        """The questions that are open, and the answers that hold."""
+        ...
+
+    @property
+    def idempotency(self) -> IdempotencyKeys:
+        """Results by idempotency key."""
+        ...
+
+    @property
+    def suspended(self) -> SuspendedRuns:
+        """The runs of workflows whose host polls."""
+        ...
+
+    @property
+    def tasks(self) -> Tasks:
+        """Calls that outlive their request."""
+        ...
+
+
+class CallServices(msgspec.Struct, frozen=True, kw_only=True):
+    """What the calls of one runtime share: what bounds them, is written down of them or spares them work, and the services that a reader
+    takes its own from. What stands behind ``connection``, ``records``, ``handlers`` and ``execution`` is made when it is first asked for."""
+
+    connection: HostConnection
+    records: CallRecords
+    running_calls: RunningCalls
+    """The calls that run now, and how each is cancelled."""
+    handlers: RunnerServices
+    """What runs a call finds it as ``Invocation.services``."""
+    execution: ExecutionServices
     gate: StrangerGate | None = None
     """What tools get of the operator's grants while nobody trusts the folder; None: all that is granted, unsaid."""
     rate: CallRate | None = None
@@ -265,13 +322,13 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
 
     registry: Registry
     settings: Settings
+    services: CallServices
     root: Path = Path()
     closed: str = ""
     """Why nothing may run here, whatever it is; empty when calls may."""
     agent: AgentRules = AgentRules()
     observer: Observer = Observer()
     asking: Asking = Asking()
-    services: CallServices = msgspec.field(default_factory=CallServices)
     cancelled: asyncio.Event | None = None
     caller: Caller = Caller()
     variables: Mapping[str, str] = MappingProxyType({})
@@ -282,7 +339,6 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Secrets of the calls that this one is a part of, as they may be spelled: hidden in all that is told of it."""
     trace: Trace | None = None
     """The trace that the host names; scripts, services and call-backs are told it."""
-    parts: Parts
 
     def having(self, **changes: Any) -> CallContext:
         """The context with other values, by the names of its own fields and those of ``observer``, ``asking`` and ``services``."""

@@ -29,9 +29,14 @@ from tamis.server.runtime.tools.registry import Tool
 from tamis.server.runtime.tools.workflows import READER
 
 if TYPE_CHECKING:
-    from tamis.server.runtime.calls.model import CallContext, CallRequest, Host
+    from tamis.protocols.contract import ApprovalElicitation, ApprovalOption, Task
+    from tamis.server.runtime.calls.model import CallContext, CallRequest, Host, Reply
+    from tamis.server.runtime.handlers.mcp.servers import McpServers
+    from tamis.server.runtime.handlers.service.state import States
+    from tamis.server.runtime.handlers.workflow.streams import Workflows
     from tamis.server.runtime.observe.trail import Trail
     from tamis.server.runtime.policy.permissions import Grant
+    from tamis.server.runtime.policy.secret_values import SecretValues
     from tamis.server.runtime.settings.config import Settings
     from tamis.server.runtime.tools.host_services import HostServices
 
@@ -52,6 +57,11 @@ class Invocation(msgspec.Struct, kw_only=True):
     """How a call that this one makes is run: as any other, up to so many times while it fails."""
     contents: str = ""
     """What the folder held that a person allowed to be run; empty where nobody had to be asked."""
+
+    @property
+    def services(self) -> RunnerServices:
+        """What it may use of its runtime."""
+        return self.context.services.handlers
 
     @property
     def timeout_ms(self) -> int:
@@ -107,6 +117,79 @@ class HandlerServices(Protocol):
     @property
     def mcp(self) -> McpProblems:
         """The MCP servers of the settings."""
+        ...
+
+
+class HostConnection(Protocol):
+    """The host as it is now: another may come while calls run."""
+
+    @property
+    def host(self) -> Host | None:
+        """Who can be asked; None on the command line, where there is no one."""
+        ...
+
+    @property
+    def stays(self) -> bool:
+        """Whether this process stays when a call was answered: then asynchronous tools become tasks, else they are waited for."""
+        ...
+
+    def tell(self, method: str, params: object) -> None:
+        """Tells the host, if there is one."""
+        ...
+
+
+class TaskLookup(Protocol):
+    """The tasks, as far as a call may ask about them."""
+
+    async def status(self, task_id: str) -> Task | None:
+        """A task with its result; None when there is no such task."""
+        ...
+
+
+class Elicitation(Protocol):
+    """The person, as far as the MCP server of a call may ask."""
+
+    async def elicit(self, call: Invocation, asked: ApprovalElicitation, options: tuple[ApprovalOption, ...]) -> Reply:
+        """Puts the server's question to a person."""
+        ...
+
+
+class RunnerServices(HandlerServices, HostConnection, Protocol):
+    """What a running call may use of its runtime, each made when it is first asked for."""
+
+    @property
+    def host(self) -> Host | None:
+        """Who is asked for the host's services; None where there is no one."""
+        ...
+
+    @property
+    def mcp(self) -> McpServers:
+        """The MCP servers of the settings, those that run among them."""
+        ...
+
+    @property
+    def secrets(self) -> SecretValues:
+        """The values of the operator's secrets."""
+        ...
+
+    @property
+    def states(self) -> States:
+        """The world's state, and each agent's private one."""
+        ...
+
+    @property
+    def workflows(self) -> Workflows:
+        """Runs of workflows and their streams."""
+        ...
+
+    @property
+    def tasks(self) -> TaskLookup:
+        """What became of asynchronous calls."""
+        ...
+
+    @property
+    def approvals(self) -> Elicitation:
+        """Who is asked for an MCP server."""
         ...
 
 

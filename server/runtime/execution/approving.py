@@ -263,7 +263,7 @@ async def _reply(
     first: bool,
 ) -> tuple[Reply, bool]:
     """The answer to a question, and whether it is one that was given before."""
-    approvals = context.parts.approvals
+    approvals = context.services.execution.approvals
     approval = request.approval if first else None
     if approval is not None:
         try:
@@ -351,7 +351,7 @@ async def _held(
 
 async def _standing(ready: Prepared, rule: Ruling | None, context: CallContext) -> Reply | None:
     binding = tool_digest(ready, *_scope(rule, context))
-    kind = await context.parts.approvals.standing.find(context.caller.session_id, binding)
+    kind = await context.services.execution.approvals.standing.find(context.caller.session_id, binding)
     if kind is None:
         return None
     verb, _, scope = kind.partition("_")
@@ -369,7 +369,7 @@ async def _keep(reply: Reply, ready: Prepared, rule: Ruling | None, context: Cal
         session_id=caller.session_id,
         agent_id=caller.agent_id,
     )
-    await context.parts.approvals.standing.keep(entry, tool_digest(ready, *_scope(rule, context)))
+    await context.services.execution.approvals.standing.keep(entry, tool_digest(ready, *_scope(rule, context)))
 
 
 def _edited(

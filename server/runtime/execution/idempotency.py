@@ -249,7 +249,7 @@ async def run_once(
     than the call itself might, when its run was lost with its process, unless the tool is idempotent, and when the store was held by others
     for as long. The result says whether the key was ``protected``.
     """
-    keys, key = context.services.idempotency or context.parts.idempotency, _key(request, context)
+    keys, key = context.services.idempotency or context.services.execution.idempotency, _key(request, context)
     again = _may_run_twice(request, context)
     patience = patience_s(request, context, attempts)
     asked = keys.stored(key, _content(request), again=again, patience_s=patience)
@@ -283,7 +283,7 @@ async def run_once(
         raise
     result = msgspec.structs.replace(result, protected=protected)
     if trail.outcome is not None and result.status == "success":
-        context.parts.workflows.at_end(_keep_outcome(keys, key, trail.outcome, trail))
+        context.services.handlers.workflows.at_end(_keep_outcome(keys, key, trail.outcome, trail))
         return result
     if result.status == "accepted" or (result.attempts and result.status not in ("cancelled", "inputRequired")):
         await keys.keep(key, result, trail.secrets)
@@ -356,7 +356,7 @@ async def is_answered(request: CallRequest, context: CallContext) -> bool:
     """Whether a call would be answered by what its key stands for, without being run, as things are now. Reserves nothing."""
     if not request.idempotency_key or request.dry_run:
         return False
-    keys = context.services.idempotency or context.parts.idempotency
+    keys = context.services.idempotency or context.services.execution.idempotency
     return await keys.has(_key(request, context), again=_may_run_twice(request, context))
 
 

@@ -140,7 +140,7 @@ def authorize(course: _Course) -> Prepared:
 def check_runner(tool: Tool, context: CallContext) -> Runner:
     """What runs the tool's calls. Raises ``Stopped`` where it cannot now."""
     runner = runner_of(tool)
-    missing = runner.problem(tool, context.parts)
+    missing = runner.problem(tool, context.services.handlers)
     if missing:
         raise Stopped("error", failure(runner.problem_type, missing))
     return runner
@@ -188,8 +188,14 @@ async def _run(course: _Course, ready: Prepared) -> ExecutionResult:
             course.started += time.perf_counter() - asked
         check_rate(ready.tool, course.context)
         call = _begun(course, ready)
-        if ready.tool.manifest.execution.mode == "async" and course.context.parts.stays and not course.request.wait:
-            await course.context.parts.tasks.start(call, lambda own: _run_task(runner, own, course.attempts))
+        if (
+            ready.tool.manifest.execution.mode == "async"
+            and course.context.services.connection.stays
+            and not course.request.wait
+        ):
+            await course.context.services.execution.tasks.start(
+                call, lambda own: _run_task(runner, own, course.attempts)
+            )
             course.result.duration_ms = _since(course.started)
             return _observed(course.result, course.request, course.trail, problems=False)
         await run_attempts(runner, call, course.attempts)
@@ -254,11 +260,11 @@ async def _run_task(runner: Runner, call: Invocation, attempts: int) -> Executio
         await run_attempts(runner, call, attempts)
     except Stopped as stop:
         result.status, result.error = stop.status, UNSET if stop.error is None else stop.error
-    call.context.parts.tasks.judge(result)
+    call.context.services.execution.tasks.judge(result)
     result.duration_ms = _since(started)
     note_ended(result, call.trail, "task.ended")
-    call.context.parts.metrics.ended(result, known=True)
-    call.context.parts.usage.note(result)
+    call.context.services.records.metrics.ended(result, known=True)
+    call.context.services.records.usage.note(result)
     if call.context.observer.on_event is not None:
         call.context.observer.on_event(call.request.call_id, end_state(result.status))
     return _observed(result, call.request, call.trail, problems=False)
@@ -321,7 +327,7 @@ async def _recorded(request: CallRequest, context: CallContext, attempts: int) -
     trail.keep_secret(context.secrets)
     note_received(request, context, trail)
     try:
-        with context.parts.running_calls.entered(request.call_id, context.caller.session_id, cancelled):
+        with context.services.running_calls.entered(request.call_id, context.caller.session_id, cancelled):
             result = await _execute(_course(request, context, trail, attempts))
     except BaseException as error:
         trail.note("call.ended", "warning", status="aborted", message=type(error).__name__)
@@ -334,14 +340,14 @@ async def _recorded(request: CallRequest, context: CallContext, attempts: int) -
     states(request.call_id, end_state(result.status))
     note_ended(result, trail)
     # a tool that was found has a version; a name that a model made up is not counted by itself
-    context.parts.metrics.ended(result, known=bool(result.version))
-    context.parts.usage.note(result)
+    context.services.records.metrics.ended(result, known=bool(result.version))
+    context.services.records.usage.note(result)
     note_abuse(result, context, trail)
     return result
 
 
 def _span(request: CallRequest, context: CallContext) -> Span | None:
-    telemetry = context.parts.telemetry
+    telemetry = context.services.records.telemetry
     if telemetry is None:
         return None
     caller = context.caller
@@ -371,7 +377,7 @@ async def _keyed(
 
 async def _in_suspended_run(request: CallRequest, context: CallContext, attempts: int, binding: str) -> ExecutionResult:
     """As far as the run of a workflow comes whose host polls (``suspended.py``)."""
-    runs = context.parts.suspended
+    runs = context.services.execution.suspended
     found = runs.of(request, binding)
     if found is None:
         run = runs.begin(request, context, binding, lambda own: _recorded(request, own, attempts))

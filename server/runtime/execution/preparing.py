@@ -149,7 +149,7 @@ def _server(tool: Tool, context: CallContext) -> tuple[Tool, Any] | None:
     handler = tool.manifest.handler
     if not isinstance(handler, McpTool):
         return None
-    stand_in = context.parts.mcp.stand_in(handler.server)
+    stand_in = context.services.handlers.mcp.stand_in(handler.server)
     declared = context.settings.mcp_servers.get(handler.server)
     return None if stand_in is None else (stand_in, msgspec.to_builtins(declared))
 
@@ -158,7 +158,7 @@ def _rights(tool: Tool, target: ScriptTarget | None, resources: tuple[str, ...],
     handler = tool.manifest.handler
     if isinstance(handler, McpTool):
         # the server's rights are those of each of its tools
-        tool = context.parts.mcp.stand_in(handler.server) or tool
+        tool = context.services.handlers.mcp.stand_in(handler.server) or tool
     folder = tool.folder if target is None else target.folder
     access = tool.manifest.security_context.file_access
     # looking around costs more than all the rest of a call that asks for no file

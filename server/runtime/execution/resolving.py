@@ -214,4 +214,4 @@ def note_abuse(result: ExecutionResult, context: CallContext, trail: Trail) -> N
             agent_id=caller.agent_id,
             message=text,
         )
-        context.parts.tell("abuse/suspected", suspicion)
+        context.services.connection.tell("abuse/suspected", suspicion)

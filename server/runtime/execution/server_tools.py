@@ -55,7 +55,7 @@ async def server_tools(server: str, context: CallContext) -> list[dict[str, Any]
         contents=ready.contents,
         run_call=execute,
     )
-    servers = context.parts.mcp
+    servers = context.services.handlers.mcp
     running, _ = await servers.server(call, await given_secrets(call.rights, context, trail, result))
     assert running.session is not None
     try:

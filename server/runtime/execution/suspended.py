@@ -93,7 +93,7 @@ class SuspendedRun:
         """``on_suspended`` is told each time that it waits for its host, ``on_over`` when nothing of it is left to be told."""
         self._on_suspended = on_suspended
         self._on_over = on_over
-        self._approvals = context.parts.approvals
+        self._approvals = context.services.execution.approvals
         self._on_resolved = context.observer.on_resolved
         self._on_event = context.observer.on_event
         self._began = time.perf_counter()
@@ -228,7 +228,7 @@ class SuspendedRun:
             # before its question could be taken for the outcome
             self.cancelled.set()
         states = states_of(context.observer.on_event)
-        calls, cancel = context.parts.running_calls, told_when_set(context.cancelled, self.cancelled.set)
+        calls, cancel = context.services.running_calls, told_when_set(context.cancelled, self.cancelled.set)
         try:
             if request is self.request:
                 with cancel:
@@ -291,7 +291,7 @@ class SuspendedRun:
             record = self.record()
             # the nodes' states go on
             steps = [msgspec.structs.replace(step) for step in record.steps]
-            self.call.context.parts.workflows.give(request.call_id, msgspec.structs.replace(record, steps=steps))
+            self.call.services.workflows.give(request.call_id, msgspec.structs.replace(record, steps=steps))
 
     # how it ends
 
@@ -349,7 +349,7 @@ CANCEL_S = 0.05
 
 def may_park(request: CallRequest, context: CallContext) -> bool:
     """Whether a call is the run of a workflow whose host can come back to it."""
-    if not context.asking.polls or not context.parts.stays or context.closed or request.dry_run:
+    if not context.asking.polls or not context.services.connection.stays or context.closed or request.dry_run:
         return False
     tool = tool_of(request, context.registry)
     if tool is None or not isinstance(tool.manifest.handler, WorkflowHandler):

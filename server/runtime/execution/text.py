@@ -119,7 +119,7 @@ async def execute_text(
         return await _execute_text(document, context, options, on_result, on_unread)
     for question in questions:
         states(question.call_id, "awaitingApproval")
-    together = Together(context.parts.approvals, questions, context)
+    together = Together(context.services.execution.approvals, questions, context)
     try:
         context = context.having(asked_ahead=together)
         return await _execute_text(document, context, options, on_result, on_unread)
@@ -138,7 +138,7 @@ async def _execute_text(
         digest = hashlib.sha256(document.text.encode("utf-8", "surrogatepass")).hexdigest()
         options = msgspec.structs.replace(options, key_of=digest)
     run = _TextRun(document, context, options, on_result, on_unread)
-    with context.parts.running_calls.entered("", context.caller.session_id, run.stop):
+    with context.services.running_calls.entered("", context.caller.session_id, run.stop):
         if options.mode == "parallel" and not any(extras_of(item.call.protocol).modifiers for item in run.planned):
             await run.at_once()
         else:
@@ -285,7 +285,9 @@ async def check_approval(document: Document, context: CallContext, options: Text
         for item in planned
         if item.refused is None and item.index not in options.done
     ]
-    context.parts.approvals.check(options.approval, [question.binding for question in found if question is not None])
+    context.services.execution.approvals.check(
+        options.approval, [question.binding for question in found if question is not None]
+    )
 
 
 def refuse_text(

@@ -62,7 +62,7 @@ def spellings_at_hand(tool: Tool, context: CallContext) -> tuple[str, ...]:
     secrets = tool.manifest.security_context.secrets if server is None else server.secrets
     if not secrets and not settings.policy.hosts:
         return ()
-    holder = tool if server is None else context.parts.mcp.stand_in(server_name) or tool
+    holder = tool if server is None else context.services.handlers.mcp.stand_in(server_name) or tool
     tool_id, version, security = holder.tool_id, holder.manifest.version, holder.manifest.security_context
     names = [one for one in secrets if may_have(one, tool_id, version, settings.policy)]
     names += [
@@ -71,7 +71,7 @@ def spellings_at_hand(tool: Tool, context: CallContext) -> tuple[str, ...]:
     found: set[str] = set()
     for name in dict.fromkeys(names):
         secret = settings.secrets.get(name)
-        value = None if secret is None else context.parts.secrets.at_hand(name, secret, context.root)
+        value = None if secret is None else context.services.handlers.secrets.at_hand(name, secret, context.root)
         found.update(() if value is None else value.spellings)
     return tuple(sorted(found, key=len, reverse=True))
 
@@ -86,7 +86,7 @@ async def _value(name: str, context: CallContext, trail: Trail, result: Executio
                     name, "secretMissing", reason, f"secrets.{name}", "define it, or take it out of policy.hosts"
                 )
             )
-        value = await context.parts.secrets.value(name, secret, context.root)
+        value = await context.services.handlers.secrets.value(name, secret, context.root)
     except SecretUnusable as unusable:
         fault = unusable.fault
         denied = Denied(kind="secret", value=name, reason=fault.sentence)

@@ -80,7 +80,7 @@ class Questions:
         async with self._turn:
             with self._held.held():
                 self._call.trail.note("mcp.asked", server=self._server, message=asked.message)
-                reply = await self._call.context.parts.approvals.elicit(self._call, asked, labelled)
+                reply = await self._call.services.approvals.elicit(self._call, asked, labelled)
         content = choices.contents.get(reply.option_id)
         if reply.answer == "allow" and content is not None:
             return self._said(number, "accept", "a person chose") | {"content": content}

@@ -96,7 +96,7 @@ class McpRunner:
         handler = call.tool.manifest.handler
         assert isinstance(handler, McpTool)
         call.result.parts = UNSET  # of an attempt before
-        servers = call.context.parts.mcp
+        servers = call.services.mcp
         try:
             given = await given_secrets(call.rights, call.context, call.trail, call.result)
             running, was_there = await unless_cancelled(call.context.cancelled, servers.server(call, given))

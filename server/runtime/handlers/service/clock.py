@@ -85,7 +85,7 @@ def _zone(name: str) -> tuple[tzinfo | None, str]:
 
 async def task_status(call: Invocation) -> dict[str, Any]:
     """How far a task is, and what it gave when it has ended: what a model needs, and none of what a host keeps of it."""
-    task = await call.context.parts.tasks.status(str(call.args["task_id"]))
+    task = await call.services.tasks.status(str(call.args["task_id"]))
     if task is None:
         text = f"there is no task '{call.args['task_id']}'; tasks are forgotten some time after their end"
         raise Stopped("error", failure("ServiceError", text, code="taskNotFound"), started=True)
@@ -124,5 +124,5 @@ async def publish(call: Invocation) -> dict[str, Any]:
         agent_id=call.context.caller.agent_id,
         time=datetime.now(UTC).isoformat(timespec="milliseconds"),
     )
-    call.context.parts.tell("event/published", event)
+    call.services.tell("event/published", event)
     return {"eventId": event.event_id}

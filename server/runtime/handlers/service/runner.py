@@ -63,16 +63,14 @@ class ServiceRunner:
             call = msgspec.structs.replace(
                 call, args={names.get(name, name): value for name, value in call.args.items()}
             )
-        hosted = (
-            call.context.parts.host_services.find(handler.service_name, handler.method_name) if own is None else None
-        )
+        hosted = call.services.host_services.find(handler.service_name, handler.method_name) if own is None else None
         if own is not None:
             output = await in_time(call, own(call))
         elif hosted is not None:
             output = await _invoked(call, hosted)
         else:
             # it was there when the call was let through: the host took it away while a person was asked, or between attempts
-            raise failed("ServiceError", self.problem(call.tool, call.context.parts))
+            raise failed("ServiceError", self.problem(call.tool, call.services))
         whose = f"{handler.service_name}.{handler.method_name}"
         take_output(call, output, whose, None if hosted is None else hosted.output_plan)
 
@@ -125,7 +123,7 @@ async def _invoked(call: Invocation, method: HostMethod) -> Any:
     from tamis.server.runtime.calls.outputs import failed
     from tamis.server.runtime.calls.running_calls import in_time
 
-    host = call.context.parts.host
+    host = call.services.host
     if host is None:
         raise failed("ServiceError", "the host of the service has gone")
     handler = method.manifest.handler

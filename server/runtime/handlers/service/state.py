@@ -220,7 +220,6 @@ async def read_private(call: Invocation) -> Any:
 async def update_private(call: Invocation) -> dict[str, Any]:
     """``UpdatePrivateStateTool``."""
     key, value = str(call.args["key"]), call.args["value"]
-    parts = call.context.parts
 
     def edit(document: dict[str, Any]) -> bool:
         created = key not in document
@@ -228,10 +227,12 @@ async def update_private(call: Invocation) -> dict[str, Any]:
         return created
 
     try:
-        created = await parts.states.change(_holder(call), edit)
+        created = await call.services.states.change(_holder(call), edit)
     except StateError as error:
         raise Stopped("error", failure("ServiceError", str(error)), started=True) from None
-    parts.tell("state/changed", StateChanged(scope="private", agent_id=call.context.caller.agent_id, keys=[key]))
+    call.services.tell(
+        "state/changed", StateChanged(scope="private", agent_id=call.context.caller.agent_id, keys=[key])
+    )
     return {"key": key, "created": created}
 
 
@@ -243,7 +244,7 @@ def _holder(call: Invocation) -> str:
 
 
 async def _read(call: Invocation, holder: str, path: str, what: str) -> Any:
-    found = find(await call.context.parts.states.read(holder), path)
+    found = find(await call.services.states.read(holder), path)
     if found.found:
         return found.value
     if "default_value" in call.args:

@@ -57,7 +57,7 @@ async def run_wrapped(call: Invocation) -> None:
 async def read_stream(call: Invocation) -> None:
     """Reads a stream once, for an agent (W22)."""
     handle, wait_ms = call.args.get("handle"), call.args.get("waitMs", 1000)
-    streams = call.context.parts.workflows.streams
+    streams = call.services.workflows.streams
     found = await in_time(call, streams.read(str(handle), int(wait_ms)))
     if found is None:
         text = f"there is no stream '{handle}'; it was read to its end, or nobody read it for long"

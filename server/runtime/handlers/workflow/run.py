@@ -100,10 +100,10 @@ class Run:
             step.error = error
         elif status in _GOES_ON:
             step.error = UNSET  # an item that is passed over is no failure of its node
-        if self._call.context.parts.host is None:
+        if self._call.services.host is None:
             return
         change = StepChanged(workflow_id=self.workflow_id, call_id=self._call.request.call_id, step=step)
-        self._call.context.parts.tell("workflow/stepChanged", msgspec.to_builtins(change))
+        self._call.services.tell("workflow/stepChanged", msgspec.to_builtins(change))
 
     def fail(self, failed: NodeFailed) -> None:
         """A node has failed, and the run with it: whatever still runs is to end, and cannot become the run's reason any more."""

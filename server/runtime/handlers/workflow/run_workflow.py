@@ -44,10 +44,10 @@ class Conduct:
         self.workflow = workflow
         self.payload = payload
         self.engine = engine
-        self.part = call.context.parts.workflows
+        self.part = call.services.workflows
         self.run_of = Run(call, workflow.workflow_id, payload)
         self.streamed = [slot.name for slot in workflow.outputs.values() if slot.is_stream]
-        self.goes_on = bool(self.streamed) and call.context.parts.stays and not nested and self.part.has_room
+        self.goes_on = bool(self.streamed) and call.services.stays and not nested and self.part.has_room
         if self.goes_on and call.context.asking.polls and _might_ask(workflow, call.context):
             # behind a handle no call is left that could end with a node's question
             self.goes_on = False
