@@ -109,8 +109,13 @@ def is_markup(snapshot: Snapshot, block: Block) -> bool:
 
 
 def later_in_turn(snapshot: Snapshot) -> list[Block]:
-    """The ACTION blocks that stand behind another one in the same turn: a heading or a rule between them parts turns (ruling 14)."""
+    """The ACTION blocks that stand behind another one in the same turn: a heading or a rule between them parts turns (ruling 14).
+
+    Markdown is a page of calls, not a model's turn: there are none in it (editors, defect 7).
+    """
     found: list[Block] = []
+    if snapshot.path.endswith((".md", ".markdown")):
+        return found
     before: Block | None = None
     for block in snapshot.document.blocks:
         if block.aside or not extras_of(block.protocol).elements or is_markup(snapshot, block):
