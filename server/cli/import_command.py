@@ -21,6 +21,8 @@ KINDS = {
     "openai": "functions as the Chat Completions or Responses interface takes them, or other definitions with a name",
     "openapi": "an OpenAPI 3.0 or 3.1 document, as JSON",
     "python": "a Python file, which is read and not run",
+    "comfyui": "a ComfyUI workflow in API form",
+    "n8n": "an n8n workflow that a webhook or a form starts",
 }
 
 
@@ -49,7 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--yes", "-y", action="store_true", help="start the server without asking, where the policy asks"
     )
     parser.add_argument(
-        "--base-url", metavar="URL", default="", help="openapi: the address to call, instead of the document's"
+        "--base-url",
+        metavar="URL",
+        default="",
+        help="openapi: the address to call, instead of the document's; comfyui, n8n: where the engine is",
     )
 
 
@@ -160,6 +165,10 @@ def _imported(arguments: argparse.Namespace, text: str, stem: str) -> Imported:
         from tamis.protocols.manifest.from_openapi import import_openapi
 
         return import_openapi(data, stem, arguments.base_url)
+    if arguments.kind in ("comfyui", "n8n"):
+        from tamis.protocols.manifest.from_workflows import import_comfyui, import_n8n
+
+        return (import_comfyui if arguments.kind == "comfyui" else import_n8n)(data, stem, arguments.base_url)
     from tamis.protocols.manifest.foreign import SHAPES
     from tamis.protocols.manifest.imports import import_tools, shape_of
 

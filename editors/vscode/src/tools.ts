@@ -9,7 +9,7 @@ import type { Runs } from "./runs";
 
 const t = vscode.l10n.t;
 const TARGETS = ["mcp", "openai", "openai-strict", "anthropic", "gemini", "vcp", "caiu"];
-const KINDS = ["mcp", "openai", "vcp", "openapi", "python"];
+const KINDS = ["mcp", "openai", "vcp", "openapi", "python", "comfyui", "n8n"];
 const ISSUES = "https://github.com/tamis/tamis/issues/new";
 
 export class Tools {

@@ -330,7 +330,7 @@ local seconds = {
   convert = { 'action', 'tam', 'vcp' },
   prompt = { 'action', 'tam', 'vcp', 'json' },
   export = { 'mcp', 'openai', 'openai-strict', 'anthropic', 'gemini', 'vcp', 'caiu' },
-  import = { 'mcp', 'openai', 'openapi', 'python', 'vcp' },
+  import = { 'comfyui', 'mcp', 'n8n', 'openai', 'openapi', 'python', 'vcp' },
 }
 
 --- The words that a beginning can become.
