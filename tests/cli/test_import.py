@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.server
 import json
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from tests.cli.in_process import Done, Tamis
 from tests.protocols.openapi_document import pets
 
+ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = {
     "name": "SciCalc",
     "displayName": "科学计算器",
@@ -359,6 +362,29 @@ def test_what_holds_no_tools_says_why(tamis: Tamis, kind: str, text: str, words:
     done = tamis("import", kind, file)
     assert (done.code, done.out) == (1, "")
     assert words in done.err
+
+
+def test_real_plugins_can_be_counted(tmp_path: Path) -> None:  # F1, F4: the measure of the import works itself
+    wrong = json.loads(json.dumps(PLUGIN))
+    wrong["capabilities"]["invocationCommands"].append(
+        {
+            "commandIdentifier": "b",
+            "example": "<<<[TOOL_REQUEST]>>>\ntool_name:「始」Other「末」\n<<<[END_TOOL_REQUEST]>>>",
+        }
+    )
+    none = {**PLUGIN, "capabilities": {"invocationCommands": [{"commandIdentifier": "c"}]}}
+    for name, data in {"right": PLUGIN, "again": PLUGIN, "wrong": wrong, "none": none}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "plugin-manifest.json").write_text(json.dumps(data), encoding="utf-8")
+    command = [sys.executable, "tools/vcp_imports", "--show", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    counts = {
+        what.strip(): int(number)
+        for number, _, what in (line.strip().partition(" ") for line in done.stdout.splitlines())
+        if number.isdigit()
+    }
+    assert counts == {"with documented calls": 2, "without documented calls": 1, "documented calls": 5, "clean": 1}
+    assert "unknown-tool Other" in done.stdout
 
 
 def test_wrong_usage(tamis: Tamis) -> None:
