@@ -131,6 +131,15 @@ class Framework:
 
         self._soon(tell)
 
+    def texts_changed(self) -> None:
+        """Texts are others: a client that listed the tests in them is told."""
+
+        def tell() -> None:
+            if self.commands is not None:
+                self.commands.tests.changed()
+
+        self._soon(tell)
+
     def close(self) -> None:
         """Ends what was started for the client and waits for it, for ``END_SECONDS`` at most; not from the lane itself."""
         if self.commands is not None:

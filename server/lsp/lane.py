@@ -58,6 +58,10 @@ class Lane:
         """What is known of tools is different; ``edited``: by an edit of an open manifest."""
         self._do(lambda framework: framework.tools_changed(edited=edited))
 
+    def texts_changed(self) -> None:
+        """Texts on disk are others."""
+        self._do(lambda framework: framework.texts_changed())
+
     def close(self) -> None:
         """Ends what was started for the client, within a bounded time; nothing was while it is on its way."""
         with self._lock:
@@ -117,6 +121,9 @@ class Missing:
         """Nothing runs."""
 
     def tools_changed(self, *, edited: bool = False) -> None:
+        """Nobody is told."""
+
+    def texts_changed(self) -> None:
         """Nobody is told."""
 
     def close(self) -> None:

@@ -384,6 +384,11 @@ class Session:
             self._framework.tools_changed()
         self._owe_refreshes()
 
+    def texts_changed(self) -> None:
+        """Texts on disk are others: what is listed of them is listed anew."""
+        if self._framework is not None:
+            self._framework.texts_changed()
+
     def _owe_refreshes(self) -> None:
         """The client is to ask again for what it shows of tools beside their findings."""
         if self.initialize is None:

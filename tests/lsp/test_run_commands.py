@@ -1008,3 +1008,89 @@ def test_no_test_runs_in_a_folder_that_is_not_trusted(root: Path) -> None:
         editor.start(root, EVERYTHING, {"trusted": False})
         assert editor.call("experimental/discoverTest", {})["tests"]
         assert editor.fails("experimental/runTest", {})["code"] == 1901
+
+
+TESTED = f"""# Tests
+
+<!-- tamis-name: first -->
+{action("t:echo", text="a")}
+
+---
+
+{action("t:echo", text="{{first.output.text}}!")}
+
+```json expect
+{{"text": "b!"}}
+```
+
+---
+
+{action("t:echo", text="c")}
+
+```json expect
+{{"text": "c"}}
+```
+"""
+
+
+def test_calls_of_a_text_with_what_they_give_are_tests(tmp_path: Path) -> None:  # editors 1.3 row 17
+    make_tool(tmp_path, "t:echo")
+    (tmp_path / "calls.md").write_text(TESTED, encoding="utf-8")
+    (tmp_path / "plain.md").write_text(action("t:echo", text="a"), encoding="utf-8")
+    with fresh(tmp_path) as editor:
+        uri = (tmp_path / "calls.md").as_uri()
+        listed = editor.call("experimental/discoverTest", {})["tests"]
+        # the block that only gives another one its result is no test, nor is a text that expects nothing
+        assert [(one["id"], one["label"], one["kind"], one.get("parent")) for one in listed] == [
+            (uri, "calls.md", "module", None),
+            (f"{uri}#1", "line 8 · t:echo", "test", uri),
+            (f"{uri}#2", "line 16 · t:echo", "test", uri),
+        ]
+        editor.call("experimental/runTest", {"include": [uri]})
+        assert states(editor) == {
+            "calls.md#1": ["enqueued", "started", "failed"],
+            "calls.md#2": ["enqueued", "started", "passed"],
+        }
+        told = [one["state"] for one in editor.told("experimental/changeTestState")]
+        (failed,) = [state for state in told if state["tag"] == "failed"]
+        assert (failed["expected"], failed["actual"]) == ('{\n  "text": "b!"\n}', '{\n  "text": "a!"\n}')
+        line = next(at for at, text in enumerate(TESTED.split("\n")) if text.startswith("```json expect"))
+        assert failed["range"]["start"] == {"line": line, "character": 0}
+
+
+def test_what_a_failed_example_expects_has_its_place(editor: Editor, root: Path) -> None:  # editors 1.3 row 17
+    path = root / "t_echo" / "x.tool.json"
+    editor.call("experimental/runTest", {"include": [f"{path.as_uri()}#1"]})
+    states(editor)
+    (failed,) = [one["state"] for one in editor.told("experimental/changeTestState") if one["state"]["tag"] == "failed"]
+    start, end = failed["range"]["start"], failed["range"]["end"]
+    lines = path.read_text("utf-8").split("\n")[start["line"] : end["line"] + 1]
+    assert json.loads("\n".join([lines[0][start["character"] :], *lines[1:-1], lines[-1][: end["character"]]])) == {
+        "text": "b"
+    }
+
+
+def test_a_text_that_is_saved_with_something_expected_is_a_new_test(tmp_path: Path) -> None:  # editors 1.3 row 17
+    make_tool(tmp_path, "t:echo")
+    page = tmp_path / "calls.md"
+    page.write_text("# Nothing yet\n", encoding="utf-8")
+    with fresh(tmp_path) as editor:
+        assert editor.call("experimental/discoverTest", {})["tests"] == []
+        page.write_text(TESTED, encoding="utf-8")
+        editor.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": page.as_uri(), "type": 2}]})
+        editor.until(lambda one: one.get("method") == "experimental/discoveredTests")
+        assert len(editor.told("experimental/discoveredTests")[-1]["tests"]) == 3
+
+
+def test_a_call_that_uses_one_that_failed_is_not_run(tmp_path: Path) -> None:  # editors 1.3 row 17
+    make_tool(tmp_path, "t:echo")
+    make_tool(tmp_path, "t:bad", "import sys\nsys.exit('no')\n")
+    text = TESTED.replace("t:echo", "t:bad", 2)
+    (tmp_path / "calls.md").write_text(text, encoding="utf-8")
+    with fresh(tmp_path) as editor:
+        editor.call("experimental/runTest", {})
+        assert states(editor)["calls.md#1"] == ["enqueued", "started", "failed"]
+        told = [one["state"] for one in editor.told("experimental/changeTestState")]
+        assert [one["message"][:42] for one in told if one["tag"] == "failed"] == [
+            "Not run: a call that it uses failed: ✗ t:b"
+        ]

@@ -1,4 +1,4 @@
-// The Test Explorer: tools with examples, what each gave beside what it should give. What there is and how it is run is the server's.
+// The Test Explorer: examples of tools and calls of texts, what each gave beside what it should give. What there is and how it is run is the server's.
 
 import * as vscode from "vscode";
 import type { LanguageClient } from "vscode-languageclient/node";
@@ -12,7 +12,12 @@ interface Found {
   kind: "module" | "test";
   parent?: string;
   textDocument: { uri: string };
-  range: { start: { line: number; character: number }; end: { line: number; character: number } };
+  range: Range;
+}
+
+interface Range {
+  start: { line: number; character: number };
+  end: { line: number; character: number };
 }
 
 interface State {
@@ -21,6 +26,8 @@ interface State {
   expected?: string;
   actual?: string;
   durationMs?: number;
+  /** Where it is said what is expected. */
+  range?: Range;
   permissions?: { granted?: unknown; denied?: { kind: string; value: string; reason: string }[] };
 }
 
@@ -122,7 +129,8 @@ export class Tests implements vscode.Disposable {
         state.expected === undefined
           ? new vscode.TestMessage(text)
           : vscode.TestMessage.diff(t("The output is not the expected one"), state.expected, state.actual ?? "");
-      if (item.uri !== undefined && item.range !== undefined) message.location = new vscode.Location(item.uri, item.range);
+      const place = state.range === undefined ? item.range : this.session.client?.protocol2CodeConverter.asRange(state.range as never);
+      if (item.uri !== undefined && place !== undefined) message.location = new vscode.Location(item.uri, place);
       made.appendOutput(`${item.label}: ${text.replaceAll("\n", "\r\n")}\r\n`);
       made.failed(item, message, state.durationMs);
     } else if (state.tag === "passed") {

@@ -97,6 +97,12 @@ def expected_output(snapshot: Snapshot, number: int) -> tuple[bool, Any]:
     return (False, None) if found is None else (True, found.to_python())
 
 
+def expected_span(snapshot: Snapshot, number: int) -> Span | None:
+    """Where an example says what should come out."""
+    found = _node(snapshot, f"/examples/{number}/expectedOutput")
+    return None if found is None else found.span
+
+
 def expected_match(snapshot: Snapshot, number: int) -> Any:
     """What an example says about how its output is compared (``x-match``), if it does."""
     found = _node(snapshot, f"/examples/{number}/x-match")

@@ -1,12 +1,14 @@
-"""The examples of manifests as tests of an editor's test explorer, in rust-analyzer's messages (interface, Notifications).
+"""The examples of manifests, and the calls of texts that say what they give, as tests of an editor's test explorer, in rust-analyzer's
+messages (interface, Notifications).
 
 ``experimental/discoverTest`` lists tools and their examples, ``runTest`` answers at once and tells states by ``changeTestState`` until
-``endRunTest``, ``abortRunTest`` ends it. Must not know how an example is run.
+``endRunTest``, ``abortRunTest`` ends it. Must not know how an example or a call is run.
 """
 
 from __future__ import annotations
 
 import asyncio
+import posixpath
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,19 +16,26 @@ import msgspec
 from msgspec import UNSET
 
 from tamis.protocols.observation import plain
-from tamis.server.analysis.running.runnables import Target, targets
+from tamis.server.analysis.running.expectations import WORD, expectations_of
+from tamis.server.analysis.running.runnables import Target, expected_span, targets
+from tamis.server.analysis.running.variables import names_in
 from tamis.server.lsp.client import Client
 from tamis.server.lsp.documents import Document, path_of, uri_of
 from tamis.server.lsp.running.runner import Runner
+from tamis.server.lsp.running.runs import is_good
+from tamis.server.lsp.structs import Range
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
+    from tamis.server.analysis.snapshot import Snapshot
     from tamis.server.lsp.running.runs import Run
     from tamis.server.lsp.session import Session
 
 T = TypeVar("T")
 MAX_MESSAGE_CHARS = 4_000
 MAX_LABEL_CHARS = 100
+MAX_TEXTS = 500
+"""Texts with expectations that are listed."""
 
 
 class Discover(msgspec.Struct, rename="camel"):
@@ -36,7 +45,7 @@ class Discover(msgspec.Struct, rename="camel"):
 
 
 class RunTests(msgspec.Struct, rename="camel"):
-    """Of ``experimental/runTest``; an id of a tool means its examples, no ``include`` means everything."""
+    """Of ``experimental/runTest``; an id of a file means all its tests, no ``include`` means everything."""
 
     include: list[str] | None = None
     exclude: list[str] | None = None
@@ -49,24 +58,28 @@ class ExampleTests:
         self._session = session
         self._client = client
         self._runner = runner
-        self._asked = False
+        self._listed: list[dict[str, Any]] | None = None
+        """What the client was told last; None for one that never asked."""
         self._cancel: asyncio.Event | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def discover(self, params: object) -> dict[str, Any]:
-        """The tools with examples and these, or those of one tool. Raises ``RpcError`` for wrong parameters."""
+        """The files with tests and these, or those of one file. Raises ``RpcError`` for wrong parameters."""
         given = _read(params, Discover)
-        self._asked = True
+        everything = self._listed = [item for path in self._paths() for item in self._items(path)]
         if given.test_id is None:
-            return {"tests": [item for path in self._paths() for item in self._items(path)]}
+            return {"tests": everything}
         path = path_of(given.test_id.partition("#")[0])
-        items = self._items(path) if path in self._paths() else []
+        items = [item for item in everything if path_of(item["textDocument"]["uri"]) == path]
         return {"tests": items, "scopeFile": [{"uri": given.test_id.partition("#")[0]}]}
 
     def changed(self) -> None:
-        """The tools may be others now: a client that listed them gets the new list."""
-        if self._asked:
-            tests = [item for path in self._paths() for item in self._items(path)]
+        """The tools or texts may be others now: a client that listed their tests gets the new list."""
+        if self._listed is None:
+            return
+        tests = [item for path in self._paths() for item in self._items(path)]
+        if tests != self._listed:
+            self._listed = tests
             self._session.notify("experimental/discoveredTests", {"tests": tests})
 
     def run(self, params: object) -> None:
@@ -88,11 +101,11 @@ class ExampleTests:
         chosen: dict[str, list[int]] = {}
         for path in self._paths():
             uri = uri_of(path)
-            for target in self._examples(path)[1]:
-                name = f"{uri}#{target.example}"
+            for number, _ in self._tests(path)[1]:
+                name = f"{uri}#{number}"
                 wanted = include is None or name in include or uri in include
                 if wanted and not exclude & {name, uri}:
-                    chosen.setdefault(path, []).append(target.example)
+                    chosen.setdefault(path, []).append(number)
         return chosen
 
     async def _run(self, chosen: dict[str, list[int]], cancel: asyncio.Event) -> None:
@@ -101,37 +114,34 @@ class ExampleTests:
                 self._state(path, number, {"tag": "enqueued"})
         try:
             for path, numbers in chosen.items():
-                await self._run_tool(path, numbers, cancel)
+                await self._run_file(path, numbers, cancel)
         finally:
             self._session.notify("experimental/endRunTest", {})
 
-    async def _run_tool(self, path: str, numbers: Sequence[int], cancel: asyncio.Event) -> None:
+    async def _run_file(self, path: str, numbers: Sequence[int], cancel: asyncio.Event) -> None:
         document = self._document(path)
         told: set[int] = set()
 
-        def tell(run: Run) -> None:
-            assert run.example is not None
-            told.add(run.example)
-            self._state(path, run.example, _state(run))
+        def tell(number: int, state: dict[str, Any]) -> None:
+            told.add(number)
+            self._state(path, number, state)
 
         try:
             if document is not None and not cancel.is_set():
-                snapshot = self._session.workspace.snapshot(document)
+                one = _File(document, self._session.workspace.snapshot(document), self._runner, set())
                 for number in numbers:
                     if cancel.is_set():
                         break
                     self._state(path, number, {"tag": "started"})
-                    await self._runner.test_examples(document, snapshot, None, cancel, tell, [number])
-        except RpcError as error:
-            for number in numbers:
-                if number not in told:
-                    told.add(number)
-                    self._state(path, number, {"tag": "failed", "message": error.text})
-        except Exception as error:  # one tool's tests must not end the others'
+                    try:
+                        tell(number, await one.run(number, cancel))
+                    except RpcError as error:
+                        tell(number, {"tag": "failed", "message": error.text})
+        except Exception as error:  # one file's tests must not end the others'
             self._session.log(f"Tests of {path} failed: {error!r}")
         for number in numbers:
             if number not in told:
-                self._state(path, number, {"tag": "skipped"})
+                tell(number, {"tag": "skipped"})
 
     def _state(self, path: str, number: int, state: dict[str, Any]) -> None:
         params = {"testId": f"{uri_of(path)}#{number}", "state": state}
@@ -145,7 +155,11 @@ class ExampleTests:
             registry = root.registry
             if registry is not None:
                 found.update((tool.path, None) for tool in registry.tools if tool.manifest.examples)
-        return list(found)
+        workspace = self._session.workspace
+        workspace.settle()
+        index = workspace.index
+        texts = [path for path in index.files() if index.kind(path) == "text" and WORD in index.text(path)]
+        return [*found, *texts[:MAX_TEXTS]]
 
     def _document(self, path: str) -> Document | None:
         opened = self._session.documents.get(uri_of(path))
@@ -153,55 +167,105 @@ class ExampleTests:
             return opened
         root = self._session.workspace.root_of(path)
         text = root.texts.get(path) if root is not None else None
-        return None if text is None else Document(uri_of(path), "json", None, text, self._session.encoding)
+        if text is None:
+            text = self._session.workspace.index.text(path) or None
+        return None if text is None else Document(uri_of(path), "", None, text, self._session.encoding)
 
-    def _examples(self, path: str) -> tuple[Document | None, list[Target]]:
+    def _tests(self, path: str) -> tuple[Document | None, list[tuple[int, Target]]]:
+        """The tests of a file with their numbers: its examples, or its blocks with something expected behind them."""
         document = self._document(path)
         if document is None:
             return None, []
         snapshot = self._session.workspace.snapshot(document)
-        found = [one for one in targets(snapshot) if one.kind in ("manifest", "example")]
+        found = targets(snapshot)
         if document.uri not in self._session.documents:
             self._session.workspace.forget(document)
-        return document, [one for one in found if one.kind == "example"]
+        if document.kind == "manifest":
+            return document, [(one.example, one) for one in found if one.kind == "example"]
+        blocks = [one for one in found if one.kind == "block" and not snapshot.document.blocks[one.block].aside]
+        return document, [(one.block, one) for one in blocks if expectations_of(snapshot, one.block)]
 
     def _items(self, path: str) -> list[dict[str, Any]]:
-        document, examples = self._examples(path)
-        if document is None or not examples:
+        document, tests = self._tests(path)
+        if document is None or not tests:
             return []
-        from tamis.protocols.manifest.reading import read_manifest
-
-        manifest = read_manifest(document.text).manifest
-        told = [example.description for example in manifest.examples] if manifest is not None else []
-        about = {"textDocument": {"uri": document.uri}}
-        items: list[dict[str, Any]] = [
-            {
-                "id": document.uri,
-                "label": examples[0].tool_ids[0],
-                "kind": "module",
-                "canResolveChildren": False,
-                "range": document.range((0, 0)),
-                **about,
-            }
-        ]
-        for one in examples:
-            label = plain(told[one.example]) if one.example < len(told) else ""
+        is_manifest = document.kind == "manifest"
+        labels = _descriptions(document) if is_manifest else _block_names(self._session.workspace.snapshot(document))
+        top = tests[0][1].tool_ids[0] if is_manifest else plain(posixpath.basename(path))
+        about = {"canResolveChildren": False, "textDocument": {"uri": document.uri}}
+        module = {"id": document.uri, "label": top, "kind": "module", "range": document.range((0, 0)), **about}
+        items: list[dict[str, Any]] = [module]
+        for number, target in tests:
+            label = labels.get(number, "") or f"Example {number + 1}"
+            if not is_manifest:
+                tools = ", ".join(dict.fromkeys(target.tool_ids))
+                place = labels.get(number) or f"line {document.range(target.head).start.line + 1}"
+                label = f"{place} · {plain(tools)}" if tools else place
             items.append(
                 {
-                    "id": f"{document.uri}#{one.example}",
-                    "label": label[:MAX_LABEL_CHARS] or f"Example {one.example + 1}",
+                    "id": f"{document.uri}#{number}",
+                    "label": label[:MAX_LABEL_CHARS],
                     "kind": "test",
-                    "canResolveChildren": False,
                     "parent": document.uri,
-                    "range": document.range(one.span),
+                    "range": document.range(target.span),
                     **about,
                 }
             )
         return items
 
 
-def _state(run: Run) -> dict[str, Any]:
-    """The state of a test that ended; ``expected`` and ``actual`` as JSON for clients that show what differs."""
+def _descriptions(document: Document) -> dict[int, str]:
+    """What the examples of a manifest say of themselves."""
+    from tamis.protocols.manifest.reading import read_manifest
+
+    manifest = read_manifest(document.text).manifest
+    return {} if manifest is None else {at: plain(one.description) for at, one in enumerate(manifest.examples)}
+
+
+def _block_names(snapshot: Snapshot) -> dict[int, str]:
+    """The names that the blocks of a text have."""
+    return {one.block: one.name for one in reversed(names_in(snapshot))}
+
+
+class _File(msgspec.Struct, frozen=True):
+    """A file whose tests are run, as it stood when they began; ``done`` are its blocks that were run already."""
+
+    document: Document
+    snapshot: Snapshot
+    runner: Runner
+    done: set[int]
+
+    async def run(self, number: int, cancel: asyncio.Event) -> dict[str, Any]:
+        """The state that a test ends in. Raises ``RpcError`` where it cannot be run."""
+        if self.document.kind != "manifest":
+            return await self._run_block(number, cancel)
+        (run,) = await self.runner.test_examples(self.document, self.snapshot, None, cancel, only=[number])
+        span = expected_span(self.snapshot, number)
+        return _state(run, run.expected, None if span is None else self.document.range(span))
+
+    async def _run_block(self, number: int, cancel: asyncio.Event) -> dict[str, Any]:
+        """A block, and before it what it uses, as far as that was not run here yet."""
+        found = {one.block: one for one in targets(self.snapshot) if one.kind == "block"}
+        target = found.get(number)
+        if target is None:
+            return {"tag": "skipped"}
+        for before in self.runner.chain(self.snapshot, target):
+            if before.block not in self.done:
+                run = await self.runner.run_calls(self.document, self.snapshot, before, None, cancel)
+                self.done.add(before.block)
+                if not is_good(run):
+                    return {"tag": "failed", "message": f"Not run: a call that it uses failed: {run.outcome}"}
+        run = await self.runner.run_calls(self.document, self.snapshot, target, None, cancel)
+        self.done.add(number)
+        unmet = self.runner.first_unmet(self.document, self.snapshot, target, run)
+        if unmet is None:
+            return _state(run, UNSET, None)
+        one, expected = unmet
+        return _state(run, expected, None if one is None else self.document.range(one.span))
+
+
+def _state(run: Run, expected: Any, place: Range | None) -> dict[str, Any]:
+    """The state of a test that ended; ``expected`` and ``actual`` as text for clients that show what differs, ``range`` where it is expected."""
     if run.passed is None:
         return {"tag": "skipped"}
     took: dict[str, Any] = {"durationMs": run.duration_ms}
@@ -209,13 +273,15 @@ def _state(run: Run) -> dict[str, Any]:
         took["permissions"] = run.results[-1].permissions
     if run.passed:
         return {"tag": "passed", **took}
-    text = run.observation
-    if run.status != "success":
+    if place is not None:
+        took["range"] = place
+    if run.status != "success" or expected is UNSET:
+        text = "\n".join(run.differences) or run.observation
         return {"tag": "failed", "message": text[:MAX_MESSAGE_CHARS], **took}
     output = run.results[-1].output
     given = "nothing" if output is UNSET else _json(output)
-    text = f"expected: {_json(run.expected)}\ngiven: {given}"
-    differs = {"expected": _pages(run.expected), "actual": "" if output is UNSET else _pages(output)}
+    text = f"expected: {_json(expected)}\ngiven: {given}"
+    differs = {"expected": _pages(expected), "actual": "" if output is UNSET else _pages(output)}
     return {"tag": "failed", "message": text[:MAX_MESSAGE_CHARS], **differs, **took}
 
 

@@ -22,7 +22,7 @@ from tamis.protocols.contract import ExecutionResult
 from tamis.protocols.expected import UNJUDGED, shortfall
 from tamis.protocols.model import Call
 from tamis.protocols.model import Document as Read
-from tamis.server.analysis.running.expectations import expectations_of, expected_value, judge
+from tamis.server.analysis.running.expectations import Expectation, expectations_of, expected_value, judge
 from tamis.server.analysis.running.runnables import (
     Target,
     digest_of,
@@ -272,6 +272,20 @@ class Runner:
             if run is not None and run.results and is_good(run)
         }
         return msgspec.structs.replace(variables, results=results)
+
+    def first_unmet(
+        self, document: Document, snapshot: Snapshot, target: Target, run: Run
+    ) -> tuple[Expectation | None, Any] | None:
+        """What a block that was run did not give, with its variables put in; None where all is as expected. What differs is a place
+        without a value where what is expected is no value (a pattern)."""
+        variables = self._variables(document, snapshot)
+        unmet = judge(expectations_of(snapshot, target.block), run.results, variables)
+        if not unmet:
+            return None
+        one = unmet[0].expectation
+        if one is None or one.form == "regex":
+            return one, UNSET
+        return one, filled_json(expected_value(one), variables)[0] if one.form == "json" else expected_value(one)
 
     async def _put_in(
         self, document: Document, chosen: Read, block: int, variables: Variables, runtime: Runtime, *, dry_run: bool

@@ -106,6 +106,8 @@ def changed(session: Session, change: Change) -> None:
     elif change.listing:
         # A script or a file beside a manifest may have come or gone.
         session.diagnostics.refresh(one for one in session.documents.values() if one.kind == "manifest")
+    if not change.tools and any(path.endswith(TEXTS) for path in change.paths):
+        session.texts_changed()
     if any(path.endswith((".json", ".jsonc")) for path in change.paths):
         # A workflow that a profile lists may have come or gone.
         session.diagnostics.refresh(one for one in session.documents.values() if one.kind == "profile")
