@@ -63,19 +63,6 @@ local function trusts(root)
   return vim.secure.read(file) ~= nil
 end
 
---- Whether a `jsonls` was told of the schema that `require('tamis').schema()` gives.
-local function jsonls_checks()
-  for _, client in ipairs(vim.lsp.get_clients({ name = 'jsonls' })) do
-    local schemas = vim.tbl_get(client, 'settings', 'json', 'schemas')
-    for _, schema in ipairs(type(schemas) == 'table' and schemas or {}) do
-      if vim.list_contains(type(schema.fileMatch) == 'table' and schema.fileMatch or {}, '*.tool.json') then
-        return true
-      end
-    end
-  end
-  return false
-end
-
 ---@type vim.lsp.Config
 return {
   cmd = { 'tamis', 'lsp' },
@@ -106,10 +93,6 @@ return {
   before_init = function(params, config)
     local word = trusts(type(config.root_dir) == 'string' and config.root_dir or nil)
     local options = params.initializationOptions
-    -- Where jsonls checks manifests against our schema already, its words are not said twice.
-    if type(options) == 'table' and options.schemaDiagnostics == nil then
-      options.schemaDiagnostics = jsonls_checks() and 'off' or 'on'
-    end
     if word ~= nil and type(options) == 'table' and options.trusted == nil then
       options.trusted = word
     end

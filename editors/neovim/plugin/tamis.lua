@@ -84,6 +84,9 @@ vim.api.nvim_create_autocmd('LspAttach', {
   group = vim.api.nvim_create_augroup('tamis_attach', {}),
   callback = function(event)
     local client = vim.lsp.get_client_by_id(event.data.client_id)
+    if client and (client.name == 'jsonls' or client.name == 'tamis') then
+      require('tamis.jsonls').attached(event.buf)
+    end
     if not client or client.name ~= 'tamis' then
       return
     end
@@ -91,6 +94,15 @@ vim.api.nvim_create_autocmd('LspAttach', {
       vim.api.nvim_buf_create_user_command(event.buf, name, function(args)
         vim.cmd({ cmd = 'Tamis', args = { verb }, range = { args.line1, args.line2 } })
       end, { range = true, desc = ':Tamis ' .. verb })
+    end
+  end,
+})
+
+vim.api.nvim_create_autocmd('LspDetach', {
+  group = vim.api.nvim_create_augroup('tamis_detach', {}),
+  callback = function()
+    if package.loaded['tamis.jsonls'] then
+      vim.schedule(require('tamis.jsonls').left)
     end
   end,
 })

@@ -80,7 +80,7 @@ function M.check()
     vim.health.info(('%s: %s'):format(runtime, found ~= '' and found or 'not found; tools of its language cannot run'))
   end
   if #vim.lsp.get_clients({ name = 'jsonls' }) > 0 and #clients > 0 then
-    vim.health.info("jsonls is attached too; with require('tamis').schema() in its schemas, Tamis leaves to it what the schema says")
+    vim.health.info('jsonls is attached too; in the buffers of both, findings, completion and hovers are those of Tamis')
   end
   local log = vim.lsp.log and vim.lsp.log.get_filename and vim.lsp.log.get_filename() or vim.lsp.get_log_path()
   vim.health.info('log: ' .. log)
