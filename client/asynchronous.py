@@ -257,9 +257,9 @@ class AsyncClient(AsyncMethods, Host):
     def _withdraw(self, message: Incoming) -> None:
         """Ends a function that nobody waits for any more."""
         with contextlib.suppress(msgspec.ValidationError):
-            found = self._invoked.get(msgspec.json.decode(message.params, type=ServiceCancel).call_id)
-            if found is not None:
-                found.cancel()
+            task = self._invoked.get(msgspec.json.decode(message.params, type=ServiceCancel).call_id)
+            if task is not None:
+                task.cancel()
 
     async def _answer(self, message: Incoming) -> None:
         if len(self._serving) > MAX_SERVED:

@@ -135,7 +135,7 @@ def tool(
         "version": version,
         "tags": [*tags],
         "aliases": [*aliases],
-        "examples": [dict(one) for one in examples],
+        "examples": [dict(example) for example in examples],
         "execution": None if execution is None else dict(execution),
     }
     hidden = [*secret]
@@ -157,7 +157,11 @@ def tool(
 def rejected(registration: ServiceRegistration) -> None:
     """Raises ``ValueError`` for functions that the daemon did not take."""
     if registration.rejected:
-        raise ValueError("; ".join(f"{one.method_name}: {one.reason}" for one in registration.rejected))
+        raise ValueError(
+            "; ".join(
+                f"{rejected_method.method_name}: {rejected_method.reason}" for rejected_method in registration.rejected
+            )
+        )
 
 
 def as_tools(functions: Iterable[Callable[..., Any]]) -> dict[str, list[ToolFunction[..., Any]]]:
@@ -194,22 +198,22 @@ class _Signature:
         self._takes_more = False
         self.parameters: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
         definitions: dict[str, Any] = {}
-        for name, one in inspect.signature(function).parameters.items():
-            if one.kind is one.VAR_POSITIONAL:
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.kind is parameter.VAR_POSITIONAL:
                 raise TypeError(f"{self.name} takes *{name}, and arguments of a tool go by name: make it a list")
-            if one.kind is one.VAR_KEYWORD:
+            if parameter.kind is parameter.VAR_KEYWORD:
                 self._takes_more = self.parameters["additionalProperties"] = True
                 continue
-            if one.kind is one.POSITIONAL_ONLY:
+            if parameter.kind is parameter.POSITIONAL_ONLY:
                 self._positional.append(name)
             kind = self._kinds[name] = hints.get(name, Any)
             schema = self._schema(kind, f"its parameter '{name}'", definitions)
-            if said := self.about.parameters.get(name) or _said(kind):
-                schema = {**schema, "description": said}
-            if one.default is one.empty:
+            if text := self.about.parameters.get(name) or _said(kind):
+                schema = {**schema, "description": text}
+            if parameter.default is parameter.empty:
                 self.parameters["required"].append(name)
             else:
-                schema = {**schema, **_default(one.default)}
+                schema = {**schema, **_default(parameter.default)}
             self.parameters["properties"][name] = schema
         if definitions:
             self.parameters["$defs"] = definitions

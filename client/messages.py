@@ -31,8 +31,8 @@ class RpcFailure(Exception):  # noqa: N818 (an error reply of the daemon, named 
     @property
     def name(self) -> str:
         """The name of one of the project's own errors, such as ``notTrusted``; empty for JSON-RPC's."""
-        found = self.data.get("code") if isinstance(self.data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        return found if isinstance(found, str) else ""
+        code = self.data.get("code") if isinstance(self.data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return code if isinstance(code, str) else ""
 
 
 class DaemonEnded(ConnectionError):  # noqa: N818 (what happened, not a fault of this process)
@@ -40,8 +40,8 @@ class DaemonEnded(ConnectionError):  # noqa: N818 (what happened, not a fault of
 
     def __init__(self, what: str, exit_code: int | None = None, stderr: tuple[str, ...] = ()) -> None:
         code = "" if exit_code is None else f" (exit code {exit_code})"
-        said = "".join(f"\n  {line}" for line in stderr)
-        super().__init__(f"{what}{code}" + (f"; its last lines on standard error:{said}" if said else ""))
+        text = "".join(f"\n  {line}" for line in stderr)
+        super().__init__(f"{what}{code}" + (f"; its last lines on standard error:{text}" if text else ""))
         self.exit_code = exit_code
         self.stderr = stderr
 
@@ -134,11 +134,11 @@ class Frames:
     def feed(self, data: bytes) -> list[Incoming]:
         """The messages that are complete with these bytes. Raises ``msgspec.DecodeError`` for what is no message."""
         self._buffer += data
-        found: list[Incoming] = []
+        incomings: list[Incoming] = []
         while (body := self._next()) is not None:
             if body.strip():
-                found.append(msgspec.json.decode(body, type=Incoming))
-        return found
+                incomings.append(msgspec.json.decode(body, type=Incoming))
+        return incomings
 
     def _next(self) -> bytes | None:
         mark = b"\n" if self._framing == "lines" else b"\r\n\r\n"

@@ -81,58 +81,60 @@ class Advisories:
 
     def _report(self, ecosystem: str, name: str, version: str, found: list[dict[str, Any]]) -> None:
         self.count += 1
-        said = self._said.setdefault((ecosystem, _name(ecosystem, name), version), [])
+        vulnerabilities = self._said.setdefault((ecosystem, _name(ecosystem, name), version), [])
         for one in found:
             if not one.get("withdrawn"):
                 fixed = _texts(one.get("fix_versions") or one.get("fixed_in"))
                 summary = str(one.get("summary") or one.get("description") or "")
-                made = Vulnerability(
+                vulnerability = Vulnerability(
                     name, version, str(one.get("id")), _texts(one.get("aliases")), _line(summary), fixed
                 )
-                said.append(made)
+                vulnerabilities.append(vulnerability)
 
     def of(self, kind: str, name: str, version: str) -> list[Vulnerability] | None:
         """What is known against a version; None where the data does not speak of the ecosystem at all."""
         ecosystem = ECOSYSTEMS.get(kind, kind)
         key = (ecosystem, _name(ecosystem, name))
-        said = self._said.get((*key, version))
-        if said is None and not any(one == ecosystem for one, _ in self._osv):
+        vulnerabilities = self._said.get((*key, version))
+        if vulnerabilities is None and not any(item == ecosystem for item, _ in self._osv):
             return None
-        found = {one.id: one for one in said or ()}
+        found = {vulnerability.id: vulnerability for vulnerability in vulnerabilities or ()}
         for affected in self._osv.get(key, ()):
             if _hits(affected, ecosystem, version):
                 of = cast("dict[str, Any]", affected["of"])
                 summary = str(of.get("summary") or of.get("details") or "")
                 fixed = tuple(dict.fromkeys(text for event in _events(affected) if (text := event.get("fixed"))))
-                made = Vulnerability(name, version, of["id"], _texts(of.get("aliases")), _line(summary), fixed)
-                found.setdefault(made.id, made)
+                vulnerability = Vulnerability(name, version, of["id"], _texts(of.get("aliases")), _line(summary), fixed)
+                found.setdefault(vulnerability.id, vulnerability)
         return sorted(found.values())
 
 
 def read_advisories(paths: Iterable[str | Path]) -> Advisories:
     """Advisories of files, of folders of them, and of OSV's ``all.zip``. Raises ``DataError``."""
-    made = Advisories()
+    advisories = Advisories()
     for path in map(Path, paths):
         try:
             for whence, data in _documents(path):
                 try:
-                    made.add(msgspec.json.decode(data), whence)
+                    advisories.add(msgspec.json.decode(data), whence)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                     raise DataError(f"{whence} is no JSON: {error}") from None
         except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
             raise DataError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    return made
+    return advisories
 
 
 def _documents(path: Path) -> Iterator[tuple[str, bytes]]:
     """Every document below a path with its name, each and all of them of a bounded size."""
     if path.is_dir():
-        files = sorted(one for one in path.rglob("*.json") if one.is_file())
-        yield from _bounded((str(one), one.stat().st_size, one.read_bytes) for one in files)
+        files = sorted(path for path in path.rglob("*.json") if path.is_file())
+        yield from _bounded((str(file), file.stat().st_size, file.read_bytes) for file in files)
     elif zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
-            members = [one for one in archive.infolist() if one.filename.endswith(".json")]
-            yield from _bounded((one.filename, one.file_size, lambda one=one: archive.read(one)) for one in members)
+            members = [entry for entry in archive.infolist() if entry.filename.endswith(".json")]
+            yield from _bounded(
+                (member.filename, member.file_size, lambda entry=member: archive.read(entry)) for member in members
+            )
     else:
         # one document may be a whole list of advisories
         size = path.stat().st_size
@@ -161,8 +163,8 @@ def _hits(affected: dict[str, Any], ecosystem: str, version: str) -> bool:
     if key is None:
         # a version that nobody can compare: told rather than passed over
         return bool(_events(affected))
-    for one in _objects(affected.get("ranges")):
-        if one.get("type") in ("ECOSYSTEM", "SEMVER") and _within(_objects(one.get("events")), ecosystem, key):
+    for item in _objects(affected.get("ranges")):
+        if item.get("type") in ("ECOSYSTEM", "SEMVER") and _within(_objects(item.get("events")), ecosystem, key):
             return True
     return False
 
@@ -189,16 +191,16 @@ def _within(events: list[dict[str, Any]], ecosystem: str, key: Key) -> bool:
 def version_key(ecosystem: str, version: str) -> Key | None:
     """What versions are ordered by (PEP 440, or SemVer for npm); None for a text that is no version."""
     if ecosystem == "npm":
-        found = _SEMVER.fullmatch(version.strip())
-        if found is None:
+        match = _SEMVER.fullmatch(version.strip())
+        if match is None:
             return None
-        parts = [(0, int(one), "") if one.isdigit() else (1, 0, one) for one in (found[4] or "").split(".") if one]
-        return (*(int(found[i]) for i in (1, 2, 3)), 0 if parts else 1, *parts)
-    found = _RELEASE.fullmatch(version.strip())
-    if found is None:
+        parts = [(0, int(item), "") if item.isdigit() else (1, 0, item) for item in (match[4] or "").split(".") if item]
+        return (*(int(match[i]) for i in (1, 2, 3)), 0 if parts else 1, *parts)
+    match = _RELEASE.fullmatch(version.strip())
+    if match is None:
         return None
-    epoch, release, stage, number, post, post_word, dev, dev_number = found.groups()
-    numbers = [int(one) for one in release.split(".")]
+    epoch, release, stage, number, post, post_word, dev, dev_number = match.groups()
+    numbers = [int(item) for item in release.split(".")]
     while len(numbers) > 1 and not numbers[-1]:
         numbers.pop()
     is_post = post is not None or post_word is not None
@@ -212,7 +214,7 @@ def version_key(ecosystem: str, version: str) -> Key | None:
 
 
 def _events(affected: dict[str, Any]) -> list[dict[str, Any]]:
-    return [event for one in _objects(affected.get("ranges")) for event in _objects(one.get("events"))]
+    return [event for item in _objects(affected.get("ranges")) for event in _objects(item.get("events"))]
 
 
 def _objects(value: object) -> list[dict[str, Any]]:

@@ -199,9 +199,9 @@ class _Work:
             self._tell(Progress(step.progress))
 
         def show(_: str, data: bytes) -> None:
-            told = self._maker.progress(step, data.decode("utf-8", "replace"))
-            if told is not None and not quiet:
-                self._tell(Progress(*told))
+            progress = self._maker.progress(step, data.decode("utf-8", "replace"))
+            if progress is not None and not quiet:
+                self._tell(Progress(*progress))
 
         request = self._request(step, seconds)
         guard = _Guard(self._claim.folder, self._options.cache_bytes, self._cancelled)

@@ -250,13 +250,13 @@ def npm_settings(prefixes: tuple[str, ...] = (), environ: Mapping[str, str] | No
 
 def _options(environ: Mapping[str, str]) -> dict[str, str]:
     """npm's options in the environment: `npm_config_fetch_timeout` is `fetch-timeout`; a lower-case spelling wins."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for name in sorted(environ):
         if name.lower().startswith("npm_config_") and environ[name]:
             option = name[len("npm_config_") :]
             key = option if option.startswith(("@", "//")) else re.sub(r"(?!^)_", "-", option).lower()
-            found[key] = environ[name]
-    return found
+            options[key] = environ[name]
+    return options
 
 
 def _npm_files(environ: Mapping[str, str], prefixes: tuple[str, ...]) -> list[str]:

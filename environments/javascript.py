@@ -166,10 +166,10 @@ class _Installer(msgspec.Struct, frozen=True):
 
 
 def _find_bun(options: Options) -> _Installer | Missing:
-    found = find_interpreter("bun", options.interpreters)
-    if isinstance(found, Missing):
-        return found
-    return _Installer("bun", interpreter_version(found), (found.path,), found.binds, found.file)
+    interpreter = find_interpreter("bun", options.interpreters)
+    if isinstance(interpreter, Missing):
+        return interpreter
+    return _Installer("bun", interpreter_version(interpreter), (interpreter.path,), interpreter.binds, interpreter.file)
 
 
 def _find_npm(options: Options) -> _Installer | Missing:
@@ -364,8 +364,8 @@ _ADDED = re.compile(r"(?:added (\d+) packages?|^(\d+) packages? installed)", re.
 
 def progress(step: Step, text: str) -> tuple[Word, int] | None:
     """The number of packages, once the installer says it."""
-    found = _ADDED.search(text)
-    return ("installing", int(found.group(1) or found.group(2))) if found is not None and step.network else None
+    match = _ADDED.search(text)
+    return ("installing", int(match.group(1) or match.group(2))) if match is not None and step.network else None
 
 
 def finish(recipe: Recipe, tree: str, done: tuple[Done, ...]) -> Finished:

@@ -70,12 +70,12 @@ def _object(data: bytes, file: str) -> dict[str, Any]:
 
 def _said_of_json(data: bytes, words: str) -> tuple[str, str]:
     """(`:line:column`, why) of a decoder's words, which count bytes."""
-    found = re.search(r"\(byte (\d+)\)", words)
-    if found is None and "truncated" not in words:
+    match = re.search(r"\(byte (\d+)\)", words)
+    if match is None and "truncated" not in words:
         return "", words
-    before = data[: int(found.group(1)) if found else len(data)].decode("utf-8", "replace")
+    before = data[: int(match.group(1)) if match else len(data)].decode("utf-8", "replace")
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    why = words.partition(" (byte")[0].removeprefix("JSON is malformed: ") if found else "it ends too early"
+    why = words.partition(" (byte")[0].removeprefix("JSON is malformed: ") if match else "it ends too early"
     return f":{line}:{column}", why
 
 

@@ -127,8 +127,8 @@ _ROWS: tuple[Row, ...] = (
 def _bounded(text: str) -> str:
     """The lines that tell something, their beginnings, and of all of them the first and the last ones."""
     lines = (line[:_LINE_CHARS] for line in text.splitlines() if not line.startswith(("npm http", "npm notice")))
-    said = "\n".join(line for line in lines if line.strip())
-    return said if len(said) <= 2 * _HALF_CHARS else f"{said[:_HALF_CHARS]}\n…\n{said[-_HALF_CHARS:]}"
+    phrase = "\n".join(line for line in lines if line.strip())
+    return phrase if len(phrase) <= 2 * _HALF_CHARS else f"{phrase[:_HALF_CHARS]}\n…\n{phrase[-_HALF_CHARS:]}"
 
 
 def _of(match: re.Match[str]) -> str:
@@ -144,8 +144,8 @@ def _for(match: re.Match[str]) -> str:
 def explain(recipe: Recipe, step: Step, outcome: RunOutcome) -> DependencyFault:
     """What a failed step means."""
     text = (outcome.stderr + b"\n" + outcome.stdout).decode("utf-8", "replace")
-    said = _bounded(text)
-    shown = said if len(said) <= _TEXT_CHARS else "…" + said[-_TEXT_CHARS:]
+    phrase = _bounded(text)
+    shown = phrase if len(phrase) <= _TEXT_CHARS else "…" + phrase[-_TEXT_CHARS:]
     if outcome.denied_hosts:
         message, remedy = refused(recipe.hosts, outcome)
         return DependencyFault(
@@ -156,26 +156,26 @@ def explain(recipe: Recipe, step: Step, outcome: RunOutcome) -> DependencyFault:
             denied=outcome.denied_hosts,
         )
     for pattern, cause, say, remedy in _ROWS:
-        match = pattern.search(said)
+        match = pattern.search(phrase)
         if match is not None:
-            package = _told(match, "package").replace("%2f", "/") or _corrupted(recipe, cause, said)
+            package = _told(match, "package").replace("%2f", "/") or _corrupted(recipe, cause, phrase)
             message = say(match).replace("a package has", f"'{package}' has", 1) if package else say(match)
             return DependencyFault(
                 message, cause=cause, remedy=remedy, package=package, text=shown, passing=cause == "network"
             )
-    first = next((line for line in said.splitlines() if "error" in line.lower()), "")
+    first = next((line for line in phrase.splitlines() if "error" in line.lower()), "")
     told = f": {shown_url(first)[:200]}" if first else ""
     return DependencyFault(f"{step.name} failed{told}", cause="installer", text=shown)
 
 
-def _corrupted(recipe: Recipe, cause: Cause, said: str) -> str:
+def _corrupted(recipe: Recipe, cause: Cause, text: str) -> str:
     """The package of npm's EINTEGRITY: in a warning before it, or by the hash that the lock file wants."""
     if cause != "hash":
         return ""
-    found = re.search(r"tarball data for ((?:@[^/@\s]+/)?[^/@\s]+)@", said)
-    wanted = re.search(r"wanted (sha[0-9]+-[A-Za-z0-9+/=]+)", said)
-    if found is not None or wanted is None:
-        return found.group(1) if found is not None else ""
+    match = re.search(r"tarball data for ((?:@[^/@\s]+/)?[^/@\s]+)@", text)
+    wanted = re.search(r"wanted (sha[0-9]+-[A-Za-z0-9+/=]+)", text)
+    if match is not None or wanted is None:
+        return match.group(1) if match is not None else ""
     for name, content in recipe.files:
         if name in NPM_LOCKS:
             return package_of_hash(content, name, wanted.group(1))

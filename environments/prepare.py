@@ -49,9 +49,9 @@ def detect(tool_folder: str, script: str, language: Language) -> Declared | None
         return javascript.detect(folder)
 
 
-def maker_of(found: Declared) -> Maker:
+def maker_of(declaration: Declared) -> Maker:
     """The module that knows how a kind of environment is made."""
-    if found.kind == "python":
+    if declaration.kind == "python":
         from tamis.environments import python
 
         return python
@@ -62,11 +62,11 @@ def maker_of(found: Declared) -> Maker:
 
 def recipe_for(folder: str, script: str, language: Language, options: Options) -> tuple[Maker, Recipe] | None:
     """How the environment of a script is made, or None when it declares nothing. Raises `DependencyFault`, `PathRefused`."""
-    found = detect(folder, script, language)
-    if found is None:
+    declaration = detect(folder, script, language)
+    if declaration is None:
         return None
-    maker = maker_of(found)
-    return maker, maker.recipe(found, options)
+    maker = maker_of(declaration)
+    return maker, maker.recipe(declaration, options)
 
 
 async def prepare(

@@ -79,8 +79,8 @@ def detect(folder: Folder) -> Declared | None:
         return Declared(kind="python", form="uv.lock", files=files)
     if folder.has("requirements.txt"):
         files = requirements.gather("requirements.txt", folder.read)
-        found = Declared(kind="python", form="requirements.txt", files=files)
-        return found if requirements.declares_something(files) else None
+        declaration = Declared(kind="python", form="requirements.txt", files=files)
+        return declaration if requirements.declares_something(files) else None
     if folder.has("pyproject.toml"):
         files = (("pyproject.toml", folder.read("pyproject.toml")),)
         declares = requirements.project_requirements(files[0][1], "pyproject.toml") is not None
@@ -94,12 +94,12 @@ def _inline_metadata(folder: Folder) -> bytes | None:
     if INLINE_MARK not in start:
         return None
     text = start.decode("utf-8", "replace")
-    found = _METADATA.search(text)
-    if found is None:
+    match = _METADATA.search(text)
+    if match is None:
         return None
-    lines = (line.removeprefix("# ").removeprefix("#") for line in found.group(1).splitlines())
+    lines = (line.removeprefix("# ").removeprefix("#") for line in match.group(1).splitlines())
     toml = "\n".join(lines).encode()
-    first = text.count("\n", 0, found.start()) + 1
+    first = text.count("\n", 0, match.start()) + 1
     return toml if requirements.script_requirements(toml, folder.script, first) else b""
 
 
@@ -130,9 +130,9 @@ def _recipe(declared: Declared, options: Options, settings: PipSettings, _moment
         wanted = _wanted(declared)
         places.add(wanted)
         _may_build(wanted, options, declared.form)
-        for one in wanted.requirements:
-            if one.url:
-                places.take_file(one)
+        for requirement in wanted.requirements:
+            if requirement.url:
+                places.take_file(requirement)
         shown = {"requirements.in": _lines(wanted.requirements)}
         if wanted.constraints:
             shown["constraints.in"] = _lines(wanted.constraints)
@@ -177,10 +177,10 @@ def _recipe(declared: Declared, options: Options, settings: PipSettings, _moment
 
 
 def _interpreter(chosen: Interpreters) -> Interpreter:
-    found = find_interpreter("python", chosen)
-    if isinstance(found, Missing):
-        raise DependencyFault(found.reason, cause="installer", remedy=found.remedy, passing=True)
-    return found
+    interpreter = find_interpreter("python", chosen)
+    if isinstance(interpreter, Missing):
+        raise DependencyFault(interpreter.reason, cause="installer", remedy=interpreter.remedy, passing=True)
+    return interpreter
 
 
 def _wanted(declared: Declared) -> Wanted:
@@ -189,12 +189,12 @@ def _wanted(declared: Declared) -> Wanted:
         return requirements.parse_files("requirements.txt", files)
     if declared.form == "script":
         return requirements.as_wanted(requirements.script_requirements(files["script.toml"], "script") or (), "script")
-    found = requirements.project_requirements(files["pyproject.toml"], "pyproject.toml")
-    return requirements.as_wanted(found or (), "pyproject.toml")
+    project_requirements = requirements.project_requirements(files["pyproject.toml"], "pyproject.toml")
+    return requirements.as_wanted(project_requirements or (), "pyproject.toml")
 
 
-def _lines(given: tuple[Requirement, ...]) -> bytes:
-    return "".join(f"{one.text}\n" for one in given).encode()
+def _lines(requirements: tuple[Requirement, ...]) -> bytes:
+    return "".join(f"{requirement.text}\n" for requirement in requirements).encode()
 
 
 def _may_build(wanted: Wanted, options: Options, form: str) -> None:
@@ -237,8 +237,8 @@ class _Places:
         self._no_index = settings.no_index
         self._strategy = settings.strategy
         self._default = self._configured(*settings.default)
-        self._extra = [self._configured(*one) for one in settings.extra]
-        self._links = [self._configured(*one) for one in settings.find_links if not one[0].startswith(".")]
+        self._extra = [self._configured(*item) for item in settings.extra]
+        self._links = [self._configured(*item) for item in settings.find_links if not item[0].startswith(".")]
         self._file_hosts: list[str] = []
 
     def _configured(self, text: str, where: str) -> IndexUrl:
@@ -257,16 +257,16 @@ class _Places:
         if wanted.index is not None:
             self._default = self._named(*wanted.index)
             self._extra = []
-        self._extra += [self._named(*one) for one in wanted.extra]
-        self._links += [self._named(*one) for one in wanted.find_links]
+        self._extra += [self._named(*item) for item in wanted.extra]
+        self._links += [self._named(*item) for item in wanted.find_links]
         self._no_index = self._no_index or wanted.no_index
 
-    def take_file(self, one: Requirement) -> None:
+    def take_file(self, requirement: Requirement) -> None:
         """A requirement that is an address of a file; it must be on the operator's list."""
-        url = self._named(one.url.split("#", 1)[0], one.place)
+        url = self._named(requirement.url.split("#", 1)[0], requirement.place)
         if url.scheme == "file":
             raise DependencyFault(
-                f"{one.place}: {one.name} is a file of this machine, and only packages of an index are installed",
+                f"{requirement.place}: {requirement.name} is a file of this machine, and only packages of an index are installed",
                 cause="refused",
                 remedy="put it into a folder that pip's find-links names",
             )
@@ -288,12 +288,12 @@ class _Places:
 
     def _folders(self) -> list[tuple[IndexUrl, str, str]]:
         """(address, folder on the host, folder inside) of each local index or package folder that is there."""
-        found: list[tuple[IndexUrl, str, str]] = []
+        folders: list[tuple[IndexUrl, str, str]] = []
         for url in dict.fromkeys((*self._used(), *self._links)):
             folder = local_folder(url) if url.scheme == "file" else ""
             if folder:
-                found.append((url, folder, f"/index/{len(found)}/{os.path.basename(url.path)}"))
-        return found
+                folders.append((url, folder, f"/index/{len(folders)}/{os.path.basename(url.path)}"))
+        return folders
 
     def binds(self) -> tuple[tuple[str, str], ...]:
         """The local folders; beside one called `simple` also those in which mirrors keep the files that its pages name."""
@@ -344,8 +344,8 @@ class _Places:
 
 def finish(recipe: Recipe, tree: str, done: tuple[Done, ...]) -> Finished:
     """The packages and the lock; refuses a tree whose interpreter or settings a package has replaced."""
-    said = next(one.stdout.decode("utf-8", "replace") for one in done if one.name == "install")
-    parts = {head: body for head, _, body in (part.partition("\n") for part in said.split("#tamis ")[1:])}
+    text = next(one.stdout.decode("utf-8", "replace") for one in done if one.name == "install")
+    parts = {head: body for head, _, body in (part.partition("\n") for part in text.split("#tamis ")[1:])}
     venv = parts.get("venv", "").partition("\n")
     config = Path(tree, "pyvenv.cfg")
     try:
@@ -368,5 +368,5 @@ def _packages(tree: str) -> tuple[tuple[str, str], ...]:
         if place.is_symlink():
             continue
         names = (name.removesuffix(".dist-info") for name in os.listdir(place) if name.endswith(".dist-info"))
-        found += [(name, version) for name, _, version in (one.partition("-") for one in names)]
+        found += [(name, version) for name, _, version in (name.partition("-") for name in names)]
     return tuple(sorted(found))

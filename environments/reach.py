@@ -83,10 +83,10 @@ async def unreached(hosts: Sequence[str], options: Options, *, seconds: float = 
         return None
 
     try:
-        found = await asyncio.gather(*(look(target) for target in dict.fromkeys(hosts[:_MAX_HOSTS])))
+        gather = await asyncio.gather(*(look(target) for target in dict.fromkeys(hosts[:_MAX_HOSTS])))
     finally:
         addresses.close()
-    return tuple(one for one in found if one is not None)
+    return tuple(one for one in gather if one is not None)
 
 
 async def _look_up(host: str, port: int) -> Sequence[str]:

@@ -157,10 +157,10 @@ def _nested(path: str, value: str, place: str) -> str:
 
 
 def _option(line: str, place: str) -> tuple[str, str]:
-    found = _OPTION.fullmatch(" ".join(line.split()))
-    if found is None:
+    match = _OPTION.fullmatch(" ".join(line.split()))
+    if match is None:
         raise _fault(place, f"{line[:60]!r} is not understood")
-    option, value = found.group(1), found.group(2).strip()
+    option, value = match.group(1), match.group(2).strip()
     if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
         value = value[1:-1]
     return _LONG.get(option, option), value
@@ -238,21 +238,21 @@ def parse_requirement(text: str, place: str) -> Requirement:
     text = " ".join(text.split())
     hashes = tuple(dict.fromkeys(_HASH.findall(text)))
     body = _HASH.sub("", text).strip()
-    found = _REQUIREMENT.fullmatch(body)
-    if found is None or _FILE.fullmatch(found["name"]):
+    match = _REQUIREMENT.fullmatch(body)
+    if match is None or _FILE.fullmatch(match["name"]):
         raise _fault(place, *_why_not(body))
-    for one in hashes:
-        _check_hash(one, place)
-    name = found["name"]
-    extras = ",".join(part.strip() for part in (found["extras"] or "[]").strip()[1:-1].split(",") if part.strip())
-    versions = ",".join(re.sub(r"\s+", "", part) for part in (found["versions"] or "").split(",") if part)
-    marker = " ".join((found["marker"] or "").split())
+    for item in hashes:
+        _check_hash(item, place)
+    name = match["name"]
+    extras = ",".join(part.strip() for part in (match["extras"] or "[]").strip()[1:-1].split(",") if part.strip())
+    versions = ",".join(re.sub(r"\s+", "", part) for part in (match["versions"] or "").split(",") if part)
+    marker = " ".join((match["marker"] or "").split())
     shown = name + (f"[{extras}]" if extras else "")
-    shown += f" @ {found['url']}" if found["url"] else versions
+    shown += f" @ {match['url']}" if match["url"] else versions
     shown += f" ; {marker}" if marker else ""
-    shown += "".join(f" --hash={one}" for one in hashes)
-    pinned = bool(_PINNED.fullmatch(versions)) or (bool(found["url"]) and ("#sha256=" in found["url"] or bool(hashes)))
-    return Requirement(name, shown, found["url"] or "", hashes, pinned, place)
+    shown += "".join(f" --hash={item}" for item in hashes)
+    pinned = bool(_PINNED.fullmatch(versions)) or (bool(match["url"]) and ("#sha256=" in match["url"] or bool(hashes)))
+    return Requirement(name, shown, match["url"] or "", hashes, pinned, place)
 
 
 def _check_hash(given: str, place: str) -> None:
@@ -291,15 +291,15 @@ def _why_not(body: str) -> tuple[str, str]:
 
 def unpinned(requirements: list[Requirement], constraints: list[Requirement]) -> tuple[Finding, ...]:
     """The lint (D78): requirements without an exact version, which give another result on another day."""
-    fixed = {_canonical(one.name) for one in constraints if one.pinned}
+    fixed = {_canonical(constraint.name) for constraint in constraints if constraint.pinned}
     return tuple(
         Finding(
-            one.place.rpartition(":")[0],
-            int(one.place.rpartition(":")[2]),
-            f"'{one.name}' has no exact version: what is installed depends on the day; write '{one.name}==…', best with --hash",
+            requirement.place.rpartition(":")[0],
+            int(requirement.place.rpartition(":")[2]),
+            f"'{requirement.name}' has no exact version: what is installed depends on the day; write '{requirement.name}==…', best with --hash",
         )
-        for one in requirements
-        if not one.pinned and _canonical(one.name) not in fixed
+        for requirement in requirements
+        if not requirement.pinned and _canonical(requirement.name) not in fixed
     )
 
 
@@ -307,18 +307,18 @@ def unhashed(
     requirements: list[Requirement], constraints: list[Requirement], *, always: bool = False
 ) -> tuple[Finding, ...]:
     """Requirements without a hash where others have one (or `always`): they cannot be installed."""
-    if not always and not any(one.hashes for one in requirements):
+    if not always and not any(requirement.hashes for requirement in requirements):
         return ()
-    fixed = {_canonical(one.name) for one in constraints if one.hashes}
+    fixed = {_canonical(constraint.name) for constraint in constraints if constraint.hashes}
     return tuple(
         Finding(
-            one.place.rpartition(":")[0],
-            int(one.place.rpartition(":")[2]),
-            f"'{one.name}' has no --hash, and must have one as others have: it will not be installed; "
+            requirement.place.rpartition(":")[0],
+            int(requirement.place.rpartition(":")[2]),
+            f"'{requirement.name}' has no --hash, and must have one as others have: it will not be installed; "
             "`uv pip compile --generate-hashes` writes them all",
         )
-        for one in requirements
-        if not one.hashes and "#" not in one.url and _canonical(one.name) not in fixed
+        for requirement in requirements
+        if not requirement.hashes and "#" not in requirement.url and _canonical(requirement.name) not in fixed
     )
 
 
@@ -345,11 +345,11 @@ def _toml(data: bytes, name: str, what: str = "it", lines_before: int = 0) -> Ma
     except RecursionError:
         raise _lock_fault(f"{name}: {what} is no TOML that can be read: nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
-        said, _, at = str(error).partition(" (at ")
-        found = re.match(r"line (\d+)", at)
-        line = int(found.group(1)) if found else text.rstrip().count("\n") + 1
+        phrase, _, at = str(error).partition(" (at ")
+        match = re.match(r"line (\d+)", at)
+        line = int(match.group(1)) if match else text.rstrip().count("\n") + 1
         raise _lock_fault(
-            f"{name}:{line + lines_before}: {what} is no TOML: {said[:200]}", "write it as PEP 508 and TOML have it"
+            f"{name}:{line + lines_before}: {what} is no TOML: {phrase[:200]}", "write it as PEP 508 and TOML have it"
         ) from None
 
 
@@ -405,18 +405,18 @@ def _require_plain_sources(raw: Mapping[str, Any], name: str) -> None:
 
 def as_wanted(texts: Sequence[str], name: str) -> Wanted:
     """Requirements in PEP 508 spelling as a requirement file's. The lint's word is one for all: such a list has a lock elsewhere."""
-    found: list[Requirement] = []
+    requirements: list[Requirement] = []
     for number, text in enumerate(texts, 1):
         if len(text) > 10_000 or text.lstrip().startswith("-") or "--hash" in text:
             raise _lock_fault(f"{name}: requirement {number} is none: {text[:60]!r}")
-        found.append(parse_requirement(text, f"{name}:{number}"))
-    loose = [one.name for one in found if not one.pinned]
+        requirements.append(parse_requirement(text, f"{name}:{number}"))
+    loose = [requirement.name for requirement in requirements if not requirement.pinned]
     findings = ()
     if loose:
         listed = ", ".join(loose[:5]) + (" …" if len(loose) > 5 else "")
         remedy = "lock it with `uv lock`" if name == "pyproject.toml" else "write '==' and a version"
         findings = (Finding(name, 0, f"{listed}: no exact version; what is installed depends on the day; {remedy}"),)
-    return Wanted(requirements=tuple(found), findings=findings)
+    return Wanted(requirements=tuple(requirements), findings=findings)
 
 
 def trimmed_project(data: bytes) -> bytes:
@@ -430,7 +430,7 @@ def trimmed_project(data: bytes) -> bytes:
         "[project]",
         f"name = {_quoted(name)}",
         f"version = {_quoted(version)}",
-        f"dependencies = [{', '.join(_quoted(one) for one in _texts(project.get('dependencies', []), 'pyproject.toml'))}]",
+        f"dependencies = [{', '.join(_quoted(item) for item in _texts(project.get('dependencies', []), 'pyproject.toml'))}]",
     ]
     python = project.get("requires-python")
     if isinstance(python, str):

@@ -326,12 +326,12 @@ class Store:
 
     def entries(self) -> list[Entry]:
         """Every finished environment, the one that was used last first."""
-        found: list[Entry] = []
+        entries: list[Entry] = []
         for key in self._keys():
             meta = _read_meta(self.environments / key)
             if meta is not None:
-                found.append(Entry(meta, self._last_used(key)))
-        return sorted(found, key=lambda entry: -entry.last_used)
+                entries.append(Entry(meta, self._last_used(key)))
+        return sorted(entries, key=lambda entry: -entry.last_used)
 
     def _keys(self) -> Iterator[str]:
         with contextlib.suppress(FileNotFoundError), os.scandir(self.environments) as listed:

@@ -62,8 +62,8 @@ def progress(step: Step, text: str) -> tuple[Word, int] | None:
 
 def explain(recipe: Recipe, step: Step, outcome: RunOutcome) -> DependencyFault:
     """A failed step as a fault that names the package and the cause."""
-    said = outcome.stderr.decode("utf-8", "replace")
-    flat = " ".join(re.sub(r"[│├╰─▶×]", " ", said).split())
+    phrase = outcome.stderr.decode("utf-8", "replace")
+    flat = " ".join(re.sub(r"[│├╰─▶×]", " ", phrase).split())
     text = tail(outcome.stderr)
     denied = outcome.denied_hosts
     if denied and "was not found" in flat:
@@ -73,9 +73,9 @@ def explain(recipe: Recipe, step: Step, outcome: RunOutcome) -> DependencyFault:
     if fault is not None:
         return fault
     for pattern, cause, sentence, remedy in _RULES:
-        found = re.search(pattern, flat)
-        if found is not None and not (cause == "missing" and _NETWORK.search(flat)):
-            package = next((part for part in found.groups() if part), "") if found.groups() else ""
+        match = re.search(pattern, flat)
+        if match is not None and not (cause == "missing" and _NETWORK.search(flat)):
+            package = next((part for part in match.groups() if part), "") if match.groups() else ""
             package = package.rstrip(".,:;")
             message = sentence.format(package or "a package")
             return DependencyFault(message, cause=cause, remedy=remedy, package=package, text=text, denied=denied)
@@ -84,7 +84,7 @@ def explain(recipe: Recipe, step: Step, outcome: RunOutcome) -> DependencyFault:
     if denied or _NETWORK.search(flat):
         return _network(recipe, flat, outcome, text)
     last = next(
-        (line.strip() for line in reversed(said.splitlines()) if line.strip()), f"exit code {outcome.exit_code}"
+        (line.strip() for line in reversed(phrase.splitlines()) if line.strip()), f"exit code {outcome.exit_code}"
     )
     return DependencyFault(
         f"uv could not install what {recipe.form} declares: {last[:300]}", cause="installer", text=text, denied=denied
@@ -105,13 +105,13 @@ def _version(flat: str, text: str) -> DependencyFault | None:
         return None
     there = only.group(2) or only.group(3)
     name = _name(only.group(1) or only.group(3))
-    asked = next((one for one in _required(flat) if _name(one) == name), "")
+    asked = next((item for item in _required(flat) if _name(item) == name), "")
     wants = next(((who, what) for who, what in _needs(flat) if _name(what) == name), None)
     by = ""
     if not asked and wants is not None:
         by, asked = f", which {wants[0]} needs", wants[1]
     listed = re.sub(rf"{re.escape(name)}(?=[=<>])", "", " ".join(there.split())).removeprefix("==").rstrip(".,")
-    listed = ", ".join(one.removeprefix("==") for one in listed.split(" ")[:12])
+    listed = ", ".join(item.removeprefix("==") for item in listed.split(" ")[:12])
     return DependencyFault(
         f"there is no {asked or f'such version of {name}'}{by}; there is {name} {listed}",
         cause="version",
@@ -131,14 +131,14 @@ def _needs(flat: str) -> list[tuple[str, str]]:
 
 def _required(flat: str) -> list[str]:
     """What the declaration itself asks for, as uv says it."""
-    found = (one.rstrip(".,:;") for group in _REQUIRED.findall(flat) for one in group.split(" and "))
+    found = (item.rstrip(".,:;") for group in _REQUIRED.findall(flat) for item in group.split(" and "))
     return list(dict.fromkeys(one for one in found if one))
 
 
 def _conflict(flat: str) -> str:
     """Who needs what, and what is asked for beside it; each once."""
     needs = _needs(flat)
-    asked = [one for one in _required(flat) if one not in (who for who, _ in needs)]
+    asked = [item for item in _required(flat) if item not in (who for who, _ in needs)]
     said = [f"{who} needs {what}" for who, what in needs[:3]]
     if asked:
         said.append(f"{' and '.join(asked[:3])} {'is' if len(asked) == 1 else 'are'} asked for")

@@ -157,21 +157,21 @@ def check(
     if name.endswith(".tool.json"):
         from tamis.protocols.manifest.reading import read_manifest
 
-        found = [*read_manifest(text).diagnostics]
+        diagnostics = [*read_manifest(text).diagnostics]
     else:
         document = make_reader(protocol, complete=complete, tools=(known := [*tools]), options=options).document(text)
-        found = [*document.diagnostics]
+        diagnostics = [*document.diagnostics]
         schemas = {hint.tool_id: hint.parameters for hint in map(hint_of, known)}
         for call in (call for block in document.blocks if not block.aside for call in block.calls):
             args, diags = _held(call, text, schemas) if schemas else (call.args(text), ())
             wrong = any(severity(diag) == "error" for diag in diags)
             calls.append({"toolId": call.tool_id, "valid": call.executable and not wrong, "args": args})
-            found += diags
-    found.sort(key=lambda diag: (diag.span, diag.code))
+            diagnostics += diags
+    diagnostics.sort(key=lambda diag: (diag.span, diag.code))
     lines = LineIndex(text)
-    levels = [severity(diag) for diag in found]
+    levels = [severity(diag) for diag in diagnostics]
     return {
-        "diagnostics": [msgspec.to_builtins(diagnostic(diag, lines, None)) for diag in found],
+        "diagnostics": [msgspec.to_builtins(diagnostic(diag, lines, None)) for diag in diagnostics],
         "errors": levels.count("error"),
         "warnings": levels.count("warning"),
         "calls": calls,

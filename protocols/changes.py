@@ -26,8 +26,8 @@ def layout_edits(before: str, after: str) -> list[Edit] | None:
         if before[i:left_end] != after[j:right_end]:
             edits.append(Edit(i, left_end, after[j:right_end]))
         i, j = left_end, right_end
-        one, other = _BLACK.match(before, i), _BLACK.match(after, j)
-        length = min(len(one[0]) if one else 0, len(other[0]) if other else 0)
+        match, other = _BLACK.match(before, i), _BLACK.match(after, j)
+        length = min(len(match[0]) if match else 0, len(other[0]) if other else 0)
         if length and before.startswith(after[j : j + length], i):
             i, j = i + length, j + length
             continue
@@ -136,7 +136,7 @@ def applied(text: str, edits: Sequence[Edit]) -> str:
 
 def are_in_order(edits: Sequence[Edit]) -> bool:
     """Whether edits are sorted and disjoint."""
-    return all(one.end <= other.start for one, other in pairwise(edits))
+    return all(edit.end <= other.start for edit, other in pairwise(edits))
 
 
 def with_crlf(text: str, edits: Sequence[Edit]) -> Iterator[Edit]:

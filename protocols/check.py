@@ -82,17 +82,17 @@ def check_call(call: Call, source: str, plan: Plan, *, reading: Reading | None =
         if error.code in _OF_URIS or from_pointer(error.path)[:1] not in [[n] for n in by_uri]
     ]
     bad = {finding.path for finding in findings if finding.severity == "error"}
-    findings += [one for one in [*errors, *outcome.warnings] if one.path not in bad]
+    findings += [finding for finding in [*errors, *outcome.warnings] if finding.path not in bad]
     valid = not errors and not bad
-    located = [LocatedFinding(one, _diag(one, call, source)) for one in findings]
+    located = [LocatedFinding(finding, _diag(finding, call, source)) for finding in findings]
     coerced = outcome.coerced if valid and is_object(outcome.coerced) else {}
     return CallCheck(valid, {name: value for name, value in coerced.items() if name not in by_uri}, located)
 
 
 def reading_of(protocol: str) -> Reading:
     """How the values of a protocol are read: as its markers say; one that is not known is read like markup."""
-    found = find_protocol(protocol)
-    return "markup" if found is None else found.markers.values
+    call_protocol = find_protocol(protocol)
+    return "markup" if call_protocol is None else call_protocol.markers.values
 
 
 def told(problems: Iterable[Problem], of: Of = "arguments") -> str:
@@ -287,14 +287,14 @@ def _names_around(value: Value, name: str, call: Call, source: str) -> tuple[Spa
             rf"<({re.escape(name)})(?:\s[^<>]*)?>\s*(?:<!\[CDATA\[\s*)?\Z",
             rf"\s*(?:\]\]>\s*)?</({re.escape(name)})\s*>",
         )
-        found = re.search(opened, before)
+        match = re.search(opened, before)
         close = re.compile(closed).match(source, value.span[1], call.span[1])
     else:
-        found, close = re.search(rf'"({re.escape(name)})"\s*:\s*"?\Z', before), None
-    if found is None:
+        match, close = re.search(rf'"({re.escape(name)})"\s*:\s*"?\Z', before), None
+    if match is None:
         return None
     shift = value.span[0] - len(before)
-    return (found.start(1) + shift, found.end(1) + shift), close.span(1) if close is not None else None
+    return (match.start(1) + shift, match.end(1) + shift), close.span(1) if close is not None else None
 
 
 def _renamed_key(param: Param, call: Call, source: str, name: str) -> Edit:

@@ -389,8 +389,8 @@ class Context:
         return fence is not None and mark[0] == fence.mark[0] and len(mark) >= len(fence.mark)
 
     def _line_end(self, at: int) -> int:
-        found = self._text.find("\n", at, at + _MAX_LINE)
-        return found if found >= 0 else min(len(self._text), at + _MAX_LINE)
+        position = self._text.find("\n", at, at + _MAX_LINE)
+        return position if position >= 0 else min(len(self._text), at + _MAX_LINE)
 
     def first_on_line(self, at: int) -> bool:
         """Whether nothing but blanks and list markers stands before a place on its line."""
@@ -421,8 +421,8 @@ class Context:
         """The next text that ends a context, were it outside blocks."""
         source = self._source
         if enclosing.kind == "comment":
-            found = source.find("-->", at)
-            return None if found < 0 else (found, found + 3)
+            position = source.find("-->", at)
+            return None if position < 0 else (position, position + 3)
         if enclosing.kind == "code":
             return self._tick(enclosing.width, at)
         if enclosing.name == "observation:":
@@ -584,7 +584,9 @@ class Context:
         if self._json is not None:
             return self._json
         if not self._json_sign:
-            self._json_sign = next((part[:1] for one in (*self._gone, self._text) if (part := one.lstrip(_BLANK))), "")
+            self._json_sign = next(
+                (part[:1] for item in (*self._gone, self._text) if (part := item.lstrip(_BLANK))), ""
+            )
             if not self._json_sign and not self.final:
                 return WAIT
             if self._json_sign not in ("{", "["):

@@ -157,8 +157,8 @@ def line_end(text: str, at: int, marker: str = "\n") -> int:
     """The end of the line, or of what stands on it before a marker."""
     end = len(text)
     for mark in ("\r", "\n", marker):
-        found = text.find(mark, at)
-        end = found if 0 <= found < end else end
+        position = text.find(mark, at)
+        end = position if 0 <= position < end else end
     return end
 
 

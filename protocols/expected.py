@@ -27,15 +27,15 @@ def differences(expected: Json, given: Json, match: Match = "equal") -> list[str
 
     Numbers are compared by value, ``true`` is not 1. With ``partial`` objects may have members that are not expected.
     """
-    found: list[str] = []
+    differences: list[str] = []
     try:
         for line in _differences(expected, given, match, ""):
-            if len(found) == MAX_DIFFERENCES:
-                return [*found, "… and more"]
-            found.append(line)
+            if len(differences) == MAX_DIFFERENCES:
+                return [*differences, "… and more"]
+            differences.append(line)
     except RecursionError:
         return ["the values nest too deeply to be compared"]
-    return found
+    return differences
 
 
 def shortfall(expected: Json | UnsetType, match: Match, result: ExecutionResult) -> tuple[str, tuple[str, ...]] | None:

@@ -205,14 +205,14 @@ class Marks:
             ("V", re.compile(rf"(?P<mark>V{_Z}{_spaced(f'{_SUMMARY[1:]}结束]]')})")),
         ]
         """Marks that begin otherwise, each with the character that it begins with."""
-        for first in dict.fromkeys(one[0] for one in literal):
-            names = sorted((one for one in literal if one[0] == first), key=len, reverse=True)
-            pattern = "|".join(f"{re.escape(one[0])}{_Z}{_spaced(one[1:])}" for one in names)
+        for first in dict.fromkeys(item[0] for item in literal):
+            names = sorted((item for item in literal if item[0] == first), key=len, reverse=True)
+            pattern = "|".join(f"{re.escape(name[0])}{_Z}{_spaced(name[1:])}" for name in names)
             self.others.append((first, re.compile(f"(?P<mark>(?P<literal>{pattern}))")))
         whole = ["[INST]", "[/INST]", f"[[{_SUMMARY}信息汇总", f"{_SUMMARY}结束]]", *literal]
         whole += [f"[{slash}{name.upper()}]" for name in _BRACKET_ECHOES for slash in ("", "/")]
-        self._begun = re.compile("|".join(f"{re.escape(one[0])}{_Z}(?:{_begun(one[1:])}|\\Z)" for one in whole))
-        self._first = {one[0] for one in whole}
+        self._begun = re.compile("|".join(f"{re.escape(item[0])}{_Z}(?:{_begun(item[1:])}|\\Z)" for item in whole))
+        self._first = {item[0] for item in whole}
         self.signs = _by_sign(self.others)
         self.plain = _by_sign(other for other in self.others if other[0].isascii() and _SUMMARY not in other[1].pattern)
         """Those that can stand in a text of ASCII characters."""
@@ -265,8 +265,8 @@ class Marks:
 
     def match(self, text: str, at: int) -> re.Match[str] | None:
         """The mark that begins with an angle bracket at a place, or None."""
-        found = self.angle.match(text, at)
-        return found if found is not None and self.meaning(found) is not None else None
+        match = self.angle.match(text, at)
+        return match if match is not None and self.meaning(match) is not None else None
 
     def meaning(self, match: re.Match[str]) -> Mark | None:
         """What a match of one of the patterns is; None for a tag that means nothing here."""

@@ -224,8 +224,8 @@ class ToolHint(msgspec.Struct, frozen=True):
     @property
     def properties(self) -> dict[str, Json]:
         """The declared parameters' schemas by name."""
-        found = self.parameters.get("properties")
-        return found if isinstance(found, dict) else {}
+        properties = self.parameters.get("properties")
+        return properties if isinstance(properties, dict) else {}
 
 
 REASONING_TAGS = (

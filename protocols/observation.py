@@ -134,12 +134,17 @@ def observation(
         return f"Note: the user changed the arguments of {plain(tool_id)} to {shown}\n{told}"
     if result.warnings is not UNSET:
         warned, result = result.warnings, msgspec.structs.replace(result, warnings=UNSET)
-        said = observation(result, style, step=step, problems=problems, request_id=request_id, shorten=shorten)
+        text = observation(result, style, step=step, problems=problems, request_id=request_id, shorten=shorten)
         # what became of the result itself is of a workflow's outputs
-        odd, made = [one for one in warned if one.code[:2] != "WF"], [one for one in warned if one.code[:2] == "WF"]
+        odd, made = (
+            [problem for problem in warned if problem.code[:2] != "WF"],
+            [problem for problem in warned if problem.code[:2] == "WF"],
+        )
         notes = [f"Note: the arguments of {plain(tool_id)} are odd: {_beside(_told(odd), shorten)}"] if odd else []
-        notes += [f"Note: the result of {plain(tool_id)}: {_beside(readable(one.message), shorten)}" for one in made]
-        return "\n".join([*notes, said])
+        notes += [
+            f"Note: the result of {plain(tool_id)}: {_beside(readable(problem.message), shorten)}" for problem in made
+        ]
+        return "\n".join([*notes, text])
     if style not in _OWN:
         return _of_protocol(result, style, shorten)
     if style == "vcp":
@@ -290,7 +295,7 @@ def observations(observed: Sequence[Observed], max_chars: int | None = None) -> 
         lengths.append(len(value))
         return value
 
-    whole = "\n".join(one.text(note) for one in observed)
+    whole = "\n".join(observation.text(note) for observation in observed)
     if max_chars is None or len(whole) <= max_chars:
         return whole
     left = max_chars - (len(whole) - sum(lengths))
@@ -300,7 +305,7 @@ def observations(observed: Sequence[Observed], max_chars: int | None = None) -> 
         if length > limit:
             break
         left -= length
-    return "\n".join(one.text(lambda value: cut_middle(value, limit)) for one in observed)
+    return "\n".join(observation.text(lambda value: cut_middle(value, limit)) for observation in observed)
 
 
 def cut_middle(text: str, limit: int) -> str:
@@ -389,8 +394,8 @@ def _sentence(result: ExecutionResult, name: str, word: str, shorten: Shorten) -
         return f"Tool {name} has not ended: {_NOT_RUN[result.status]}."
     if result.status in _NOT_RUN:
         comment = refusal_comment(result)
-        said = f" The user's comment: {_ended(comment, shorten)}" if comment else ""
-        return f"Tool {name} was not executed: {_NOT_RUN[result.status]}.{said}"
+        text = f" The user's comment: {_ended(comment, shorten)}" if comment else ""
+        return f"Tool {name} was not executed: {_NOT_RUN[result.status]}.{text}"
     error = result.error
     if error is UNSET:
         return f"Tool {name} failed."

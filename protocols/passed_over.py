@@ -76,20 +76,20 @@ def notes_of(document: Document) -> list[Note]:
 
 
 def _passed_over(document: Document) -> list[tuple[int, Kind, Diag]]:
-    found: list[tuple[int, Kind, Diag]] = []
+    passed_over: list[tuple[int, Kind, Diag]] = []
     for number, block in enumerate(document.blocks):
         if block.aside:
             if block.diagnostics:
-                found.append((number, "setAside", block.diagnostics[0]))
+                passed_over.append((number, "setAside", block.diagnostics[0]))
         elif block.calls:
-            found.extend((number, kind, diagnostic) for kind, diagnostic in _of_block(block))
+            passed_over.extend((number, kind, diagnostic) for kind, diagnostic in _of_block(block))
     told = {id(diagnostic) for block in document.blocks for diagnostic in block.diagnostics}
-    found.extend(
+    passed_over.extend(
         (max(0, len(document.blocks) - 1), "setAside", diagnostic)
         for diagnostic in document.diagnostics
         if diagnostic.code in _NO_BLOCKS and id(diagnostic) not in told
     )
-    return found
+    return passed_over
 
 
 def _of_block(block: Block) -> list[tuple[Kind, Diag]]:
@@ -104,7 +104,7 @@ def _of_block(block: Block) -> list[tuple[Kind, Diag]]:
 
 def _sentence(diagnostic: Diag, kind: Kind, lines: LineIndex) -> str:
     line, column = lines.position(diagnostic.span[0])
-    said = message(diagnostic).rstrip(".")
+    text = message(diagnostic).rstrip(".")
     advice = _ADVICE.get(diagnostic.code, "" if kind == "leftOut" else _AGAIN)
-    not_run = ". This call was not run" if kind == "setAside" and "not executed" not in said else ""
-    return inert(plain(f"Note: line {line + 1}, column {column + 1}: {said}{not_run}. {advice}."))
+    not_run = ". This call was not run" if kind == "setAside" and "not executed" not in text else ""
+    return inert(plain(f"Note: line {line + 1}, column {column + 1}: {text}{not_run}. {advice}."))

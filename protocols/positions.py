@@ -214,7 +214,7 @@ def _replaced(sums: list[int], low: int, high: int, numbers: list[int], delta: i
     first = sums[low]
     made = [*accumulate(numbers, initial=first)][:-1]
     rest = sums[high:]
-    return sums[:low] + made + ([one + delta for one in rest] if delta else rest)
+    return sums[:low] + made + ([item + delta for item in rest] if delta else rest)
 
 
 def _more(block: _Block, text: str, base: int, encoding: PositionEncoding) -> int:

@@ -253,7 +253,7 @@ def _all_carry(text: str, start: int, end: int, prefix: str, size: int) -> bool:
     count = 0
     at = start
     while True:
-        breaks = [found for sign in ("\n", "\r") if (found := text.find(sign, at, end)) >= 0]
+        breaks = [position for sign in ("\n", "\r") if (position := text.find(sign, at, end)) >= 0]
         if not breaks:
             return count > 0
         at = min(breaks) + 1

@@ -201,8 +201,10 @@ class _Scan:
         if not self._quotable:
             self._quotable = self._can_be_quoted()
         while True:
-            ahead = [found for kind, one in self._quotable.items() if (found := self._of(kind, one, at)) is not None]
-            first = min((found.start() for found in ahead), default=len(text))
+            ahead = [
+                match for kind, pattern in self._quotable.items() if (match := self._of(kind, pattern, at)) is not None
+            ]
+            first = min((match.start() for match in ahead), default=len(text))
             if not ahead and fence is None:
                 return None
             paragraph = self._paragraph_of(first, at)

@@ -99,7 +99,7 @@ def short_for(name: str, known: Iterable[str]) -> str | None:
         if order >= MAX_CANDIDATES:
             break
         letters = iter(normalised(candidate[:MAX_NAME]))
-        if candidate != name and candidate[:1].casefold() == wanted[0] and all(one in letters for one in wanted):
+        if candidate != name and candidate[:1].casefold() == wanted[0] and all(item in letters for item in wanted):
             found.append(candidate)
     return found[0] if len(found) == 1 else None
 

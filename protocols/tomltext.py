@@ -100,12 +100,12 @@ class TomlTree(msgspec.Struct):
 
     def table_at(self, offset: int) -> TomlTable:
         """The table that an offset belongs to: the last whose header begins before it."""
-        found = self.tables[0]
+        toml_table = self.tables[0]
         for table in self.tables[1:]:
             if table.header[0] >= offset:
                 break
-            found = table
-        return found
+            toml_table = table
+        return toml_table
 
 
 def read_toml(text: str) -> TomlTree:

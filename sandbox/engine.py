@@ -125,15 +125,15 @@ async def stand_up(
     try:
         await launch.prepare(launched, plan)
     except BaseException as error:
-        said = ""
+        text = ""
         if isinstance(error, Unavailable):
             launched.kill()
             await standing.drain(1.0)
-            said = "\n".join((bytes(standing.stderr.kept).decode("utf-8", "replace").strip(), *launched.said())).strip()
+            text = "\n".join((bytes(standing.stderr.kept).decode("utf-8", "replace").strip(), *launched.said())).strip()
         await standing.discard()
         if isinstance(error, Unavailable):
             # what was found out here says more than what the program said meanwhile
-            reason = error.reason if error.remedy else said or error.reason
+            reason = error.reason if error.remedy else text or error.reason
             raise Unavailable(reason, error.remedy, passing=error.passing) from error
         raise
     return standing

@@ -71,21 +71,21 @@ def _not_looked_for(title: str, error: OSError) -> Missing:
 
 def _found(language: Language, interpreters: Interpreters) -> Interpreter | Missing:
     if language == "python":
-        found = _find_python(interpreters.python)
-        return _by_uv(found, interpreters.uv) if interpreters.python_runner == "uv" else found
+        interpreter = _find_python(interpreters.python)
+        return _by_uv(interpreter, interpreters.uv) if interpreters.python_runner == "uv" else interpreter
     if language == "nodejs" and interpreters.nodejs_runner == "node":
         return _find_node(interpreters.nodejs)
     return _find_bun(interpreters.bun)
 
 
-def interpreter_version(found: Interpreter) -> str:
+def interpreter_version(interpreter: Interpreter) -> str:
     """The version of an interpreter as it says it (`3.11.2`); empty when it says none. Asked in a sandbox, once per file."""
-    if found.language == "python":
-        if os.path.realpath(found.file or found.path) == _own_python():
+    if interpreter.language == "python":
+        if os.path.realpath(interpreter.file or interpreter.path) == _own_python():
             return platform.python_version()
-        said = _ask(found, (found.path, "-I", "-S", "-c", _VERSION))
+        said = _ask(interpreter, (interpreter.path, "-I", "-S", "-c", _VERSION))
         return said if isinstance(said, str) else ""
-    versions = _script_versions(found)
+    versions = _script_versions(interpreter)
     return versions.get("bun") or versions.get("node", "")
 
 
@@ -227,10 +227,10 @@ def _find_python(configured: str | None) -> Interpreter | Missing:
     last: Missing | None = None
     for candidate in candidates():
         if _executable(candidate):
-            found = _python_at(candidate, remedy)
-            if isinstance(found, Interpreter):
-                return found
-            last = last or found
+            interpreter = _python_at(candidate, remedy)
+            if isinstance(interpreter, Interpreter):
+                return interpreter
+            last = last or interpreter
     return last or Missing("no Python interpreter was found", remedy)
 
 
@@ -333,17 +333,17 @@ def _asked_layout(real: str) -> _PythonLayout | None:
     return _PythonLayout(version, prefix, prefix)
 
 
-def _by_uv(found: Interpreter | Missing, configured: str | None) -> Interpreter | Missing:
+def _by_uv(interpreter: Interpreter | Missing, configured: str | None) -> Interpreter | Missing:
     """The same Python, started by `uv run` as seed 003 §2.1.2 names it: no project, no network, no cache outside /tmp."""
-    if isinstance(found, Missing):
-        return found
+    if isinstance(interpreter, Missing):
+        return interpreter
     uv = find_uv(configured)
     if isinstance(uv, Missing):
         return Missing(f"sandbox.runners.python is 'uv', and {uv.reason}", uv.remedy, uv.passing)
     inside, bind = _uv_place(uv)
     quiet = ("--quiet", "--offline", "--no-config", "--no-cache", "--no-python-downloads")
     runner = (inside, "run", *quiet, "--no-project", "--no-env-file", "--python", PROGRAM, "--")
-    return msgspec.structs.replace(found, binds=(*found.binds, *bind), runner=runner)
+    return msgspec.structs.replace(interpreter, binds=(*interpreter.binds, *bind), runner=runner)
 
 
 def _uv_place(uv: str) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -353,9 +353,9 @@ def _uv_place(uv: str) -> tuple[str, tuple[tuple[str, str], ...]]:
 # Node.js and bun: each is one file
 
 
-def _script_versions(found: Interpreter) -> dict[str, str]:
+def _script_versions(interpreter: Interpreter) -> dict[str, str]:
     try:
-        return msgspec.convert(_ask(found, (found.path, "-e", _SCRIPT_FACTS)), dict[str, str])
+        return msgspec.convert(_ask(interpreter, (interpreter.path, "-e", _SCRIPT_FACTS)), dict[str, str])
     except msgspec.ValidationError:
         return {}
 
@@ -399,10 +399,10 @@ def _first_of(language: Language, candidates: Iterable[str], remedy: str) -> Int
     last: Missing | None = None
     for path in candidates:
         if _executable(path):
-            found = _script_runner(language, path, remedy)
-            if isinstance(found, Interpreter):
-                return found
-            last = last or found
+            interpreter = _script_runner(language, path, remedy)
+            if isinstance(interpreter, Interpreter):
+                return interpreter
+            last = last or interpreter
     return last or Missing(f"no {_TITLES[language]} was found", remedy)
 
 

@@ -359,8 +359,8 @@ def spawn(plan: Plan, opened: Mapping[str, int], seccomp: bytes, group: cgroups.
         if name not in kept:
             fds.close(name)
     for name, _ in plan.compared:
-        found = os.fstat(opened[name])
-        launched.identities[name] = (found.st_dev, found.st_ino)
+        status = os.fstat(opened[name])
+        launched.identities[name] = (status.st_dev, status.st_ino)
     return launched
 
 

@@ -111,9 +111,9 @@ def probe(refresh: bool = False, backend: BackendChoice = "auto") -> Probe:
     if bare is not None:
         return bare
     with _Cache.lock:
-        found = None if refresh else cached(backend)
-        if found is not None:
-            return found
+        probe = None if refresh else cached(backend)
+        if probe is not None:
+            return probe
         if backend != "auto":
             return _tried(BACKENDS[backend], refresh)
         first = _tried(BUBBLEWRAP, refresh)
@@ -121,21 +121,21 @@ def probe(refresh: bool = False, backend: BackendChoice = "auto") -> Probe:
 
 
 def _tried(backend: Backend, refresh: bool) -> Probe:
-    found = None if refresh else _kept(backend.name)
-    if found is not None:
-        return found
+    probe = None if refresh else _kept(backend.name)
+    if probe is not None:
+        return probe
     before = _Cache.kept.get(backend.name)
-    found, binary = _look(backend)
+    probe, binary = _look(backend)
     for pause in _PAUSES:
-        if not found.passing:
+        if not probe.passing:
             break
         time.sleep(pause)
-        found, binary = _look(backend)
+        probe, binary = _look(backend)
     seconds = PASSING_SECONDS
     if before is not None and before.found.passing:
         seconds = min(_MOST_PASSING_SECONDS, before.seconds * 2)
-    _Cache.kept[backend.name] = _Kept(found, binary, time.monotonic(), seconds)
-    return found
+    _Cache.kept[backend.name] = _Kept(probe, binary, time.monotonic(), seconds)
+    return probe
 
 
 def note_lack(reason: str, remedy: str) -> None:
@@ -227,6 +227,6 @@ def _try(backend: Backend, binary: Binary, machine: str) -> None:
 
     shell = Interpreter("python", "/bin/sh")
     ended = run_inside(backend, binary, machine, shell, ("/bin/sh", "-c", _CHECKS), Limits(wall_ms=10_000))
-    said = (ended.stderr + ended.stdout).decode("utf-8", "replace").strip()
+    text = (ended.stderr + ended.stdout).decode("utf-8", "replace").strip()
     if ended.ending != "exit" or ended.exit_code != 0:
-        raise Unavailable(said or f"the sandbox's own check ended with {ended.exit_code} ({ended.ending})")
+        raise Unavailable(text or f"the sandbox's own check ended with {ended.exit_code} ({ended.ending})")

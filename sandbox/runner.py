@@ -236,20 +236,20 @@ async def _checked_run(
         return msgspec.structs.replace(early, sandbox=info)
     if cancelled is not None and cancelled.is_set():
         return _cancelled_early(info)
-    found = _interpreter(request)
-    if isinstance(found, Missing):
-        return _missing(found, info)
+    interpreter = _interpreter(request)
+    if isinstance(interpreter, Missing):
+        return _missing(interpreter, info)
     parks = warm is not None and warm.parks
     if info.backend == unsandboxed.NAME:
         if parks:
             raise Unavailable("nothing is kept ready without a sandbox")
         began.set()
-        ended = await unsandboxed.execute(request, found, on_output=on_output, cancelled=cancelled, talk=talk)
+        ended = await unsandboxed.execute(request, interpreter, on_output=on_output, cancelled=cancelled, talk=talk)
         return _outcome(request, ended, (), info)
     listening = find_interpreter("python", request.interpreters) if request.hosts else None
     if isinstance(listening, Missing):
         return _missing(listening, info, "allowHosts needs a Python to open the proxy inside: ")
-    for host_path, _ in (*found.binds, *(listening.binds if listening is not None else ())):
+    for host_path, _ in (*interpreter.binds, *(listening.binds if listening is not None else ())):
         never.require_shown(host_path)
     violations: list[str] = []
     async with AsyncExitStack() as cleaning:
@@ -257,7 +257,7 @@ async def _checked_run(
             return _cancelled_early(info)
         opening = grants.Opening()
         cleaning.callback(opening.close)
-        folder, file, pinned, hidden = _open(request, found, opening, cleaning)
+        folder, file, pinned, hidden = _open(request, interpreter, opening, cleaning)
         script = file.path if file is not None else ""
         reserved = uids.reserve() if os.geteuid() == 0 and request.uid is None else None
         if reserved is not None:
@@ -270,7 +270,7 @@ async def _checked_run(
             view = await access.give(_needed(request, folder, script, opening), uid, waiting, violations, cleaning)
             limits = msgspec.structs.replace(limits, wall_ms=max(1, limits.wall_ms - waiting.ms))
         _sweep_at_end(request, opening, violations, cleaning)
-        job = _job(request, found, script, opening, uid, without, info.backend)
+        job = _job(request, interpreter, script, opening, uid, without, info.backend)
         job = msgspec.structs.replace(job, files=pinned, hidden=hidden, view=view)
         opened = {name: item.fd for name, item in opening.opened.items()}
         network = _connect(request, cleaning) if listening is not None else None
@@ -281,7 +281,7 @@ async def _checked_run(
         if warm is not None:
             key = _warm_key(job, opening, file, warm)
             if warm.parks:
-                standing = await _park(request, found, job, opened, info)
+                standing = await _park(request, interpreter, job, opened, info)
                 if reserved is not None:
                     standing.on_release = reserved.keep()
                 warm.put(key, standing)
@@ -342,12 +342,12 @@ def _warm_key(job: Job, opening: grants.Opening, file: Opened | None, warm: Warm
 
 
 async def _park(
-    request: RunRequest, found: Interpreter, job: Job, opened: dict[str, int], info: SandboxInfo
+    request: RunRequest, interpreter: Interpreter, job: Job, opened: dict[str, int], info: SandboxInfo
 ) -> engine.Standing:
     """A sandbox that waits for one call of the same job."""
-    if found.runner or not starter(found.language):
-        raise Unavailable(f"{found.path} is always started cold")
-    plan = BACKENDS[info.backend].build(msgspec.structs.replace(job, warm=starter(found.language)))
+    if interpreter.runner or not starter(interpreter.language):
+        raise Unavailable(f"{interpreter.path} is always started cold")
+    plan = BACKENDS[info.backend].build(msgspec.structs.replace(job, warm=starter(interpreter.language)))
     return await engine.park(plan, opened=opened, limits=request.limits, seccomp=_filter())
 
 
@@ -356,13 +356,13 @@ def _with_secrets(job: Job, request: RunRequest) -> Job:
     if not request.secrets:
         return job
     variables = tuple(
-        (f"{one.name}_FILE", f"{SECRETS_FOLDER}/{one.name}") if one.as_file else (one.name, one.value)
-        for one in request.secrets
+        (f"{secret.name}_FILE", f"{SECRETS_FOLDER}/{secret.name}") if secret.as_file else (secret.name, secret.value)
+        for secret in request.secrets
     )
     files = tuple(
-        InsideFile(f"secret-{one.name}", f"{SECRETS_FOLDER}/{one.name}", one.value.encode("utf-8"))
-        for one in request.secrets
-        if one.as_file
+        InsideFile(f"secret-{secret.name}", f"{SECRETS_FOLDER}/{secret.name}", secret.value.encode("utf-8"))
+        for secret in request.secrets
+        if secret.as_file
     )
     return msgspec.structs.replace(job, env=(*job.env, *variables), files=(*job.files, *files))
 
@@ -461,9 +461,9 @@ def _open_tool(request: RunRequest, cleaning: AsyncExitStack) -> tuple[Opened, O
         folder = open_absolute(request.folder)
         cleaning.callback(folder.close)
         return folder, None
-    found = resolve_script(request.folder, request.script)
-    cleaning.callback(found.close)
-    return found.folder, found.script
+    resolved_script = resolve_script(request.folder, request.script)
+    cleaning.callback(resolved_script.close)
+    return resolved_script.folder, resolved_script.script
 
 
 def _interpreter(request: RunRequest) -> Interpreter | Missing:
@@ -521,8 +521,8 @@ def _outcome(request: RunRequest, ended: engine.Ended, violations: tuple[str, ..
     )
     message, remedy = verdict.message, verdict.remedy
     if verdict.kind == "unavailable" and ended.exit_code is None:
-        said = ended.stderr.decode("utf-8", "replace").strip()
-        message, remedy = explain(info.backend, said) if said else (message, remedy)
+        text = ended.stderr.decode("utf-8", "replace").strip()
+        message, remedy = explain(info.backend, text) if text else (message, remedy)
     return RunOutcome(
         kind=verdict.kind,
         exit_code=ended.exit_code,

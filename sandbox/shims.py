@@ -129,14 +129,14 @@ def _mise_versions(language: Language) -> list[str]:
     if not isinstance(tools, dict):
         return []
     table = cast("dict[str, Any]", tools)
-    found: list[str] = []
+    mise_versions: list[str] = []
     for tool in _TOOLS[language]:
         entry = table.get(tool, [])
         for item in cast("list[Any]", entry) if isinstance(entry, list) else [entry]:
             version = cast("dict[str, Any]", item).get("version") if isinstance(item, dict) else item
             if isinstance(version, str):
-                found.append(version)
-    return found
+                mise_versions.append(version)
+    return mise_versions
 
 
 def _volta_version(path: str) -> list[str]:

@@ -290,7 +290,9 @@ class ElementReader:
         if token.key in HTML:
             return False
         if self._closed_names is None:
-            self._closed_names = frozenset(one.name for one in self.tokens if one.kind == "open" and one.partner >= 0)
+            self._closed_names = frozenset(
+                token.name for token in self.tokens if token.kind == "open" and token.partner >= 0
+            )
         return token.name in self._closed_names
 
     def _noise_behind(self, k: int, b: int, end: int) -> bool:

@@ -95,11 +95,11 @@ _TAGS = _GUESSED | {"AX110", "AX112", "AX114", "AX120", "AX121", "AX122", "AX155
 
 def settle_doubts(text: str, findings: Findings, calls: Sequence[Call]) -> None:
     """Makes an error of what has more than one reading (ruling 1)."""
-    found = findings.list
-    codes = {diag.code for diag in found}
+    diagnostics = findings.list
+    codes = {diag.code for diag in diagnostics}
     if not codes & _GUESSED:
         return
-    noise = [text[slice(*diag.span)][:_MAX_NOISE] for diag in found if diag.code == "TC011"]
+    noise = [text[slice(*diag.span)][:_MAX_NOISE] for diag in diagnostics if diag.code == "TC011"]
     ids = [call.tool_id for call in calls[:_MAX_SHARED]]
     # A tool with a parameter of its own name: one of the two tags may be the other's. The same with a tool that is empty.
     twice = any(call.shape == "tag" and call.param(call.tool_id) is not None for call in calls) or (
@@ -109,7 +109,7 @@ def settle_doubts(text: str, findings: Findings, calls: Sequence[Call]) -> None:
     if noise:
         # Text beside a parameter without any: it may be its value.
         empty = {p.span[0] for call in calls for p in call.params if p.value.kind == "text" and not p.value.pieces}
-    for i, diag in enumerate(found):
+    for i, diag in enumerate(diagnostics):
         if diag.code not in _GUESSED:
             continue
         lost = diag.code == "AX102" and diag.span[0] in empty
@@ -118,7 +118,7 @@ def settle_doubts(text: str, findings: Findings, calls: Sequence[Call]) -> None:
             name = str(diag.args.get("name"))
             lost = any(name in part for part in noise)
         if twice or lost:
-            found[i] = replace(diag, severity="error", repair=False)
+            diagnostics[i] = replace(diag, severity="error", repair=False)
 
 
 def report_dashes(text: str, findings: Findings) -> None:
@@ -136,15 +136,17 @@ def leave_to_a_person(findings: Findings, end: int, *, every: bool) -> None:
     """Makes fixes unsafe: ``every`` one, as in a block with an error, where it would settle what the error leaves open (P4);
     otherwise those that reach past the block's ``end``, or change what another one changes as well.
     """
-    found = findings.list
-    safe = {i: diag.fix for i, diag in enumerate(found) if diag.fix is not None and diag.fix.applicability == "safe"}
+    diagnostics = findings.list
+    safe = {
+        i: diag.fix for i, diag in enumerate(diagnostics) if diag.fix is not None and diag.fix.applicability == "safe"
+    }
     chosen = set(safe) if every else _crossing(safe) | {i for i, fix in safe.items() if fix.edits[-1].end > end}
     for i in chosen:
-        found[i] = replace(found[i], fix=replace(safe[i], applicability="unsafe"))
-    if any(diag.code in _TAGS and diag.fix is not None and diag.fix.applicability == "unsafe" for diag in found):
+        diagnostics[i] = replace(diagnostics[i], fix=replace(safe[i], applicability="unsafe"))
+    if any(diag.code in _TAGS and diag.fix is not None and diag.fix.applicability == "unsafe" for diag in diagnostics):
         # Some of a block put right and a tag not: what then closes what is another question.
         for i, fix in safe.items():
-            found[i] = replace(found[i], fix=replace(fix, applicability="unsafe"))
+            diagnostics[i] = replace(diagnostics[i], fix=replace(fix, applicability="unsafe"))
 
 
 def _crossing(fixes: dict[int, Fix]) -> set[int]:

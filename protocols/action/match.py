@@ -198,7 +198,7 @@ class _Matcher:
     def _swapped(self, i: int, token: Token, follow: Token, depth: int) -> bool:
         """``<a>x</T></a>``: the two closing tags are in the wrong order (AX106)."""
         text = self.text
-        first, second = (f"</{text[slice(*one.name_span)]}>" for one in (token, follow))
+        first, second = (f"</{text[slice(*token.name_span)]}>" for token in (token, follow))
         for one in (token, follow):
             # The swap writes both tags anew, with their brackets.
             one.flag = "" if one.flag == "bracket" else one.flag

@@ -82,13 +82,13 @@ class Shapes(ParamReader):
                 self._ignored(attribute, "ACTION")
         return calls
 
-    def _has_inputs_shape(self, elements: Sequence[Element], given: Attribute | None) -> bool:
-        if given is not None and given.name.lower() in STRONG_TOOL_ATTRIBUTES:
+    def _has_inputs_shape(self, elements: Sequence[Element], attribute: Attribute | None) -> bool:
+        if attribute is not None and attribute.name.lower() in STRONG_TOOL_ATTRIBUTES:
             return True
         keys = {element.key for element in elements}
         if keys & STRONG_TOOL_ID or INPUTS in keys:
             return True
-        if given is not None and keys & (INPUTS_ALIASES | {INPUT}):
+        if attribute is not None and keys & (INPUTS_ALIASES | {INPUT}):
             return True
         ids = [element for element in elements if element.key in TOOL_ID_ALIASES]
         if not ids or any(self._has_elements(element) or element.token.attributes for element in ids):
@@ -150,7 +150,7 @@ class Shapes(ParamReader):
             else:
                 self._unwrap(element, inner[0].name)
             return found
-        if first.key == INPUTS and not any(one.key in STRONG_TOOL_ID for one in inner):
+        if first.key == INPUTS and not any(element.key in STRONG_TOOL_ID for element in inner):
             del self.findings.list[before:]
             return None
         self._unwrap(element, TOOL_ID)
@@ -208,7 +208,7 @@ class Shapes(ParamReader):
         self._attribute_params(params, call, element, attributes, schema)
         self._finish(call, params)
 
-    def _inputs_calls(self, elements: Sequence[Element], given: Attribute | None) -> list[Call]:
+    def _inputs_calls(self, elements: Sequence[Element], attribute: Attribute | None) -> list[Call]:
         """``<tool_id>`` with ``<inputs>``, once or several times (AX162)."""
         ids: list[Element] = []
         calls: list[Call] = []
@@ -216,7 +216,7 @@ class Shapes(ParamReader):
         current: list[Element] = []
         head: Element | None = None
         strong = any(element.key in STRONG_TOOL_ID for element in elements)
-        if not any(element.key in TOOL_ID_ALIASES for element in elements) and given is None:
+        if not any(element.key in TOOL_ID_ALIASES for element in elements) and attribute is None:
             # <name>X</name><inputs>…</inputs>: nothing else can be the tool.
             weak = [element for element in elements if element.key in WEAK_TOOL_ID and not self._has_elements(element)]
             if len(weak) == 1 and weak[0] is elements[0] and any(element.key == INPUTS for element in elements):
@@ -242,7 +242,7 @@ class Shapes(ParamReader):
         elif head is not None or current:
             groups.append((head, current))
         for head, parts in groups:
-            call = self._inputs_call(head, parts, given)
+            call = self._inputs_call(head, parts, attribute)
             if call is not None:
                 calls.append(call)
         if len(calls) > 1:
@@ -269,9 +269,9 @@ class Shapes(ParamReader):
         self.findings.add("AX152", span, {"a": a, "b": b}, error=True)
         return False
 
-    def _inputs_call(self, head: Element | None, parts: list[Element], given: Attribute | None) -> Call | None:
+    def _inputs_call(self, head: Element | None, parts: list[Element], attribute: Attribute | None) -> Call | None:
         """One call by ``<tool_id>``, or by what stands for it, with its arguments."""
-        named = self._id_of(head, parts, given)
+        named = self._id_of(head, parts, attribute)
         if named is None:
             return None
         raw, span, outer = named

@@ -183,12 +183,12 @@ class Tokens:
 
     def _find(self, at: int, limit: int) -> int:
         """The next ``<``, or the next full-width closing marker."""
-        found = self.text.find("<", at, limit)
+        position = self.text.find("<", at, limit)
         if self._wide:
             match = self.source.next_token(_WIDE_CLOSE, at, limit)
-            if match is not None and (found < 0 or match[0] < found):
+            if match is not None and (position < 0 or match[0] < position):
                 return match[0]
-        return found
+        return position
 
     def _token(self, at: int) -> Token | None:
         text, limit = self.text, self.limit

@@ -180,12 +180,12 @@ class ValueReader:
             self.findings.add("AX128", (element.open, element.outer_end), {"name": element.name}, error=True)
         if wants_text(schema):
             return self._text(element, name, declared=True)
-        found, kept = self.findings.list, len(self.findings.list)
+        diagnostics, kept = self.findings.list, len(self.findings.list)
         kept_comments = len(self.findings.comments)
         try:
             return self._value(element, schema, name, 0)
         except _MixedError:
-            before = found[:kept]
+            before = diagnostics[:kept]
             known = {id(diag) for diag in before}
             errors = [diag for diag in self.findings.list if diag.severity == "error" and id(diag) not in known]
             self.findings.list = [*before, *errors]
@@ -344,10 +344,10 @@ class ValueReader:
 
     def forget_junk(self, element: Element) -> None:
         """Takes back the finding about words behind the name in a closing tag: they belong to the name (AX134)."""
-        found = self.findings.list
-        at = next((k for k in range(len(found) - 1, -1, -1) if found[k].code == "AX136"), None)
-        if at is not None and element.end <= found[at].span[0] < element.outer_end:
-            del found[at]
+        diagnostics = self.findings.list
+        at = next((k for k in range(len(diagnostics) - 1, -1, -1) if diagnostics[k].code == "AX136"), None)
+        if at is not None and element.end <= diagnostics[at].span[0] < element.outer_end:
+            del diagnostics[at]
 
     def check_name(self, token: Token, *, tool: bool) -> None:
         """Reports what had to be dropped from a name, and names that XML would not take (ruling 13)."""
@@ -674,9 +674,9 @@ class ValueReader:
             token = self.tokens[k]
             if token.start < at:
                 continue
-            found = self.text.find("<", at, min(token.start, element.end))
-            if found >= 0:
-                return found
+            position = self.text.find("<", at, min(token.start, element.end))
+            if position >= 0:
+                return position
             at = token.end
         return self.text.find("<", at, element.end) if at < element.end else -1
 

@@ -201,7 +201,7 @@ def _elements(value: Json, margin: str, depth: int, *, typed: bool = False) -> s
         return None
     named: list[tuple[str, Json]]
     if is_list(value):
-        named = [("item", one) for one in value]
+        named = [("item", item) for item in value]
     elif is_object(value) and set(value) != {"item"}:
         named = list(value.items())
     else:

@@ -193,16 +193,16 @@ def _missing(diag: Diag) -> Diag:
 
 def _members(root: JsonNode | None) -> list[JsonNode]:
     """The objects of an answer that say whose it is and why it ended: itself, its choices, their messages."""
-    found = [root] if root is not None and root.kind == "object" else []
+    nodes = [root] if root is not None and root.kind == "object" else []
     if root is not None and root.kind == "array":
-        found += [item for item in root.items[:MAX_STEPS] if item.kind == "object"]
-    for one in list(found):
-        choices = one.get("choices")
+        nodes += [item for item in root.items[:MAX_STEPS] if item.kind == "object"]
+    for node in list(nodes):
+        choices = node.get("choices")
         for choice in choices.items[:MAX_STEPS] if choices is not None and choices.kind == "array" else ():
             message = choice.get("message") if choice.kind == "object" else None
-            found += [choice] if choice.kind == "object" else []
-            found += [message] if message is not None and message.kind == "object" else []
-    return found
+            nodes += [choice] if choice.kind == "object" else []
+            nodes += [message] if message is not None and message.kind == "object" else []
+    return nodes
 
 
 def _said_by_another(root: JsonNode | None) -> bool:

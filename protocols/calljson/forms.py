@@ -87,8 +87,8 @@ def find_calls(root: JsonNode, *, bare: bool) -> list[FoundCall] | None:
     legacy = root.get("function_call")
     if legacy is not None and legacy.kind == "object" and legacy.member("name") is not None:
         return [_named(legacy, "openai")]
-    found = _single(root, bare)
-    return None if found is None else [found]
+    call = _single(root, bare)
+    return None if call is None else [call]
 
 
 def _of_list(node: JsonNode, bare: bool) -> list[FoundCall] | None:
@@ -252,23 +252,23 @@ def _arguments(found: FoundCall, spoken: Spoken, call: Call, diags: list[Diag]) 
     _params(node, spoken, call)
 
 
-def _without(found: FoundCall, node: JsonNode | None, spoken: Spoken, diags: list[Diag]) -> None:
+def _without(call: FoundCall, node: JsonNode | None, spoken: Spoken, diags: list[Diag]) -> None:
     """No arguments: an empty object, unless other members look like the arguments themselves."""
-    if node is None and found.unused:
-        reason = f"it has no arguments, but a member {_quoted(found.unused[0].key)} beside its name"
-        diags.append(Diag("HM602", spoken.span(found.node.start, found.node.end), {"reason": reason}))
+    if node is None and call.unused:
+        reason = f"it has no arguments, but a member {_quoted(call.unused[0].key)} beside its name"
+        diags.append(Diag("HM602", spoken.span(call.node.start, call.node.end), {"reason": reason}))
         return
     if node is not None:
         where = spoken.node_span(node)
         edits = (Edit(*where, spoken.layer.written("{}")),)
     else:
-        last = found.name
+        last = call.name
         assert last is not None
         assert last.value is not None
         end = spoken.span(last.value.start, last.value.end)[1]
         where = spoken.node_span(last.value)
-        key = "input" if found.form == "anthropic" else "arguments"
-        begun = next((member for member in found.node.members if member.key == key), None)
+        key = "input" if call.form == "anthropic" else "arguments"
+        begun = next((member for member in call.node.members if member.key == key), None)
         if begun is None:
             edits = (Edit(end, end, spoken.layer.written(f', "{key}": {{}}')),)
         elif begun.colon >= 0:
@@ -280,7 +280,7 @@ def _without(found: FoundCall, node: JsonNode | None, spoken: Spoken, diags: lis
     diags.append(Diag("HM619", where, fix=fix, repair=True))
 
 
-def _inner(node: JsonNode, found: FoundCall, spoken: Spoken, diags: list[Diag]) -> Spoken | None:
+def _inner(node: JsonNode, call: FoundCall, spoken: Spoken, diags: list[Diag]) -> Spoken | None:
     """Arguments that are a JSON text in a string: OpenAI's own form, elsewhere a slip with one reading."""
     where = spoken.node_span(node)
     value = value_of(node, spoken)
@@ -296,7 +296,7 @@ def _inner(node: JsonNode, found: FoundCall, spoken: Spoken, diags: list[Diag]) 
     if inner.root.kind != "object":
         diags.append(Diag("HM606", where, {"received": f"a text that holds a JSON {inner.root.kind}"}))
         return None
-    if found.form in _TEXT_IS_CANONICAL:
+    if call.form in _TEXT_IS_CANONICAL:
         diags.extend(inner.diags)
         return inner
     # The object takes the place of the text that held it, with every repair inside.

@@ -79,7 +79,7 @@ def with_line_ends(written: str, source: str, calls: Sequence[PlainCall]) -> str
     """Written calls with the line ends of the text that they go to, where those are layout only: no value has one."""
     if "\r\n" not in source or source.count("\n") != source.count("\r\n"):
         return written
-    if any("\\n" in said or "\\r" in said for said in (json_text(call.args) for call in calls)):
+    if any("\\n" in text or "\\r" in text for text in (json_text(call.args) for call in calls)):
         return written
     return written.replace("\r\n", "\n").replace("\n", "\r\n")
 

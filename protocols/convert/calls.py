@@ -56,7 +56,7 @@ class Names:
 
     def add(self, tool_ids: Sequence[str]) -> None:
         """Names for all ids, those that fit as they are first, so that none of them has to give way."""
-        for tool_id in sorted(dict.fromkeys(tool_ids), key=lambda one: self._fit(one) != one):
+        for tool_id in sorted(dict.fromkeys(tool_ids), key=lambda item: self._fit(item) != item):
             base = self._fit(tool_id)
             name, n = base, 1
             while name in self._taken:
@@ -379,13 +379,15 @@ def read_envelope(text: str, block: Block) -> Envelope:
         return Envelope()
     calls = tuple(CallEnvelope(tuple(_beside(call)), _number(call.call_id)) for call in found_calls)
     members: list[str] = []
-    if root.kind == "object" and not any(one.node is root for one in found_calls):
+    if root.kind == "object" and not any(call.node is root for call in found_calls):
         members += [member.key for member in root.members if member.key not in _OF_MESSAGE and _says(member)]
         content = root.get("content")
         for item in content.items if content is not None else ():
             kind = item.get("type")
             if kind is not None and kind.value == "text":
-                members += [one.key for one in item.members if one.key not in ("type", "text") and _says(one)]
+                members += [
+                    member.key for member in item.members if member.key not in ("type", "text") and _says(member)
+                ]
     return Envelope(calls, tuple(dict.fromkeys(members)))
 
 
@@ -404,12 +406,12 @@ def members_lost(members: Sequence[str], path: str, title: str) -> list[Loss]:
     ]
 
 
-def _beside(found: FoundCall) -> Iterator[str]:
-    inner = found.node.get({"openai": "function", "mcp": "params"}.get(found.form, ""))
-    own = _OF_FORM.get(found.form, _OF_OTHERS)
-    for node in (found.node, inner):
+def _beside(call: FoundCall) -> Iterator[str]:
+    inner = call.node.get({"openai": "function", "mcp": "params"}.get(call.form, ""))
+    own = _OF_FORM.get(call.form, _OF_OTHERS)
+    for node in (call.node, inner):
         for member in node.members if node is not None and node.kind == "object" else ():
-            ours = any(member is one for one in (found.name, found.args)) or member.value is found.call_id
+            ours = any(member is one for one in (call.name, call.args)) or member.value is call.call_id
             if not ours and _says(member) and (node is inner or member.key not in own):
                 yield member.key
 

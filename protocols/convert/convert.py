@@ -118,7 +118,7 @@ class TextConversion:
                 ready.append(Ready(index, converted))
         if not whole:
             # A block that lost one of its calls would do something else: all of them stay.
-            self.losses += [one for one in losses if one.code == "TC050"]
+            self.losses += [loss for loss in losses if loss.code == "TC050"]
             self.leave([call for call in block.calls if self.index[id(call)] in {one.index for one in ready}], _BESIDE)
             return None
         losses += self.fields(block)
@@ -175,8 +175,8 @@ class TextConversion:
     def why_not(self, block: Block) -> str | None:
         """The finding that keeps the calls of a block from running; None for calls in reasoning and in examples."""
         levels = ("error", "warning")
-        found = next((diag for level in levels for diag in block.diagnostics if severity(diag) == level), None)
-        return None if found is None else message(found)
+        diagnostic = next((diag for level in levels for diag in block.diagnostics if severity(diag) == level), None)
+        return None if diagnostic is None else message(diagnostic)
 
     def leave(self, calls: Sequence[Call], why: str) -> None:
         """Names calls that stay as they are."""
@@ -275,21 +275,21 @@ class TextConversion:
         used = {self.to, *(block.protocol for block in self.source.blocks)} - {*BUILT_IN, CALL_JSON}
         also = tuple(sorted(used | set(self.options.reading.also)))
         reading = msgspec.structs.replace(self.options.reading, tools=self.options.tools, also=also)
-        made = read_text(text, "auto", reading)
+        document = read_text(text, "auto", reading)
         wrong: list[tuple[_Piece, str]] = []
         at = 0
         for piece, (start, end) in places:
             blocks: list[Block] = []
-            while at < len(made.blocks) and made.blocks[at].span[0] < end:
-                if made.blocks[at].span[0] >= start:
-                    blocks.append(made.blocks[at])
+            while at < len(document.blocks) and document.blocks[at].span[0] < end:
+                if document.blocks[at].span[0] >= start:
+                    blocks.append(document.blocks[at])
                 at += 1
             names = [call.tool_id for block in blocks for call in block.calls if call.executable]
             if names != [one.call.tool_id for one in piece.ready]:
                 diag = next((diag for block in blocks for diag in block.diagnostics), None)
-                said = f": {message(diag)}" if diag is not None else ""
-                wrong.append((piece, f"in this place it would not run in {self.title}{said}"))
-        if not wrong and _running(made) != self.expected(places):
+                phrase = f": {message(diag)}" if diag is not None else ""
+                wrong.append((piece, f"in this place it would not run in {self.title}{phrase}"))
+        if not wrong and _running(document) != self.expected(places):
             return [(piece, "beside it, another block would not be read as before") for piece, _ in places]
         return wrong
 
@@ -339,13 +339,13 @@ class TextConversion:
 _BESIDE = "another call of its block cannot be converted"
 
 
-def _running(made: Document) -> list[str]:
-    return [call.tool_id for call in made.calls if call.executable]
+def _running(document: Document) -> list[str]:
+    return [call.tool_id for call in document.calls if call.executable]
 
 
-def _place(one: Loss) -> tuple[int, int]:
+def _place(loss: Loss) -> tuple[int, int]:
     """Losses of the whole text last, the others by call."""
-    parts = one.path.split("/")
+    parts = loss.path.split("/")
     return (0, int(parts[2])) if len(parts) > 2 and parts[1] == "calls" and parts[2].isdigit() else (1, 0)
 
 

@@ -40,8 +40,8 @@ def raw_call(call: Call, source: str) -> PlainCall:
 
 def reading_of(protocol: str) -> Reading:
     """How the values of a protocol are coerced."""
-    found = find_protocol(protocol)
-    return "any" if found is None else found.markers.values
+    call_protocol = find_protocol(protocol)
+    return "any" if call_protocol is None else call_protocol.markers.values
 
 
 def wire_call(given: Mapping[str, Any], tools: dict[str, ToolHint], *, keep_hints: bool) -> tuple[PlainCall, list[str]]:
@@ -87,7 +87,7 @@ def wire_call(given: Mapping[str, Any], tools: dict[str, ToolHint], *, keep_hint
 def _texts(given: Mapping[str, Any], key: str) -> dict[str, str]:
     value = given.get(key, {})
     if not isinstance(value, dict) or not all(
-        isinstance(one, str) for one in cast("dict[str, object]", value).values()
+        isinstance(item, str) for item in cast("dict[str, object]", value).values()
     ):
         raise ValueError(f"{key} must be an object of texts")
     return cast("dict[str, str]", value)

@@ -125,8 +125,8 @@ class Subset:
             if "default" in self._rules.plain:
                 words["default"] = node["default"]
             else:
-                said = f"Default: {shown(node['default'])}."
-                words["description"] = f"{words['description']} {said}" if words.get("description") else said
+                text = f"Default: {shown(node['default'])}."
+                words["description"] = f"{words['description']} {text}" if words.get("description") else text
                 what = f"{self._rules.name} takes no 'default': it is told in the description"
                 self._losses.add("default-dropped", below(path, "default"), what)
         return words

@@ -70,7 +70,7 @@ def action_schema(manifests: Sequence[Manifest]) -> XmlSchema:
     losses: dict[str, Losses] = {}
     tools = [
         _tool(manifest, types, losses.setdefault(manifest.tool_id, Losses()))
-        for manifest in sorted(manifests, key=lambda one: (one.tool_id, one.version))
+        for manifest in sorted(manifests, key=lambda manifest: (manifest.tool_id, manifest.version))
     ]
     content = [*_tags(tools, types, losses), *_inputs(tools, types)]
     body = f'<xs:choice maxOccurs="unbounded">{"".join(content)}</xs:choice>' if content else "<xs:sequence/>"
@@ -81,7 +81,7 @@ def action_schema(manifests: Sequence[Manifest]) -> XmlSchema:
     ]
     schema = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{"".join(parts)}</xs:schema>'
     text = '<?xml version="1.0" encoding="UTF-8"?>\n' + _indented(schema)
-    return XmlSchema(text, {tool_id: found.found for tool_id, found in losses.items() if len(found)})
+    return XmlSchema(text, {tool_id: losses.found for tool_id, losses in losses.items() if len(losses)})
 
 
 def _tool(manifest: Manifest, types: Types, losses: Losses) -> _Tool:
@@ -121,8 +121,8 @@ def _tags(tools: list[_Tool], types: Types, losses: dict[str, Losses]) -> Iterab
     for tool in tools:
         if not tool.names or not tool.by_tag:
             continue
-        found = losses[tool.names[0]] if tool.names[0] in losses else Losses()
-        content = "" if tool.open else _parameters(tool.children, found)
+        loss = losses[tool.names[0]] if tool.names[0] in losses else Losses()
+        content = "" if tool.open else _parameters(tool.children, loss)
         name = ANY.name if tool.open else types.named("complexType", content)
         for tag in tool.names:
             if not is_xml_name(tag) or tag.lower() in _RESERVED or tag in taken:
@@ -132,7 +132,7 @@ def _tags(tools: list[_Tool], types: Types, losses: dict[str, Losses]) -> Iterab
                     else "an element takes no colon and only letters, digits, _ . -"
                 )
                 why = "another tool has it" if tag in taken else why
-                found.add(
+                loss.add(
                     "no-tag", f"/{'toolId' if tag == tool.names[0] else 'aliases'}", f"no tag '{tag[:100]}': {why}"
                 )
                 continue
@@ -163,8 +163,8 @@ def _with_all(children: list[Child], needed: list[Child]) -> str:
     if not needed:
         return free
     branches = "".join(
-        f"<xs:sequence>{one.element()}{_with_all(children, [other for other in needed if other is not one])}</xs:sequence>"
-        for one in needed
+        f"<xs:sequence>{child.element()}{_with_all(children, [other for other in needed if other is not child])}</xs:sequence>"
+        for child in needed
     )
     return f"<xs:sequence>{free}<xs:choice>{branches}</xs:choice></xs:sequence>"
 

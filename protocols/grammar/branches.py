@@ -174,18 +174,18 @@ class _Spread:
             if not isinstance(part, str) or part in seen:
                 # A reference that only leads back to itself says nothing more.
                 return
-            for one in _joined([_target(part, self._root, self._remark), base], self._remark):
-                yield from self.of(one, (*seen, part), depth + 1)
+            for item in _joined([_target(part, self._root, self._remark), base], self._remark):
+                yield from self.of(item, (*seen, part), depth + 1)
         elif keyword == "allOf":
             parts: list[Json] = [base, *part] if is_list(part) else [base]
-            for one in _joined(parts, self._remark):
-                yield from self.of(one, seen, depth + 1)
+            for item in _joined(parts, self._remark):
+                yield from self.of(item, seen, depth + 1)
         else:
             if keyword == "oneOf":
                 self._remark("oneOf, which is read as anyOf")
             for alternative in part if is_list(part) else []:
-                for one in _joined([base, alternative], self._remark):
-                    yield from self.of(one, seen, depth + 1)
+                for item in _joined([base, alternative], self._remark):
+                    yield from self.of(item, seen, depth + 1)
 
 
 def _target(ref: str, root: Json, remark: Remark) -> Json:
@@ -274,5 +274,9 @@ def _joined(parts: list[Json], remark: Remark) -> Iterator[Json]:
 
 def _names(value: Json) -> list[str]:
     return (
-        [value] if isinstance(value, str) else [one for one in value if isinstance(one, str)] if is_list(value) else []
+        [value]
+        if isinstance(value, str)
+        else [item for item in value if isinstance(item, str)]
+        if is_list(value)
+        else []
     )

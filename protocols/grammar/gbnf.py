@@ -125,11 +125,11 @@ def _moved(schema: Json, home: str, depth: int) -> Json:
         if keyword in ("$ref", "$dynamicRef") and isinstance(part, str) and (part == "#" or part.startswith("#/")):
             result[keyword] = home + part[1:]
         elif keyword in (*LISTS, "items") and is_list(part):
-            result[keyword] = [_moved(one, home, depth + 1) for one in part]
+            result[keyword] = [_moved(item, home, depth + 1) for item in part]
         elif keyword in SCHEMAS or keyword == "items":
             result[keyword] = _moved(part, home, depth + 1)
         elif keyword in MAPS and is_object(part):
-            result[keyword] = {name: _moved(one, home, depth + 1) for name, one in part.items()}
+            result[keyword] = {name: _moved(item, home, depth + 1) for name, item in part.items()}
         else:
             result[keyword] = part
     return result

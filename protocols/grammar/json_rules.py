@@ -203,7 +203,7 @@ class SchemaRules:
     def parts(self, branch: Branch, around: Surrounding, where: str) -> list[str]:
         """The bodies of one alternative."""
         if branch.constants is not None:
-            return [constant(around, one) for one in branch.constants]
+            return [constant(around, item) for item in branch.constants]
         if branch.types is None:
             return [value(self.rules, around)]
         return [self._typed(name, branch.schema, around, where) for name in branch.types]

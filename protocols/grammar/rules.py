@@ -152,12 +152,12 @@ def bounds_of(schema: dict[str, Json]) -> tuple[int, int]:
 
 def spellings(low: int, high: int) -> list[str]:
     """Alternatives that spell exactly the integers from ``low`` to ``high``; none for an empty range."""
-    found: list[str] = []
+    spellings: list[str] = []
     if low < 0:
-        found += [f'"-" {one}' for one in _natural(max(1, -high), -low)]
+        spellings += [f'"-" {item}' for item in _natural(max(1, -high), -low)]
     if high >= 0:
-        found += _natural(max(0, low), high)
-    return found
+        spellings += _natural(max(0, low), high)
+    return spellings
 
 
 def _natural(low: int, high: int) -> list[str]:
@@ -287,7 +287,7 @@ def _nodes(words: Sequence[str]) -> set[str]:
 
 def _next(node: str, char: str, nodes: set[str], words: Sequence[str]) -> str | None:
     """What has been said of a word after one more character; None where a word would be complete."""
-    said = node + char
-    if any(said.endswith(word) for word in words):
+    text = node + char
+    if any(text.endswith(word) for word in words):
         return None
-    return next(said[at:] for at in range(len(said) + 1) if said[at:] in nodes)
+    return next(text[at:] for at in range(len(text) + 1) if text[at:] in nodes)

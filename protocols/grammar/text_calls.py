@@ -32,7 +32,7 @@ _REFERENCE = (
 
 def call_of(form: Form, protocol: CallProtocol, tool: PromptTool, schemas: SchemaRules, shape: Shape = "tag") -> str:
     """The body of the rule of a call; empty when the protocol cannot carry the tool."""
-    forms = [one for one in schemas.branches(tool.parameters, "") if one.constants is None]
+    forms = [branch for branch in schemas.branches(tool.parameters, "") if branch.constants is None]
     if len(forms) > _MAX_FORMS:
         schemas.remark("", "anyOf")
         forms = [Branch(tool.parameters)]
@@ -219,22 +219,22 @@ class _Tam(_TextCall):
         start, end = literal(f"{key}:»»»"), literal("«««\n")
         # The writer gives the hint where the schema alone does not make the type plain.
         hinted = literal(f"type_hint_{key}:»»»json«««\n{key}:»»»")
-        found: list[str] = []
+        parameter: list[str] = []
         for branch in branches:
             if branch.constants is not None:
-                found += self.constants(name, branch)
+                parameter += self.constants(name, branch)
                 continue
             for kind in branch.types or ("string",):
                 if kind == "string":
                     # A text that the delimiters or trimming would change is a JSON string with its hint (seed 002 §3.4).
-                    found.append(f"{start} {self.text()} {literal(chr(10))}")
-                    found.append(f"{hinted} {string(self.rules, TAM)} {end}")
+                    parameter.append(f"{start} {self.text()} {literal(chr(10))}")
+                    parameter.append(f"{hinted} {string(self.rules, TAM)} {end}")
                 elif kind in _JSON:
                     rule = self.schemas.rule({**branch.schema, "type": kind}, TAM, f"/{name}")
-                    found.append(f"({start} | {hinted}) {rule} {end}")
+                    parameter.append(f"({start} | {hinted}) {rule} {end}")
                 else:
-                    found.append(f"({start} | {hinted}) {scalar(self.rules, kind, branch.schema)} {end}")
-        return found
+                    parameter.append(f"({start} | {hinted}) {scalar(self.rules, kind, branch.schema)} {end}")
+        return parameter
 
     def text(self) -> str:
         """A value with its delimiter."""
@@ -259,20 +259,24 @@ class _Vcp(_TextCall):
 
     def parameter(self, name: str, branches: list[Branch]) -> list[str]:
         start, end = literal(f",\n{name}:「始」"), literal("「末」")
-        found: list[str] = []
+        parameter: list[str] = []
         for branch in branches:
             if branch.constants is not None:
-                found += self.constants(name, branch)
+                parameter += self.constants(name, branch)
                 continue
             for kind in branch.types or ("string",):
                 if kind == "string":
-                    found.append(f"{start} {self.text('value', '「末」')}")
-                    found.append(f"{literal(f',{chr(10)}{name}:「始ESCAPE」')} {self.text('escaped', '「末ESCAPE」')}")
+                    parameter.append(f"{start} {self.text('value', '「末」')}")
+                    parameter.append(
+                        f"{literal(f',{chr(10)}{name}:「始ESCAPE」')} {self.text('escaped', '「末ESCAPE」')}"
+                    )
                 elif kind in _JSON:
-                    found.append(f"{start} {self.schemas.rule({**branch.schema, 'type': kind}, VCP, f'/{name}')} {end}")
+                    parameter.append(
+                        f"{start} {self.schemas.rule({**branch.schema, 'type': kind}, VCP, f'/{name}')} {end}"
+                    )
                 else:
-                    found.append(f"{start} {scalar(self.rules, kind, branch.schema)} {end}")
-        return found
+                    parameter.append(f"{start} {scalar(self.rules, kind, branch.schema)} {end}")
+        return parameter
 
     def text(self, name: str, close: str) -> str:
         """A value with its mark."""

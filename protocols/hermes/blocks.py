@@ -401,15 +401,15 @@ _SAID = {
 }
 
 
-def _foreign(found: FoundCall, spoken: Spoken) -> Diag:
+def _foreign(call: FoundCall, spoken: Spoken) -> Diag:
     """A call in another JSON form, which the fix rewrites as a whole."""
-    span = spoken.span(found.node.start, found.node.end)
-    args: dict[str, str | int] = {"raw": _SAID[found.form], "canonical": '{"name", "arguments"}'}
-    name = found.name.value if found.name is not None else None
+    span = spoken.span(call.node.start, call.node.end)
+    args: dict[str, str | int] = {"raw": _SAID[call.form], "canonical": '{"name", "arguments"}'}
+    name = call.name.value if call.name is not None else None
     fix = None
     if name is not None:
         written = "{}"
-        value = found.args.value if found.args is not None else None
+        value = call.args.value if call.args is not None else None
         if value is not None and value.kind == "object":
             written = spoken.clean[value.start : value.end]
         elif value is not None and isinstance(value.value, str) and value.value.strip():

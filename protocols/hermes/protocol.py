@@ -172,8 +172,8 @@ def _response(result: ExecutionResult) -> str:
     if result.status == "success":
         content = None if result.output is UNSET else result.output
     else:
-        said = observation(result, "action").removeprefix("Observation: ")
-        content = {"status": result.status, "error": said}
+        phrase = observation(result, "action").removeprefix("Observation: ")
+        content = {"status": result.status, "error": phrase}
     answer: dict[str, Json] = {"name": result.tool_id} if result.tool_id else {}
     if result.tool_call_id is not UNSET:
         answer["tool_call_id"] = result.tool_call_id

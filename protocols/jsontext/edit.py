@@ -120,9 +120,9 @@ def _owned(step: Step, part: Part, delta: int, doubled: bool) -> Own | None:
             removed += 1
     shift = part.begin - step.start + old.origin
     kept += [(shift, diag) for _, diag in read.notes]
-    trivia = [one for one in before.trivia if one[0] < first]
+    trivia = [item for item in before.trivia if item[0] < first]
     trivia += read.trivia
-    trivia += [_shifted(one, delta) for one in before.trivia if one[0] >= last]
+    trivia += [_shifted(item, delta) for item in before.trivia if item[0] >= last]
     _, marked = _weight(new.values)
     own = Own(before.errors - removed + read.errors, 0, doubled, kept + moved, trivia)
     own.marks = before.marks - before.speaks - were_marked + marked + own.speaks
@@ -180,7 +180,7 @@ def _with_child(old: Branch, index: int, child: Branch, delta: int) -> Branch:
                 (shift, diag) if diag.span[0] + shift - old.origin < end else (shift + delta, diag)
                 for shift, diag in own.notes
             ],
-            [one if one[0] < end else _shifted(one, delta) for one in own.trivia],
+            [item if item[0] < end else _shifted(item, delta) for item in own.trivia],
         )
     return Branch(
         old.kind,
@@ -281,7 +281,7 @@ def _at_level(reading: Reading, spine: list[Step], depth: int, edit: Change) -> 
         stop = edit.delta + at + (branch.length if closes else starts[high])
         reader = Reader(edit.text[begin:stop], reading.lenient, known)
         part = empty(branch.kind, at - begin)
-        around: frozenset[NodeKind] = frozenset(one.branch.kind for one in spine[1 : depth + 1])
+        around: frozenset[NodeKind] = frozenset(step.branch.kind for step in spine[1 : depth + 1])
         if reader.read_part(part, around, depth - 1, closes=closes):
             deepest = max(reading.deepest, reader.deepest + depth - 1)
             return spliced(reading, spine[: depth + 1], Part(part, low, high, begin), edit, deepest)

@@ -49,7 +49,7 @@ def collect(text: str, reading: Reading) -> Found:
                     stack.append((value, start + branch.value_start(i), depth + 1))
     trivia.sort()
     if reading.lenient:
-        rows += [(_hint(*one), 0) for one in trivia[:MAX_ERRORS]]
+        rows += [(_hint(*item), 0) for item in trivia[:MAX_ERRORS]]
     if reading.open_end:
         # A text that ends inside a string or a comment as well says so first.
         inner = next((diag for diag, _ in rows if diag.code == "MF521"), None)

@@ -132,8 +132,8 @@ class Spoken:
             return
         self.root = None
         end = len(self.clean.rstrip())
-        self.cut = any(one.code == "MF521" for one in errors) and all(
-            one.code in ("MF521", "MF526") or one.span[1] >= end for one in errors
+        self.cut = any(error.code == "MF521" for error in errors) and all(
+            error.code in ("MF521", "MF526") or error.span[1] >= end for error in errors
         )
         worst = next((error for error in errors if error.code not in ("MF521", "MF526")), errors[0] if errors else None)
         if worst is None:
@@ -190,16 +190,16 @@ class Spoken:
             return (self._piece(start, end, clean[start:end]),)
         if not self._at_clean and self.layer.is_plain:
             return _pieces(clean, start, end, self.layer.start)
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         at = start
         for escape in _ESCAPES.finditer(clean, start, end):
             if escape.start() > at:
-                found.append(self._piece(at, escape.start(), clean[at : escape.start()]))
-            found.append(self._piece(*escape.span(), _unescaped(escape.group())))
+                pieces.append(self._piece(at, escape.start(), clean[at : escape.start()]))
+            pieces.append(self._piece(*escape.span(), _unescaped(escape.group())))
             at = escape.end()
         if at < end:
-            found.append(self._piece(at, end, clean[at:end]))
-        return tuple(found)
+            pieces.append(self._piece(at, end, clean[at:end]))
+        return tuple(pieces)
 
     def _piece(self, start: int, end: int, decoded: str) -> Piece:
         first, last = self.span(start, end)
@@ -320,16 +320,16 @@ def _repairs(layer: Layer) -> tuple[list[Edit], list[Diag]]:
     return repairs.edits, repairs.diags
 
 
-def _word(made: _Repairs, raw: str, start: int, end: int, before: str) -> None:
-    if before in ("{", ",") and _COLON.match(made.layer.text, end):
+def _word(repairs: _Repairs, raw: str, start: int, end: int, before: str) -> None:
+    if before in ("{", ",") and _COLON.match(repairs.layer.text, end):
         quotes = (Edit(start, start, '"'), Edit(end, end, '"'))
-        made.add("HM609", start, end, "Put the name in double quotes", {"raw": raw}, *quotes)
+        repairs.add("HM609", start, end, "Put the name in double quotes", {"raw": raw}, *quotes)
     elif raw in _WORDS:
         right = _WORDS[raw]
-        made.add("HM608", start, end, f"Write {right}", {"raw": raw, "canonical": right}, Edit(start, end, right))
+        repairs.add("HM608", start, end, f"Write {right}", {"raw": raw, "canonical": right}, Edit(start, end, right))
 
 
-def _string(made: _Repairs, raw: str, start: int, end: int) -> None:
+def _string(repairs: _Repairs, raw: str, start: int, end: int) -> None:
     """What in a string is no JSON and has one reading."""
     if raw.startswith('"""'):
         if "\\" in raw:
@@ -356,12 +356,12 @@ def _string(made: _Repairs, raw: str, start: int, end: int) -> None:
     if width == 3 or raw[0] == "'":
         edits = [Edit(start, start + width, '"'), *edits, Edit(end - width, end, '"')]
         shown = raw if len(raw) <= 40 else raw[:39] + "…"
-        made.add("HM609", start, end, "Use double quotes", {"raw": shown}, *edits)
+        repairs.add("HM609", start, end, "Use double quotes", {"raw": shown}, *edits)
     elif control:
         args: dict[str, str | int] = {"hex": f"{ord(control):04X}", "canonical": json.dumps(control)[1:-1]}
-        made.add("HM610", start, end, "Escape the control characters", args, *edits)
+        repairs.add("HM610", start, end, "Escape the control characters", args, *edits)
     elif edits:
-        made.add("HM608", start, end, "Write '", {"raw": "\\'", "canonical": "'"}, *edits)
+        repairs.add("HM608", start, end, "Write '", {"raw": "\\'", "canonical": "'"}, *edits)
 
 
 # Values of a call from a JSON tree: typed, each part with its place in the source.

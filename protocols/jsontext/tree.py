@@ -154,8 +154,8 @@ class JsonNode(msgspec.Struct, gc=False, eq=False):
         index = keys.index(name)
         if branch.own is not None and branch.own.doubled:
             index = max(i for i, key in enumerate(keys) if key == name)
-        found = self.view(index)
-        return found if isinstance(found, Member) else None
+        view = self.view(index)
+        return view if isinstance(view, Member) else None
 
     def get(self, name: str) -> JsonNode | None:
         """The value of the member of that name, or None."""

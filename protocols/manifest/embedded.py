@@ -44,7 +44,7 @@ def check_schema_field(
     tree: JsonTree,
     node: JsonNode | None,
     field: str,
-    found: Findings,
+    findings: Findings,
     before: FieldMemory | None = None,
     leaves: dict[object, Facts] | None = None,
 ) -> FieldSchema:
@@ -54,11 +54,11 @@ def check_schema_field(
         return FieldSchema(None, memory)
     schema = node.to_python()
     if not is_object(schema) and not (field == "output" and isinstance(schema, bool)):
-        found.wrong_type(node, field, "a JSON Schema object")
+        findings.wrong_type(node, field, "a JSON Schema object")
         return FieldSchema(None, memory)
     checked = check_shared(schema, memory.checked, {} if leaves is None else leaves)
     for issue in checked.issues:
-        _report(tree, issue, field, found)
+        _report(tree, issue, field, findings)
     if field == "parameters" and is_object(schema):
         named = schema.get("type", "object")
         if schema and all(
@@ -66,24 +66,24 @@ def check_schema_field(
         ):
             # The parameters stand where the keywords belong: JSON Schema would take any arguments at all.
             received = "parameters by name: put them in 'properties'"
-            found.add("MF535", (node.start, node.start + 1), {"received": received}, severity="warning")
+            findings.add("MF535", (node.start, node.start + 1), {"received": received}, severity="warning")
         elif (
             (named in JSON_TYPES or is_list(named)) and named != "object" and not (is_list(named) and "object" in named)
         ):
             at = tree.node_at("/parameters/type") or node
-            found.add("MF535", at.span, {"received": str(named)})
+            findings.add("MF535", at.span, {"received": str(named)})
     held = hold(checked, memory.held) if checked.usable else None
     for path, errors in checked.defaults if checked.usable else ():
-        if len(found.diags) >= MAX_FINDINGS:
+        if len(findings.diags) >= MAX_FINDINGS:
             break
         at = tree.node_at(f"/{field}{path}/default")
         if at is not None:
             name = path.rpartition("/")[2] or field
-            found.add("MF532", at.span, {"p": name, "reason": reasons(errors, name) or "it does not fit"})
+            findings.add("MF532", at.span, {"p": name, "reason": reasons(errors, name) or "it does not fit"})
     return FieldSchema(held, FieldMemory(checked, held or memory.held))
 
 
-def _report(tree: JsonTree, issue: SchemaIssue, field: str, found: Findings) -> None:
+def _report(tree: JsonTree, issue: SchemaIssue, field: str, findings: Findings) -> None:
     path = f"/{field}{issue.path}"
     span = (tree.key_span(path) if issue.on_key else None) or value_span(tree, path)
     fix = None
@@ -95,7 +95,7 @@ def _report(tree: JsonTree, issue: SchemaIssue, field: str, found: Findings) -> 
     if field != "parameters" and issue.code == "VA450":
         args["subject"] = field
     diag = Diag(issue.code, span, args, severity=issue.severity, fix=fix, data={"path": path})
-    found.diags.append(diag)
+    findings.diags.append(diag)
 
 
 def value_span(tree: JsonTree, path: str) -> Span:
@@ -156,8 +156,8 @@ class SchemaExtension:
 
         try:
             validator = make_validator(self.schema)
-            found = explain(validator, manifest)
-            return found or ([] if fits(validator, manifest) else None)
+            findings = explain(validator, manifest)
+            return findings or ([] if fits(validator, manifest) else None)
         except BaseException as error:
             if fault_of(error) is None:
                 raise
@@ -175,7 +175,7 @@ class SchemaExtension:
         self._fits = compile_valid(self.schema)
 
 
-def check_extensions(tree: JsonTree, root: JsonNode, extensions: Iterable[SchemaExtension], found: Findings) -> None:
+def check_extensions(tree: JsonTree, root: JsonNode, extensions: Iterable[SchemaExtension], findings: Findings) -> None:
     """Holds a manifest against each; findings stand at what does not fit, or at the object where something is missing."""
     if not extensions:
         return
@@ -184,9 +184,9 @@ def check_extensions(tree: JsonTree, root: JsonNode, extensions: Iterable[Schema
         start = (root.start, min(root.end, root.start + 1))
         problems = None if extension.fault else extension.findings(raw)
         if problems is None:
-            found.add("MF549", start, {"name": extension.name, "reason": f"it {extension.fault or _SPENT}"})
+            findings.add("MF549", start, {"name": extension.name, "reason": f"it {extension.fault or _SPENT}"})
         for problem in (problems or [])[:_MAX_RULE_FINDINGS]:
             node, exact = tree.nearest(problem.path)
             span = start if node is None or node is root or not exact else node.span
             told = value_message(Diag(problem.code, span, problem.args), "arguments", whole=not problem.path)
-            found.add("MF550", span, {"name": extension.name, "what": told.replace("Input parameter ", "")})
+            findings.add("MF550", span, {"name": extension.name, "what": told.replace("Input parameter ", "")})

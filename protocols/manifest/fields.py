@@ -131,12 +131,12 @@ class Findings:
         if node.kind != "array":
             self.wrong_type(node, label, "a list of texts")
             return None
-        found: list[tuple[str, JsonNode]] = []
+        texts: list[tuple[str, JsonNode]] = []
         for i, item in enumerate(node.items):
             value = self.text(item, f"{label}[{i}]")
             if value is not None:
-                found.append((value, item))
-        return found
+                texts.append((value, item))
+        return texts
 
     def object(
         self,

@@ -177,14 +177,14 @@ class _Asked:
         files: dict[str, Json] = {
             name: list[Json](found) for name, found in (("allowRead", self.read), ("allowWrite", self.write)) if found
         }
-        made: dict[str, Json] = {}
+        context: dict[str, Json] = {}
         if files:
-            made["fileAccess"] = files
+            context["fileAccess"] = files
         if self.allowed:
-            made["networkAccess"] = {"allowHosts": list[Json](self.allowed)}
+            context["networkAccess"] = {"allowHosts": list[Json](self.allowed)}
         if self.secrets:
-            made["secrets"] = list[Json](self.secrets)
-        return made
+            context["secrets"] = list[Json](self.secrets)
+        return context
 
     def paths(self, given: Json, where: str, *, read: bool, write: bool) -> None:
         for path, place in _texts(given, where, self.say):

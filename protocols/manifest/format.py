@@ -228,10 +228,10 @@ def _equal(a: JsonNode, b: JsonNode, a_text: str, b_text: str) -> bool:
             if len(theirs) != len(one.members) or len(one.members) != len(other.members):
                 return False
             for member in one.members:
-                found = theirs.get(member.key)
-                if member.value is None or found is None:
+                node = theirs.get(member.key)
+                if member.value is None or node is None:
                     return False
-                stack.append((member.value, found))
+                stack.append((member.value, node))
         elif one.kind == "array":
             if len(one.items) != len(other.items):
                 return False

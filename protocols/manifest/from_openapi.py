@@ -220,7 +220,7 @@ class _Document:
             return self._base_url
         for holder in (operation, item, self._data):
             listed = holder.get("servers")
-            servers = [one for one in listed if is_object(one)] if is_list(listed) else []
+            servers = [item for item in listed if is_object(item)] if is_list(listed) else []
             if not servers:
                 continue
             if len(servers) > 1:
@@ -284,7 +284,7 @@ class _Document:
         schema = found.get("schema")
         content = found.get("content")
         if schema is None and is_object(content):
-            media = next((one for one in content.values() if is_object(one)), None)
+            media = next((item for item in content.values() if is_object(item)), None)
             schema = media.get("schema") if media is not None else None
             say(f"{place}/content", "the value is sent as JSON text", "changed")
         made = reader.schema({} if schema is None else schema, f"{place}/schema")
@@ -317,7 +317,9 @@ class _Document:
         content = body.get("content")
         media_types = [*content] if is_object(content) else []
         chosen = next((type_ for type_ in media_types if is_json(type_)), None)
-        chosen = chosen or next((one for one in media_types if is_form(one) or one.startswith("text/")), None)
+        chosen = chosen or next(
+            (media_type for media_type in media_types if is_form(media_type) or media_type.startswith("text/")), None
+        )
         if chosen is None or not is_object(content):
             shown = ", ".join(media_types) or "no type"
             asked = "; the service asks for one, so that the script has to be completed" if body.get("required") else ""
@@ -373,23 +375,23 @@ class _Document:
         content = answer.get("content") if answer is not None else None
         if not is_object(content) or len(content) == 0:
             return None
-        media = next((one for one in content if is_json(one)), None)
+        media = next((item for item in content if is_json(item)), None)
         given = content[media] if media is not None else None
         if media is None or not is_object(given) or "schema" not in given:
             return None
         reader = SchemaReader(self._data, "response", say)
         place = f"{where}/responses/{code}/content/{escape_pointer(media)}/schema"
-        made = reader.schema(given["schema"], place)
-        if not is_object(made):
-            return made
-        return {**made, "$defs": reader.defs} if reader.defs else made
+        schema = reader.schema(given["schema"], place)
+        if not is_object(schema):
+            return schema
+        return {**schema, "$defs": reader.defs} if reader.defs else schema
 
     def _security(self, operation: dict[str, Json], say: Say) -> list[list[str]]:
         wanted = operation.get("security", self._data.get("security"))
         alternatives: list[list[str]] = []
-        for one in wanted if is_list(wanted) else []:
-            names = [name for name in one if self._scheme(name, say)] if is_object(one) else []
-            if is_object(one) and len(names) == len(one):
+        for item in wanted if is_list(wanted) else []:
+            names = [name for name in item if self._scheme(name, say)] if is_object(item) else []
+            if is_object(item) and len(names) == len(item):
                 alternatives.append(names)
         return alternatives
 

@@ -114,8 +114,8 @@ def draft_manifest(source: str, name: str, script_path: str) -> Draft | None:
             schema = _schema_of_value(default)
         if not schema:
             notes.append(Note(path, f"the type of '{argument.arg}' is not known: any value is taken", "type-unknown"))
-        if said := about.parameters.get(argument.arg):
-            schema["description"] = said
+        if parameter := about.parameters.get(argument.arg):
+            schema["description"] = parameter
         else:
             notes.append(Note(path, f"'{argument.arg}' has no description in the docstring", "description-missing"))
         if default is None:
@@ -231,8 +231,8 @@ class _Kinds:
             return {"type": "string", "format": _FORMATS[name]}
         if name in _PLAIN:
             return {"type": _PLAIN[name]}
-        found = self._classes.get(name)
-        return self._class(found, depth) if found is not None else {}
+        class_def = self._classes.get(name)
+        return self._class(class_def, depth) if class_def is not None else {}
 
     def _generic(self, name: str, items: list[ast.expr], depth: int) -> dict[str, Json]:
         if name == "Literal":
@@ -243,9 +243,9 @@ class _Kinds:
         if name == "Union":
             return self._union(items, depth)
         if name in ("Annotated", "Required", "NotRequired", "Final", "ClassVar") and items:
-            made = self.schema(items[0], depth + 1)
+            schema = self.schema(items[0], depth + 1)
             said = [item.value for item in items[1:] if isinstance(item, ast.Constant) and isinstance(item.value, str)]
-            return {**made, "description": said[0]} if said else made
+            return {**schema, "description": said[0]} if said else schema
         if name in _LISTS and items:
             inner = self.schema(items[0], depth + 1)
             return {"type": "array", "items": inner} if inner else {"type": "array"}
@@ -262,11 +262,11 @@ class _Kinds:
     def _union(self, nodes: list[ast.expr], depth: int) -> dict[str, Json]:
         parts: list[Json] = []
         for node in nodes:
-            made = self.schema(node, depth + 1)
-            if not made:
+            schema = self.schema(node, depth + 1)
+            if not schema:
                 return {}
-            inner = made.get("anyOf")
-            for part in inner if isinstance(inner, list) and len(made) == 1 else [made]:
+            inner = schema.get("anyOf")
+            for part in inner if isinstance(inner, list) and len(schema) == 1 else [schema]:
                 if part not in parts:
                     parts.append(part)
         kinds = [part["type"] for part in parts if isinstance(part, dict) and set(part) == {"type"}]
@@ -352,7 +352,7 @@ def import_functions(source: str, script_path: str) -> Imported:
         return Imported(why_not=_why_unsound(source))
     tools: list[ImportedTool] = []
     notes: list[Note] = []
-    for function in {one.name: one for one in functions(source)}.values():
+    for function in {function.name: function for function in functions(source)}.values():
         draft = draft_manifest(source, function.name, script_path)
         if draft is not None:
             tools.append(ImportedTool(function.name.replace("_", "-"), draft.manifest, draft.notes))

@@ -297,8 +297,8 @@ def import_n8n(data: Json, name: str, base_url: str = "") -> Imported:
     for place, node in triggers[1:]:
         say(place, f"'{text_of(node.get('name'))}' starts it too and is left out: one tool is made", "trigger-dropped")
     place, trigger = triggers[0]
-    given = trigger.get("parameters")
-    settings: dict[str, Json] = given if is_object(given) else {}
+    parameters = trigger.get("parameters")
+    settings: dict[str, Json] = parameters if is_object(parameters) else {}
     title = text_of(data.get("name")).strip() or name
     call = _Trigger(trigger, settings, f"{place}/parameters", say)
     is_form = trigger.get("type") == _FORM
@@ -410,8 +410,8 @@ class _Trigger:
         if not path or path.startswith("="):
             return "its form has no fixed path"
         self.path = "/".join(["/form", *map(_quoted, path.split("/"))])
-        given = self._settings.get("formFields")
-        fields = given.get("values") if is_object(given) else None
+        form_fields = self._settings.get("formFields")
+        fields = form_fields.get("values") if is_object(form_fields) else None
         for at, field in enumerate(fields if is_list(fields) else []):
             place = f"{self._place}/formFields/values/{at}"
             if not is_object(field) or field.get("fieldType") == "html":
@@ -452,9 +452,9 @@ def _field(field: dict[str, Json], kind: str) -> dict[str, Json]:
     listed = field.get("fieldOptions")
     values = listed.get("values") if is_object(listed) else None
     options: list[Json] = [
-        one["option"]
-        for one in (values if is_list(values) else [])
-        if is_object(one) and isinstance(one.get("option"), str)
+        item["option"]
+        for item in (values if is_list(values) else [])
+        if is_object(item) and isinstance(item.get("option"), str)
     ]
     several = kind == "checkbox" or field.get("multiselect") is True
     if kind in ("dropdown", "radio", "checkbox") and options:

@@ -118,9 +118,9 @@ def fit_version(version: str, say: Say) -> str:
     if is_semver(version):
         return version
     numbers = [str(int(part)) for part in re.findall(r"\d{1,9}", version)[:3]]
-    made = ".".join([*numbers, "0", "0", "0"][:3]) if numbers else VERSION
-    say("version", f"the version '{version}' became '{made}'", "version-changed")
-    return made
+    text = ".".join([*numbers, "0", "0", "0"][:3]) if numbers else VERSION
+    say("version", f"the version '{version}' became '{text}'", "version-changed")
+    return text
 
 
 def script_handler(path: str, language: str, bare: str, key: str, say: Say) -> dict[str, Json]:
@@ -132,9 +132,9 @@ def script_handler(path: str, language: str, bare: str, key: str, say: Say) -> d
     chosen = spoken if spoken in LANGUAGES else known or "python"
     fitting = re.fullmatch(r"(?:\./)?[^\s/\\:;|&<>$][^\s\\:;|&<>$]*\.[A-Za-z]+", path)
     if fitting is None or ".." in path.split("/"):
-        made = f"{bare}{'.py' if chosen == 'python' else '.js' if chosen == 'nodejs' else '.ts'}"
-        say(key, f"no script is named that could be run: write '{made}', or change the handler", "handler-missing")
-        path = made
+        text = f"{bare}{'.py' if chosen == 'python' else '.js' if chosen == 'nodejs' else '.ts'}"
+        say(key, f"no script is named that could be run: write '{text}', or change the handler", "handler-missing")
+        path = text
     return {"type": "external-script", "scriptPath": path.removeprefix("./"), "language": chosen}
 
 

@@ -95,7 +95,7 @@ def _import_list(data: Json) -> Imported:
 def distinct(tools: list[ImportedTool]) -> list[ImportedTool]:
     """Tools with different names: a second one of the same name gets a number."""
     taken: set[str] = set()
-    made: list[ImportedTool] = []
+    imported_tools: list[ImportedTool] = []
     for tool in tools:
         name, number = tool.name, 2
         while name in taken:
@@ -106,8 +106,8 @@ def distinct(tools: list[ImportedTool]) -> list[ImportedTool]:
             manifest.pop("aliases", None)
             note = Note("/name", f"the name '{tool.name}' is there twice: this tool is '{name}'", "name-changed")
             tool = ImportedTool(name, manifest, (*tool.notes, note))
-        made.append(tool)
-    return made
+        imported_tools.append(tool)
+    return imported_tools
 
 
 def shape_of(data: Json) -> Shape | None:

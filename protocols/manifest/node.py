@@ -61,12 +61,12 @@ def read_nodes(text: str, *, strict: bool = False) -> NodeReading:
             faults.append(("", findings.diags[-1]))
         for item in items[:MAX_NODES]:
             before = len(findings.diags)
-            made = _node(item, findings)
+            node_tool = _node(item, findings)
             error = next((diag for diag in findings.diags[before:] if severity(diag) == "error"), None)
             if error is not None:
                 faults.append((_name(item), error))
-            elif made is not None and not broken:
-                nodes.append(made)
+            elif node_tool is not None and not broken:
+                nodes.append(node_tool)
     diagnostics = sorted([*tree.diagnostics, *findings.diags], key=lambda diag: diag.span)
     return NodeReading(tree, diagnostics, nodes, faults)
 
@@ -76,33 +76,33 @@ def _name(node: JsonNode) -> str:
     return name.value if name is not None and isinstance(name.value, str) else ""
 
 
-def _node(node: JsonNode, found: Findings) -> NodeTool | None:
+def _node(node: JsonNode, findings: Findings) -> NodeTool | None:
     if node.kind != "object":
-        found.wrong_type(node, "a node definition", "an object")
+        findings.wrong_type(node, "a node definition", "an object")
         return None
     members = {member.key: member for member in node.members}
     if "fullType" not in members:
-        found.missing(node, "fullType", " of a node definition")
+        findings.missing(node, "fullType", " of a node definition")
         return None
     where = value_of(members, "fullType")
-    full_type = found.text(where, "fullType", empty=False)
-    display_name = found.text(value_of(members, "displayName"), "displayName")
-    description = found.text(value_of(members, "description"), "description")
-    version = found.text(value_of(members, "version"), "version")
+    full_type = findings.text(where, "fullType", empty=False)
+    display_name = findings.text(value_of(members, "displayName"), "displayName")
+    description = findings.text(value_of(members, "description"), "description")
+    version = findings.text(value_of(members, "version"), "version")
     category = value_of(members, "category")
-    inputs = _slots(value_of(members, "inputs"), "inputs", found)
-    outputs = _slots(value_of(members, "outputs"), "outputs", found)
+    inputs = _slots(value_of(members, "inputs"), "inputs", findings)
+    outputs = _slots(value_of(members, "outputs"), "outputs", findings)
     given_tool = value_of(members, "toolId")
-    tool_id = found.text(given_tool, "toolId", empty=False)
+    tool_id = findings.text(given_tool, "toolId", empty=False)
     if full_type is None or where is None:
         return None
     fault = tool_id_fault(full_type)
     if fault is not None:
-        found.add("MF506", where.span, {"v": full_type, "reason": fault})
+        findings.add("MF506", where.span, {"v": full_type, "reason": fault})
     if tool_id is not None and given_tool is not None:
         fault = tool_id_fault(tool_id.partition("@")[0])
         if fault is not None:
-            found.add("MF506", given_tool.span, {"v": tool_id, "reason": fault})
+            findings.add("MF506", given_tool.span, {"v": tool_id, "reason": fault})
     raw = node.to_python()
     if not is_object(raw):
         return None
@@ -121,15 +121,15 @@ def _node(node: JsonNode, found: Findings) -> NodeTool | None:
     return NodeTool(manifest, tool_id or "")
 
 
-def _slots(node: JsonNode | None, label: str, found: Findings) -> dict[str, Json]:
+def _slots(node: JsonNode | None, label: str, findings: Findings) -> dict[str, Json]:
     if node is None:
         return {}
     if node.kind != "object":
-        found.wrong_type(node, label, f"an object of {label} by name")
+        findings.wrong_type(node, label, f"an object of {label} by name")
         return {}
     for member in node.members:
         if member.value is not None and member.value.kind not in ("object", "error"):
-            found.wrong_type(member.value, f"{label}.{member.key}", "an object with dataFlowType and description")
+            findings.wrong_type(member.value, f"{label}.{member.key}", "an object with dataFlowType and description")
     slots = node.to_python()
     return slots if is_object(slots) else {}
 

@@ -116,33 +116,33 @@ def read_profile(
     return ProfileReading(profile, tree, diagnostics, entries)
 
 
-def _misspelled(root: JsonNode, found: Findings) -> None:
+def _misspelled(root: JsonNode, findings: Findings) -> None:
     """A profile has other fields of its host; only near misses of the two that count here are reported."""
     wanted = [name for name in ("tool_ids_inventory", "toolCallConfig") if root.member(name) is None]
     for member in root.members:
         meant = best(member.key, wanted)
         if meant is not None:
-            found.unknown_field(member, wanted)
+            findings.unknown_field(member, wanted)
             if meant == "tool_ids_inventory":
                 # Without it every tool counts as listed, which who wrote a list did not want.
-                found.add("PF612", (root.start, root.start + 1))
+                findings.add("PF612", (root.start, root.start + 1))
                 wanted.remove(meant)
 
 
 def _inventory(
-    node: JsonNode | None, known: list[str] | None, workflows: list[str] | None, found: Findings
+    node: JsonNode | None, known: list[str] | None, workflows: list[str] | None, findings: Findings
 ) -> list[tuple[str, JsonNode]]:
-    entries = found.texts(node, "tool_ids_inventory") or []
+    entries = findings.texts(node, "tool_ids_inventory") or []
     seen: set[str] = set()
     prefixes = {*PREFIXES, *(tool_id.partition(":")[0] for tool_id in known or () if ":" in tool_id)}
     known_set = set(known or ())
     for tool_id, item in entries:
         fault = tool_id_fault(tool_id)
         if fault is not None:
-            found.add("PF610", item.span, {"id": tool_id, "reason": fault})
+            findings.add("PF610", item.span, {"id": tool_id, "reason": fault})
             continue
         if tool_id in seen:
-            found.add("PF607", item.span, {"id": tool_id})
+            findings.add("PF607", item.span, {"id": tool_id})
             continue
         seen.add(tool_id)
         prefix, colon, _ = tool_id.partition(":")
@@ -154,18 +154,18 @@ def _inventory(
                 continue  # the tools are not known, so neither are their namespaces
             renamed = f"{near}:{tool_id.partition(':')[2]}" if near else None
             args = {"prefix": prefix, "id": tool_id, "hint": hint(near)}
-            found.add("PF605", item.span, args, fix=_replacing(item, renamed))
+            findings.add("PF605", item.span, args, fix=_replacing(item, renamed))
         elif colon and prefix in HOST_PREFIXES:
             if known is not None:
                 near = best(tool_id, known)
-                found.add("PF613", item.span, {"id": tool_id, "hint": hint(near)}, fix=_replacing(item, near))
+                findings.add("PF613", item.span, {"id": tool_id, "hint": hint(near)}, fix=_replacing(item, near))
         elif tool_id.startswith(PREFIX):
             if workflows is not None and tool_id not in workflows:
                 near = best(tool_id, workflows)
-                found.add("PF611", item.span, {"id": tool_id, "hint": hint(near)}, fix=_replacing(item, near))
+                findings.add("PF611", item.span, {"id": tool_id, "hint": hint(near)}, fix=_replacing(item, near))
         elif known is not None:
             near = best(tool_id, known)
-            found.add("PF606", item.span, {"id": tool_id, "hint": hint(near)}, fix=_replacing(item, near))
+            findings.add("PF606", item.span, {"id": tool_id, "hint": hint(near)}, fix=_replacing(item, near))
     return entries
 
 
@@ -175,23 +175,23 @@ def _replacing(node: JsonNode, text: str | None) -> Fix | None:
     return Fix(f"Replace by '{text}'", (Edit(node.start, node.end, quoted(text)),), "unsafe")
 
 
-def _config(node: JsonNode | None, listed: set[str] | None, found: Findings) -> ToolCallConfig:
+def _config(node: JsonNode | None, listed: set[str] | None, findings: Findings) -> ToolCallConfig:
     if node is None:
         return ToolCallConfig()
-    fields = found.object(node, "toolCallConfig", _CONFIG)
+    fields = findings.object(node, "toolCallConfig", _CONFIG)
 
     def flag(name: str, default: bool) -> bool:
-        value = found.flag(value_of(fields, name), name)
+        value = findings.flag(value_of(fields, name), name)
         return default if value is None else value
 
-    mode = found.choice(value_of(fields, "mode"), "mode", ("auto", "manual"))
-    protocol = found.choice(value_of(fields, "protocol"), "protocol", known_protocols())
-    rounds = found.whole(value_of(fields, "maxIterations"), "maxIterations", 1, 1000)
-    timeout = found.whole(value_of(fields, "timeout"), "timeout", 1, MAX_TIMEOUT_MS)
+    mode = findings.choice(value_of(fields, "mode"), "mode", ("auto", "manual"))
+    protocol = findings.choice(value_of(fields, "protocol"), "protocol", known_protocols())
+    rounds = findings.whole(value_of(fields, "maxIterations"), "maxIterations", 1, 1000)
+    timeout = findings.whole(value_of(fields, "timeout"), "timeout", 1, MAX_TIMEOUT_MS)
     return ToolCallConfig(
         enabled=flag("enabled", False),
         mode="manual" if mode == "manual" else "auto",
-        tool_toggles=_toggles(value_of(fields, "toolToggles"), listed, found),
+        tool_toggles=_toggles(value_of(fields, "toolToggles"), listed, findings),
         default_tool_enabled=flag("defaultToolEnabled", True),
         max_iterations=5 if rounds is None else rounds,
         timeout=30_000 if timeout is None else timeout,
@@ -201,22 +201,22 @@ def _config(node: JsonNode | None, listed: set[str] | None, found: Findings) -> 
     )
 
 
-def _toggles(node: JsonNode | None, listed: set[str] | None, found: Findings) -> dict[str, bool]:
+def _toggles(node: JsonNode | None, listed: set[str] | None, findings: Findings) -> dict[str, bool]:
     if node is None:
         return {}
     if node.kind != "object":
-        found.wrong_type(node, "toolToggles", "an object of tool ids with true or false")
+        findings.wrong_type(node, "toolToggles", "an object of tool ids with true or false")
         return {}
     toggles: dict[str, bool] = {}
     for member in node.members:
-        value = found.flag(member.value, f"toolToggles.{member.key}")
+        value = findings.flag(member.value, f"toolToggles.{member.key}")
         if (
             listed is not None
             and member.key not in listed
-            and not any(one.startswith(f"{member.key}:") for one in listed)
+            and not any(item.startswith(f"{member.key}:") for item in listed)
         ):
             near = best(member.key, sorted(listed))
-            found.add("PF609", member.key_span, {"id": member.key, "hint": hint(near)})
+            findings.add("PF609", member.key_span, {"id": member.key, "hint": hint(near)})
         if value is not None:
             toggles[member.key] = value
     return toggles

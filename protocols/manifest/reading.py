@@ -229,17 +229,19 @@ def _is_known(diag: Diag, runtimes: Container[str], handlers: Container[str]) ->
     return diag.code == "MF503" and diag.args.get("p") == "handler.type" and str(diag.args["v"]) in handlers
 
 
-def _read(tree: JsonTree, root: JsonNode, found: Findings, memory: Memory) -> Manifest | None:
-    outer = _outer(root, found, memory)
+def _read(tree: JsonTree, root: JsonNode, findings: Findings, memory: Memory) -> Manifest | None:
+    outer = _outer(root, findings, memory)
     leaves = memory.leaves
-    schema = check_schema_field(tree, _field(root, "parameters"), "parameters", found, memory.parameters, leaves)
-    output = check_schema_field(tree, _field(root, "output"), "output", found, memory.output, leaves)
+    schema = check_schema_field(tree, _field(root, "parameters"), "parameters", findings, memory.parameters, leaves)
+    output = check_schema_field(tree, _field(root, "output"), "output", findings, memory.output, leaves)
     memory.parameters, memory.output = schema.memory, output.memory
     raw = root.to_python()
-    examples, memory.examples = check_examples(tree, _field(root, "examples"), schema, output, found, memory.examples)
+    examples, memory.examples = check_examples(
+        tree, _field(root, "examples"), schema, output, findings, memory.examples
+    )
     if outer is None or not isinstance(raw, dict):
         return None
-    _check_mapping(root, outer, found)
+    _check_mapping(root, outer, findings)
     parameters = raw.get("parameters")
     return msgspec.structs.replace(
         outer,
@@ -253,26 +255,26 @@ def _read(tree: JsonTree, root: JsonNode, found: Findings, memory: Memory) -> Ma
 _INNER = frozenset(("parameters", "output", "examples"))
 
 
-def _outer(root: JsonNode, found: Findings, memory: Memory) -> Manifest | None:
+def _outer(root: JsonNode, findings: Findings, memory: Memory) -> Manifest | None:
     """The manifest without its schemas, its examples and ``raw``; where no fault was found the last time and nothing of it
     changed, what was read then."""
     keys, greens = root.keys, root.greens
     seen = (keys, [None if key in _INNER else green for key, green in zip(keys, greens, strict=True)], root.closed)
     if memory.outer is not None and memory.outer[0] == seen:
         return cast("Manifest", memory.outer[1])
-    before = len(found.diags)
-    manifest = _read_outer(root, found, memory)
-    if manifest is not None and len(found.diags) == before and not found.full:
+    before = len(findings.diags)
+    manifest = _read_outer(root, findings, memory)
+    if manifest is not None and len(findings.diags) == before and not findings.full:
         memory.outer = (seen, manifest)
     return manifest
 
 
-def _read_outer(root: JsonNode, found: Findings, memory: Memory) -> Manifest | None:
-    _check_names(root, found)
-    _check_variables(root, found)
+def _read_outer(root: JsonNode, findings: Findings, memory: Memory) -> Manifest | None:
+    _check_names(root, findings)
+    _check_variables(root, findings)
 
     def once(name: str, read: Callable[[JsonNode | None, Findings], T]) -> T:
-        return read_once(name, root, found, memory, read)
+        return read_once(name, root, findings, memory, read)
 
     tool_id = once("toolId", _tool_id)
     display_name = once("displayName", lambda node, into: into.text(node, "displayName", empty=False))
@@ -294,18 +296,18 @@ def _read_outer(root: JsonNode, found: Findings, memory: Memory) -> Manifest | N
     return msgspec.structs.replace(Manifest(tool_id, display_name, description, version, handler), **made)
 
 
-def _check_names(root: JsonNode, found: Findings) -> None:
+def _check_names(root: JsonNode, findings: Findings) -> None:
     """Fields that are none, and required ones that are not there."""
     keys = root.keys
     if all(key in _KNOWN or key.startswith("x-") for key in keys) and _REQUIRED.issubset(keys):
         return
-    fields = found.object(root, "the manifest", FIELDS, REQUIRED)
+    fields = findings.object(root, "the manifest", FIELDS, REQUIRED)
     for name in REQUIRED:
         if name not in fields:
-            found.missing(root, name)
+            findings.missing(root, name)
 
 
-def _check_variables(root: JsonNode, found: Findings) -> None:
+def _check_variables(root: JsonNode, findings: Findings) -> None:
     """A name that is asked for both as a variable and as a secret."""
     env, context = root.get("env"), root.get("securityContext")
     if env is None or context is None or env.kind != "object" or context.kind != "object":
@@ -317,7 +319,7 @@ def _check_variables(root: JsonNode, found: Findings) -> None:
     for member in env.members:
         if member.key in secrets:
             reason = "securityContext.secrets asks for a secret of this name"
-            found.add("MF537", member.key_span, {"v": member.key, "reason": reason})
+            findings.add("MF537", member.key_span, {"v": member.key, "reason": reason})
 
 
 def _field(root: JsonNode, name: str) -> JsonNode | None:
@@ -346,16 +348,16 @@ def tool_id_fault(tool_id: str) -> str | None:
     return next((reason for pattern, reason in _ID_FAULTS if pattern.search(tool_id)), None)
 
 
-def _tool_id(node: JsonNode | None, found: Findings) -> str | None:
-    tool_id = found.text(node, "toolId", empty=False)
+def _tool_id(node: JsonNode | None, findings: Findings) -> str | None:
+    tool_id = findings.text(node, "toolId", empty=False)
     if tool_id is None or node is None:
         return None
     fault = tool_id_fault(tool_id)
     if fault is not None:
-        found.add("MF506", node.span, {"v": tool_id, "reason": fault})
+        findings.add("MF506", node.span, {"v": tool_id, "reason": fault})
         return None
     if ":" not in tool_id:
-        found.add("MF507", node.span, {"v": tool_id})
+        findings.add("MF507", node.span, {"v": tool_id})
     return tool_id
 
 
@@ -385,18 +387,18 @@ def is_version_range(text: str) -> bool:
     return True
 
 
-def _version(node: JsonNode | None, found: Findings) -> str | None:
-    version = found.text(node, "version", empty=False)
+def _version(node: JsonNode | None, findings: Findings) -> str | None:
+    version = findings.text(node, "version", empty=False)
     if version is not None and node is not None and not is_semver(version):
-        found.add("MF508", node.span, {"v": version})
+        findings.add("MF508", node.span, {"v": version})
     return version
 
 
-def _description(node: JsonNode | None, found: Findings) -> str | None:
-    description = found.text(node, "description", empty=False)
+def _description(node: JsonNode | None, findings: Findings) -> str | None:
+    description = findings.text(node, "description", empty=False)
     # A Chinese sentence says in ten characters what an English one says in thirty.
     if description is not None and node is not None and len(description) < 30 and len(description.encode()) < 30:
-        found.add("MF509", node.span)
+        findings.add("MF509", node.span)
     return description
 
 
@@ -422,58 +424,58 @@ _HANDLER_WORDS = {
 }
 
 
-def _handler(node: JsonNode | None, found: Findings) -> Handler | None:
+def _handler(node: JsonNode | None, findings: Findings) -> Handler | None:
     if node is None:
         return None
     kind_node = value_of({member.key: member for member in node.members}, "type")
     kind = kind_node.value if kind_node is not None else None
     if isinstance(kind, str) and kind not in _HANDLER_FIELDS and re.fullmatch(HANDLER_NAME, kind):
-        return _other_handler(node, kind_node, kind, found)
+        return _other_handler(node, kind_node, kind, findings)
     wanted = _HANDLER_FIELDS.get(kind, ()) if isinstance(kind, str) else ()
     needed = ("type", *(name for name in wanted if name not in ("entryPoint", "result", MAPPING)))
-    fields = found.object(node, "handler", ("type", *_ALL_HANDLER_FIELDS), needed)
+    fields = findings.object(node, "handler", ("type", *_ALL_HANDLER_FIELDS), needed)
     if node.kind != "object":
         return None
     if "type" not in fields:
-        found.missing(node, "type", f" of handler: {' or '.join(HANDLER_TYPES)}")
+        findings.missing(node, "type", f" of handler: {' or '.join(HANDLER_TYPES)}")
         return None
-    kind = found.choice(value_of(fields, "type"), "handler.type", HANDLER_TYPES, _HANDLER_WORDS)
+    kind = findings.choice(value_of(fields, "type"), "handler.type", HANDLER_TYPES, _HANDLER_WORDS)
     if kind is None:
         return None
     for name in _ALL_HANDLER_FIELDS:
         if name in fields and name not in wanted:
-            found.add("MF510", fields[name].key_span, {"k": name, "type": kind})
+            findings.add("MF510", fields[name].key_span, {"k": name, "type": kind})
     for name in needed:
         if name not in fields:
-            found.missing(node, name, f" of a handler of type {kind}")
+            findings.missing(node, name, f" of a handler of type {kind}")
     if kind == "external-script":
-        return _external_script(fields, found)
-    first, second = (found.text(value_of(fields, name), f"handler.{name}", empty=False) for name in wanted[:2])
-    mapping = _mapping(value_of(fields, MAPPING), found)
+        return _external_script(fields, findings)
+    first, second = (findings.text(value_of(fields, name), f"handler.{name}", empty=False) for name in wanted[:2])
+    mapping = _mapping(value_of(fields, MAPPING), findings)
     if first is None or second is None:
         return None
     return ServiceMethod(first, second, mapping) if kind == "service-method" else McpTool(first, second)
 
 
-def _mapping(node: JsonNode | None, found: Findings) -> dict[str, str]:
+def _mapping(node: JsonNode | None, findings: Findings) -> dict[str, str]:
     """The method's names by the tool's; no two lead to one."""
     if node is None:
         return {}
     if node.kind != "object":
-        found.wrong_type(node, f"handler.{MAPPING}", "an object")
+        findings.wrong_type(node, f"handler.{MAPPING}", "an object")
         return {}
     mapping: dict[str, str] = {}
     for member in node.members:
-        name = found.text(member.value, f"handler.{MAPPING}.{member.key}", empty=False)
+        name = findings.text(member.value, f"handler.{MAPPING}.{member.key}", empty=False)
         if name is None or member.value is None:
             continue
         if name in mapping.values():
-            found.add("MF539", member.value.span, {"v": name, "reason": "another parameter has this name already"})
+            findings.add("MF539", member.value.span, {"v": name, "reason": "another parameter has this name already"})
         mapping[member.key] = name
     return mapping
 
 
-def _check_mapping(root: JsonNode, outer: Manifest, found: Findings) -> None:
+def _check_mapping(root: JsonNode, outer: Manifest, findings: Findings) -> None:
     """Whether what is mapped are parameters of the tool, and no other parameter has the name that one is given."""
     handler = outer.handler
     node, properties = root.get("handler"), root.get("parameters")
@@ -488,50 +490,50 @@ def _check_mapping(root: JsonNode, outer: Manifest, found: Findings) -> None:
         target = handler.parameter_mapping.get(member.key)
         if member.key not in names:
             reason = f"the tool has no parameter of this name{hint(best(member.key, names))}"
-            found.add("MF539", member.key_span, {"v": member.key, "reason": reason})
+            findings.add("MF539", member.key_span, {"v": member.key, "reason": reason})
         elif member.value is not None and target in names and target not in handler.parameter_mapping:
             reason = "it is a parameter of the tool itself; map that one too"
-            found.add("MF539", member.value.span, {"v": str(target), "reason": reason})
+            findings.add("MF539", member.value.span, {"v": str(target), "reason": reason})
 
 
-def _other_handler(node: JsonNode, kind_node: JsonNode | None, kind: str, found: Findings) -> Handler | None:
+def _other_handler(node: JsonNode, kind_node: JsonNode | None, kind: str, findings: Findings) -> Handler | None:
     """A handler of a type that is not built in: an error unless the operator's settings know it (``read_manifest`` takes that away)."""
     near = _HANDLER_WORDS.get(kind) or best(kind, HANDLER_TYPES)
     if near is not None:
         # a slip: its fields are those of a built-in type
-        found.object(node, "handler", ("type", *_ALL_HANDLER_FIELDS), ("type",))
-    found.choice(kind_node, "handler.type", HANDLER_TYPES, _HANDLER_WORDS)
+        findings.object(node, "handler", ("type", *_ALL_HANDLER_FIELDS), ("type",))
+    findings.choice(kind_node, "handler.type", HANDLER_TYPES, _HANDLER_WORDS)
     fields = node.to_python()
     if not isinstance(fields, dict):
         return None
     return OtherHandler(kind, {name: value for name, value in fields.items() if name != "type"})
 
 
-def _external_script(fields: dict[str, Member], found: Findings) -> ExternalScript | None:
+def _external_script(fields: dict[str, Member], findings: Findings) -> ExternalScript | None:
     node = value_of(fields, "scriptPath")
-    path = found.text(node, "handler.scriptPath", empty=False)
+    path = findings.text(node, "handler.scriptPath", empty=False)
     if path is not None and node is not None:
         fault = script_path_fault(path)
         if fault is not None:
-            found.add("MF511", node.span, {"v": path, "reason": fault})
+            findings.add("MF511", node.span, {"v": path, "reason": fault})
             path = None
-    language = _language(value_of(fields, "language"), found)
-    entry = found.text(value_of(fields, "entryPoint"), "handler.entryPoint", empty=False)
-    result = found.choice(value_of(fields, "result"), "handler.result", RESULTS)
+    language = _language(value_of(fields, "language"), findings)
+    entry = findings.text(value_of(fields, "entryPoint"), "handler.entryPoint", empty=False)
+    result = findings.choice(value_of(fields, "result"), "handler.result", RESULTS)
     if path is None or language is None:
         return None
     return ExternalScript(path, language, entry, "vcp" if result == "vcp" else "json")
 
 
-def _language(node: JsonNode | None, found: Findings) -> str | None:
+def _language(node: JsonNode | None, findings: Findings) -> str | None:
     """A known language, or the name of a runtime of the operator's: what a slip made of a known one is an error."""
     value = node.value if node is not None else None
     if node is not None and isinstance(value, str) and value not in LANGUAGES:
         near = LANGUAGE_WORDS.get(value.lower()) or best(value, LANGUAGES)
         if near is None and re.fullmatch(LANGUAGE_NAME, value):
-            found.add("MF536", node.span, {"v": value, "list": ", ".join(LANGUAGES)})
+            findings.add("MF536", node.span, {"v": value, "list": ", ".join(LANGUAGES)})
             return value
-    return found.choice(node, "handler.language", LANGUAGES, LANGUAGE_WORDS)
+    return findings.choice(node, "handler.language", LANGUAGES, LANGUAGE_WORDS)
 
 
 def script_path_fault(path: str) -> str | None:
@@ -549,23 +551,23 @@ def script_path_fault(path: str) -> str | None:
     return None
 
 
-def _words(node: JsonNode | None, label: str, found: Findings) -> tuple[str, ...]:
+def _words(node: JsonNode | None, label: str, findings: Findings) -> tuple[str, ...]:
     seen: dict[str, None] = {}
-    for value, item in found.texts(node, label) or []:
+    for value, item in findings.texts(node, label) or []:
         if value in seen:
-            found.add("MF518", item.span, {"v": value, "p": label})
+            findings.add("MF518", item.span, {"v": value, "p": label})
         seen[value] = None
     return tuple(seen)
 
 
-def _aliases(node: JsonNode | None, found: Findings) -> tuple[str, ...]:
+def _aliases(node: JsonNode | None, findings: Findings) -> tuple[str, ...]:
     if node is not None and node.kind == "array":
         for item in node.items:
             if item.kind == "string" and isinstance(item.value, str):
                 fault = tool_id_fault(item.value)
                 if fault is not None:
-                    found.add("MF506", item.span, {"v": item.value, "reason": fault})
-    return _words(node, "aliases", found)
+                    findings.add("MF506", item.span, {"v": item.value, "reason": fault})
+    return _words(node, "aliases", findings)
 
 
 _ELSEWHERE = {
@@ -575,55 +577,55 @@ _ELSEWHERE = {
 }
 
 
-def _security_context(node: JsonNode | None, found: Findings) -> SecurityContext:
-    fields = found.object(
+def _security_context(node: JsonNode | None, findings: Findings) -> SecurityContext:
+    fields = findings.object(
         node,
         "securityContext",
         ("fileAccess", "networkAccess", "requiredCapabilities", "secrets"),
         elsewhere=_ELSEWHERE,
     )
-    access = found.object(value_of(fields, "fileAccess"), "fileAccess", ("allowRead", "allowWrite"))
-    network = found.object(value_of(fields, "networkAccess"), "networkAccess", ("allowHosts",))
-    read = _patterns(value_of(access, "allowRead"), "allowRead", found)
-    write = _patterns(value_of(access, "allowWrite"), "allowWrite", found)
+    access = findings.object(value_of(fields, "fileAccess"), "fileAccess", ("allowRead", "allowWrite"))
+    network = findings.object(value_of(fields, "networkAccess"), "networkAccess", ("allowHosts",))
+    read = _patterns(value_of(access, "allowRead"), "allowRead", findings)
+    write = _patterns(value_of(access, "allowWrite"), "allowWrite", findings)
     hosts: list[str] = []
-    for value, item in found.texts(value_of(network, "allowHosts"), "allowHosts") or []:
+    for value, item in findings.texts(value_of(network, "allowHosts"), "allowHosts") or []:
         fault = host_pattern_fault(value)
         if fault is not None:
-            found.add("MF513", item.span, {"v": value, "reason": fault})
+            findings.add("MF513", item.span, {"v": value, "reason": fault})
         hosts.append(value)
     needed: list[str] = []
-    for value, item in found.texts(value_of(fields, "requiredCapabilities"), "requiredCapabilities") or []:
+    for value, item in findings.texts(value_of(fields, "requiredCapabilities"), "requiredCapabilities") or []:
         if value not in CAPABILITIES:
             near = best(value, CAPABILITIES)
             fix = Fix(f"Replace by '{near}'", (Edit(item.start, item.end, f'"{near}"'),), "unsafe") if near else None
-            found.add("MF514", item.span, {"v": value, "hint": hint(near)}, fix=fix)
+            findings.add("MF514", item.span, {"v": value, "hint": hint(near)}, fix=fix)
         needed.append(value)
     secrets: list[str] = []
-    for value, item in found.texts(value_of(fields, "secrets"), "secrets") or []:
+    for value, item in findings.texts(value_of(fields, "secrets"), "secrets") or []:
         if fault := variable_name_fault(value):
-            found.add("MF537", item.span, {"v": value, "reason": fault})
+            findings.add("MF537", item.span, {"v": value, "reason": fault})
         elif value in secrets:
-            found.add("MF518", item.span, {"v": value, "p": "secrets"})
+            findings.add("MF518", item.span, {"v": value, "p": "secrets"})
         secrets.append(value)
     return SecurityContext(
         FileAccess(read, write), NetworkAccess(tuple(hosts)), tuple(needed), tuple(dict.fromkeys(secrets))
     )
 
 
-def _patterns(node: JsonNode | None, label: str, found: Findings) -> tuple[str, ...]:
+def _patterns(node: JsonNode | None, label: str, findings: Findings) -> tuple[str, ...]:
     patterns: list[str] = []
-    for value, item in found.texts(node, label) or []:
+    for value, item in findings.texts(node, label) or []:
         fault = path_pattern_fault(value, write=label == "allowWrite")
         if fault is not None:
-            found.add("MF512", item.span, {"v": value, "reason": fault})
+            findings.add("MF512", item.span, {"v": value, "reason": fault})
         patterns.append(value)
     return tuple(patterns)
 
 
-def _protocol_config(node: JsonNode | None, found: Findings) -> dict[str, str]:
-    fields = found.object(node, "protocolConfig", ("vcpCommand",))
-    command = found.text(value_of(fields, "vcpCommand"), "protocolConfig.vcpCommand", empty=False)
+def _protocol_config(node: JsonNode | None, findings: Findings) -> dict[str, str]:
+    fields = findings.object(node, "protocolConfig", ("vcpCommand",))
+    command = findings.text(value_of(fields, "vcpCommand"), "protocolConfig.vcpCommand", empty=False)
     return {} if command is None else {"vcpCommand": command}
 
 
@@ -632,17 +634,17 @@ _EXECUTION = ("mode", "timeoutMs", "idempotent", "requireConfirmation", "allowBu
 MAX_FILE_GLOBS = 64
 
 
-def _execution(node: JsonNode | None, found: Findings) -> Execution:
-    fields = found.object(node, "execution", _EXECUTION)
-    mode = found.choice(value_of(fields, "mode"), "execution.mode", ("sync", "async"))
-    timeout = found.whole(value_of(fields, "timeoutMs"), "execution.timeoutMs", 1)
-    flags = {name: found.flag(value_of(fields, name), f"execution.{name}") or False for name in _EXECUTION[2:5]}
+def _execution(node: JsonNode | None, findings: Findings) -> Execution:
+    fields = findings.object(node, "execution", _EXECUTION)
+    mode = findings.choice(value_of(fields, "mode"), "execution.mode", ("sync", "async"))
+    timeout = findings.whole(value_of(fields, "timeoutMs"), "execution.timeoutMs", 1)
+    flags = {name: findings.flag(value_of(fields, name), f"execution.{name}") or False for name in _EXECUTION[2:5]}
     where = value_of(fields, "integrity")
-    integrity = found.text(where, "execution.integrity")
+    integrity = findings.text(where, "execution.integrity")
     if integrity is not None and where is not None and not _INTEGRITY.fullmatch(integrity):
-        found.add("MF533", where.span, {"v": integrity})
-    given = found.object(value_of(fields, "limits"), "execution.limits", LIMITS)
-    limits = {name: found.whole(value_of(given, name), f"execution.limits.{name}", 1) for name in given}
+        findings.add("MF533", where.span, {"v": integrity})
+    given = findings.object(value_of(fields, "limits"), "execution.limits", LIMITS)
+    limits = {name: findings.whole(value_of(given, name), f"execution.limits.{name}", 1) for name in given}
     return Execution(
         mode="async" if mode == "async" else "sync",
         timeout_ms=timeout,
@@ -650,7 +652,7 @@ def _execution(node: JsonNode | None, found: Findings) -> Execution:
         require_confirmation=flags["requireConfirmation"],
         allow_build=flags["allowBuild"],
         integrity=integrity,
-        files=_files(value_of(fields, "files"), found),
+        files=_files(value_of(fields, "files"), findings),
         limits={name: value for name, value in limits.items() if value is not None},
     )
 
@@ -659,22 +661,22 @@ MAX_VARIABLES = 256
 MAX_VARIABLE_BYTES = 32_768
 
 
-def _variables(node: JsonNode | None, found: Findings) -> dict[str, str]:
+def _variables(node: JsonNode | None, findings: Findings) -> dict[str, str]:
     if node is None:
         return {}
     if node.kind != "object":
-        found.wrong_type(node, "env", "an object of names and texts")
+        findings.wrong_type(node, "env", "an object of names and texts")
         return {}
     variables: dict[str, str] = {}
     for index, member in enumerate(node.members):
-        value = found.text(member.value, f"env.{member.key}")
+        value = findings.text(member.value, f"env.{member.key}")
         fault = variable_name_fault(member.key)
         if fault is None and value is not None:
             fault = _variable_fault(value)
         if fault is None and index >= MAX_VARIABLES:
             fault = f"a tool has at most {MAX_VARIABLES} variables"
         if fault is not None:
-            found.add("MF537", member.key_span, {"v": member.key, "reason": fault})
+            findings.add("MF537", member.key_span, {"v": member.key, "reason": fault})
         elif value is not None:
             variables[member.key] = value
     return variables
@@ -690,34 +692,34 @@ def _variable_fault(value: str) -> str | None:
     return None if size <= MAX_VARIABLE_BYTES else f"its value is longer than {MAX_VARIABLE_BYTES} bytes"
 
 
-def _files(node: JsonNode | None, found: Findings) -> tuple[str, ...]:
+def _files(node: JsonNode | None, findings: Findings) -> tuple[str, ...]:
     """The globs of what belongs to a script, plain and relative to the tool's folder."""
     globs: list[str] = []
-    for glob, where in found.texts(node, "execution.files") or []:
+    for glob, where in findings.texts(node, "execution.files") or []:
         if len(globs) >= MAX_FILE_GLOBS or not glob or "\\" in glob or {"", ".", ".."} & set(glob.split("/")):
             expected = f"at most {MAX_FILE_GLOBS} globs relative to the tool's folder, such as 'lib/**'"
             args: dict[str, str | int] = {"p": "execution.files", "expected": expected, "received": f"'{glob}'"}
-            found.add("MF502", where.span, args)
+            findings.add("MF502", where.span, args)
         else:
             globs.append(glob)
     return tuple(globs)
 
 
-def _dependencies(node: JsonNode | None, found: Findings) -> dict[str, str]:
+def _dependencies(node: JsonNode | None, findings: Findings) -> dict[str, str]:
     if node is None:
         return {}
     if node.kind != "object":
-        found.wrong_type(node, "dependencies", "an object of tool ids and version ranges")
+        findings.wrong_type(node, "dependencies", "an object of tool ids and version ranges")
         return {}
     dependencies: dict[str, str] = {}
     for member in node.members:
         fault = tool_id_fault(member.key)
         if fault is not None:
-            found.add("MF506", member.key_span, {"v": member.key, "reason": fault})
-        value = found.text(member.value, f"dependencies.{member.key}")
+            findings.add("MF506", member.key_span, {"v": member.key, "reason": fault})
+        value = findings.text(member.value, f"dependencies.{member.key}")
         if value is None or member.value is None:
             continue
         if not is_version_range(value):
-            found.add("MF534", member.value.span, {"v": value})
+            findings.add("MF534", member.value.span, {"v": value})
         dependencies[member.key] = value
     return dependencies

@@ -141,7 +141,7 @@ def _which(commands: list[Command], needs: list[set[str]], say: Say) -> tuple[Js
     if any(values is None for values in shown):
         return {
             "type": "string",
-            "description": next((one.about for one in listed if one.about), "What to run"),
+            "description": next((parameter.about for parameter in listed if parameter.about), "What to run"),
         }, required
     every: list[Json] = list(dict.fromkeys(name for named in names for name in named))
     return {"enum": every, "description": f"Which command to run: {each}"}, required
@@ -173,7 +173,9 @@ def _inferred(command: Command, commands: list[Command]) -> tuple[dict[str, Json
     """The parameters that a command's prose names, and those that it seems to require."""
     properties: dict[str, Json] = {}
     for key, parameter in command.found.items():
-        schema: dict[str, Json] = {"type": kind_of([one.found[key] for one in commands if key in one.found])}
+        schema: dict[str, Json] = {
+            "type": kind_of([command.found[key] for command in commands if key in command.found])
+        }
         if parameter.about:
             schema["description"] = parameter.about
         properties[key] = schema

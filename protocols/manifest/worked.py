@@ -66,7 +66,7 @@ def check_examples(
     node: JsonNode | None,
     parameters: FieldSchema,
     output: FieldSchema,
-    found: Findings,
+    findings: Findings,
     before: ExamplesMemory | None = None,
 ) -> tuple[tuple[Example, ...], ExamplesMemory]:
     """The examples, each held against the schemas as far as these are sound, and what to start from next time."""
@@ -74,7 +74,7 @@ def check_examples(
     if node is None:
         return (), memory
     if node.kind != "array":
-        found.wrong_type(node, "examples", "a list of examples")
+        findings.wrong_type(node, "examples", "a list of examples")
         return (), memory
     values = node.to_python()
     if not is_list(values):
@@ -93,7 +93,7 @@ def check_examples(
             values, records, _examples(memory, records, changed), plan, wanted, _loud(memory, records, touched)
         )
     if now.loud:
-        _report(tree, node, now, parameters.held, output.held, found)
+        _report(tree, node, now, parameters.held, output.held, findings)
     return now.examples, now
 
 
@@ -144,24 +144,24 @@ def _entry(node: JsonNode, i: int) -> JsonNode:
     return item
 
 
-def _read(item: JsonNode, i: int, found: Findings) -> _Record:
+def _read(item: JsonNode, i: int, findings: Findings) -> _Record:
     """One entry; its faults go to ``found``."""
-    fields = found.object(item, f"examples[{i}]", ("description", "input", "expectedOutput"))
+    fields = findings.object(item, f"examples[{i}]", ("description", "input", "expectedOutput"))
     if item.kind != "object":
         return _Record(None, noisy=True)
-    description = found.text(value_of(fields, "description"), f"examples[{i}].description") or ""
+    description = findings.text(value_of(fields, "description"), f"examples[{i}].description") or ""
     value = value_of(fields, "input")
     if value is None:
         if "input" not in fields:
-            found.missing(item, "input", f" of examples[{i}]")
+            findings.missing(item, "input", f" of examples[{i}]")
         return _Record(None, noisy=True)
     args = value.to_python()
     if not is_object(args):
-        found.wrong_type(value, f"examples[{i}].input", "an object of arguments")
+        findings.wrong_type(value, f"examples[{i}].input", "an object of arguments")
         return _Record(None, noisy=True)
     wanted = value_of(fields, "expectedOutput")
     expected = msgspec.UNSET if wanted is None else wanted.to_python()
-    return _Record(Example(args, description, expected), bool(found.diags))
+    return _Record(Example(args, description, expected), bool(findings.diags))
 
 
 def _judge(records: list[_Record], changed: Sequence[int], before: Held | None, now: Held | None, use: Use) -> set[int]:
@@ -246,17 +246,17 @@ def _judged(record: _Record, held: Held, use: Use) -> _Record:
 
 
 def _report(
-    tree: JsonTree, node: JsonNode, memory: ExamplesMemory, plan: Held | None, output: Held | None, found: Findings
+    tree: JsonTree, node: JsonNode, memory: ExamplesMemory, plan: Held | None, output: Held | None, findings: Findings
 ) -> None:
-    if memory.loud and any(diag.code == "MF535" and diag.severity is None for diag in found.diags):
+    if memory.loud and any(diag.code == "MF535" and diag.severity is None for diag in findings.diags):
         plan = None  # arguments are no list or text: that is said of the parameters
-    undeclared = {diag.args["k"] for diag in found.diags if diag.code == "MF515"}
+    undeclared = {diag.args["k"] for diag in findings.diags if diag.code == "MF515"}
     for i in sorted(memory.loud):
-        if len(found.diags) >= MAX_FINDINGS:
+        if len(findings.diags) >= MAX_FINDINGS:
             return
         record = memory.records[i]
         if record.noisy:
-            _read(_entry(node, i), i, found)
+            _read(_entry(node, i), i, findings)
         example = record.example
         if example is None:
             continue
@@ -267,14 +267,14 @@ def _report(
             for error in record.given:
                 if error.code == "VA404" and error.args["p"] in undeclared:
                     continue  # it is said of the list that requires it
-                _add(tree, error, f"/examples/{i}/input", "VA453", i, found)
+                _add(tree, error, f"/examples/{i}/input", "VA453", i, findings)
         if output is not None and not fails:
             if record.expected is None and example.expected_output is not msgspec.UNSET:
                 record.expected = output.errors(example.expected_output, "value")
             # An output may hold more than its schema declares: names are only strict in what models write.
             for error in record.expected or ():
                 if error.code != "VA403":
-                    _add(tree, error, f"/examples/{i}/expectedOutput", "MF517", i, found)
+                    _add(tree, error, f"/examples/{i}/expectedOutput", "MF517", i, findings)
 
 
 def _expected_failure(example: Example) -> str:
@@ -288,7 +288,7 @@ def _expected_failure(example: Example) -> str:
     return "" if error is None else str(error["type"])
 
 
-def _add(tree: JsonTree, finding: Finding, base: str, code: str, index: int, found: Findings) -> None:
+def _add(tree: JsonTree, finding: Finding, base: str, code: str, index: int, findings: Findings) -> None:
     path = f"{base}{finding.path}"
     unknown = finding.code == "VA403"
     span = (tree.key_span(path) if unknown else None) or value_span(tree, path)
@@ -297,7 +297,7 @@ def _add(tree: JsonTree, finding: Finding, base: str, code: str, index: int, fou
         text = quoted(finding.suggestion)
         fix = Fix(f"Rename to '{finding.suggestion}'", (Edit(*span, text),), "unsafe")
     args: dict[str, str | int] = {"i": index, "reason": reasons([finding], base.rpartition("/")[2])}
-    found.add(code, span, args, fix=fix, data={"code": finding.code, "path": path})
+    findings.add(code, span, args, fix=fix, data={"code": finding.code, "path": path})
 
 
 # What is known of a manifest from its versions before, so that a keystroke costs what it changed. Nothing here can be wrong of a value that is still
@@ -326,18 +326,18 @@ class Memory:
 
 
 def read_once(
-    name: str, root: JsonNode, found: Findings, memory: Memory, read: Callable[[JsonNode | None, Findings], T]
+    name: str, root: JsonNode, findings: Findings, memory: Memory, read: Callable[[JsonNode | None, Findings], T]
 ) -> T:
     """One field of the outermost object as ``read`` reads it; a value without faults is read once."""
     member = root.member(name)
     node = member.value if member is not None else None
     if node is None or node.kind == "error":
-        return read(None, found)
+        return read(None, findings)
     known = memory.fields.get(name)
     if known is not None and known[0] is node.green:
         return cast("T", known[1])
-    before = len(found.diags)
-    made = read(node, found)
-    if len(found.diags) == before and not found.full:
+    before = len(findings.diags)
+    made = read(node, findings)
+    if len(findings.diags) == before and not findings.full:
         memory.fields[name] = (node.green, made)
     return made

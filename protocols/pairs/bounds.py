@@ -153,9 +153,9 @@ class Bounds:
         """The first line inside ``[at, end)`` that starts a pair of its own: its offset and its key."""
         head = self.token(heads, at, end)
         while head is not None:
-            found = self.key_before(at, head[0])
-            if found is not None:
-                return found
+            key = self.key_before(at, head[0])
+            if key is not None:
+                return key
             head = self.token(heads, head[1], end)
         return None
 

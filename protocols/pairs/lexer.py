@@ -180,9 +180,9 @@ class _Lexer(Values):
         line_end = self.line_end(max(key_end, at), bound)
         strong = d.strong_head.search(text, key_end, line_end)
         if strong is not None:
-            found = self.late_head(at, strong)
-            if found is not None:
-                return found
+            late_head = self.late_head(at, strong)
+            if late_head is not None:
+                return late_head
         if sep_span is not None:
             return self.undelimited(at, key_end, sep_span, bound)
         return None

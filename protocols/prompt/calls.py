@@ -92,8 +92,8 @@ def example_call(name: str, tool: PromptTool, shape: Shape = "tag") -> str:
         if text:
             return text
     text = write(protocol, tool, sample_arguments(tool.parameters), shape)
-    found = read_text(text, "auto", ReadOptions(tools={tool.name: _hint(tool)}, also=_also(protocol)))
-    return text if [call.tool_id for call in found.calls if call.executable] == [tool.name] else ""
+    document = read_text(text, "auto", ReadOptions(tools={tool.name: _hint(tool)}, also=_also(protocol)))
+    return text if [call.tool_id for call in document.calls if call.executable] == [tool.name] else ""
 
 
 def sample_arguments(schema: dict[str, Json]) -> dict[str, Json]:

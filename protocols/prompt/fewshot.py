@@ -83,7 +83,7 @@ def few_shot(protocol: CallProtocol, tools: Sequence[PromptTool], count: int, sh
     fixed = correction(protocol, shown, shape)
     if not fixed:
         left_out.append(f"no example of a corrected call: no wrong call of the tools shown is refused in {protocol.id}")
-    return FewShot(tuple(calls), tuple(one for one in (fixed, NO_TOOL) if one), tuple(left_out))
+    return FewShot(tuple(calls), tuple(item for item in (fixed, NO_TOOL) if item), tuple(left_out))
 
 
 def _by_variety(tools: Sequence[PromptTool]) -> Iterator[tuple[PromptTool, int]]:

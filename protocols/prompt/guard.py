@@ -161,11 +161,11 @@ def _cleaned(schema: dict[str, Json], depth: int) -> tuple[dict[str, Json], bool
 
 def _part(part: Json, depth: int, *, is_map: bool) -> tuple[Json, bool]:
     if is_list(part):
-        cleaned = [_part(one, depth + 1, is_map=False) for one in part] if depth <= MAX_DEPTH else []
-        return [one for one, _ in cleaned], any(found for _, found in cleaned)
+        cleaned = [_part(item, depth + 1, is_map=False) for item in part] if depth <= MAX_DEPTH else []
+        return [item for item, _ in cleaned], any(found for _, found in cleaned)
     if not is_object(part):
         return part, False
     if not is_map:
         return _cleaned(part, depth)
-    named = {name: _part(one, depth, is_map=False) for name, one in part.items()}
-    return {name: one for name, (one, _) in named.items()}, any(found for _, found in named.values())
+    named = {name: _part(item, depth, is_map=False) for name, item in part.items()}
+    return {name: item for name, (item, _) in named.items()}, any(found for _, found in named.values())

@@ -45,15 +45,17 @@ def listing(
     parts: list[str] = []
     for heading, group in ((TOOLS, _of_kind(tools, skills=False)), (SKILLS, _of_kind(tools, skills=True))):
         if group and style == "compact":
-            parts.append("\n".join([heading, "", *(_brief(one, tool) for one in group)]))
+            parts.append("\n".join([heading, "", *(_brief(prompt_tool, tool) for prompt_tool in group)]))
         elif group:
-            shown = (_full(one, tool, parameter, item, unwritable(one)) for one in group)
+            shown = (_full(prompt_tool, tool, parameter, item, unwritable(prompt_tool)) for prompt_tool in group)
             parts.append("\n".join([heading, "", *shown]))
     return "\n\n".join([HEAD, *parts]) if parts else ""
 
 
 def _of_kind(tools: Iterable[PromptTool], *, skills: bool) -> list[PromptTool]:
-    return sorted((tool for tool in tools if (tool.kind == "workflow") is skills), key=lambda one: one.name)
+    return sorted(
+        (tool for tool in tools if (tool.kind == "workflow") is skills), key=lambda prompt_tool: prompt_tool.name
+    )
 
 
 def description_of(tool: PromptTool) -> str:

@@ -188,7 +188,7 @@ class Walk:
             for i, name in enumerate(required):
                 if isinstance(name, str) and name not in properties:
                     # What is required already would then be required twice.
-                    found = best(name, [one for one in properties if one not in required])
+                    found = best(name, [candidate for candidate in properties if candidate not in required])
                     args: dict[str, str | int] = {"k": name, "hint": hint(found)}
                     at = pointer(((where, "required"), i))
                     yield SchemaIssue("MF515", at, args, "warning", suggestion=found)

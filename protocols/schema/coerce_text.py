@@ -320,7 +320,7 @@ def _refusal(tree: JsonTree, errors: list[Diag], written: _Written) -> JsonNote:
     if cut and all(diag.code in ("MF521", "MF526") or diag.span[1] >= end for diag in errors):
         return JsonNote("VA421", True, written.at((max(end - 1, 0), end)))
     # Where a text also ends too early, the unclosed bracket says less than the fault inside it.
-    diag = next(one for one in errors if one.code not in ("MF521", "MF526"))
+    diag = next(error for error in errors if error.code not in ("MF521", "MF526"))
     at = written.at(diag.span)
     if diag.code in ("MF529", "MF530") or diag.args.get("fault") == "too-many-digits":
         return JsonNote("VA424", True, at, {"what": message(diag)})
@@ -348,7 +348,7 @@ def _offer(tree: JsonTree) -> str | None:
 def _apply(text: str, edits: list[Edit]) -> str:
     out: list[str] = []
     at = 0
-    for edit in sorted(edits, key=lambda one: (one.start, one.end)):
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
         if edit.start >= at:
             out += (text[at : edit.start], edit.new_text)
             at = edit.end

@@ -247,9 +247,9 @@ class Builder:
         for step, part in local.children:
             was = before.children.get(step) if before is not None else None
             old, known = was if was is not None else (None, None)
-            made = self.node(part, old, known, depth + 1, alternative=step[0] in ("anyOf", "oneOf"))
-            children[step] = (part, made)
-            _add(facts, made, refs)
+            node = self.node(part, old, known, depth + 1, alternative=step[0] in ("anyOf", "oneOf"))
+            children[step] = (part, node)
+            _add(facts, node, refs)
         for key, value in local.maps:
             made_map = maps[key] = self.map(value, before.maps.get(key) if before is not None else None, depth)
             _add(facts, made_map, refs)
@@ -289,19 +289,19 @@ class Builder:
                 loud.pop(name, None)
         for name in changed:
             was = parts.get(name)
-            made = self.node(value[name], before.value.get(name), was, depth + 1)
-            parts[name] = made
-            facts.odd = facts.odd or made.odd
-            facts.count += made.count - (0 if was is None else was.count)
+            node = self.node(value[name], before.value.get(name), was, depth + 1)
+            parts[name] = node
+            facts.odd = facts.odd or node.odd
+            facts.count += node.count - (0 if was is None else was.count)
             if was is not None:
-                lowered = lowered or (was.height == before.height and made.height < was.height)
-                same_tokens = same_tokens and (made is was or made.token == was.token)
-            facts.height = max(facts.height, made.height)
-            if made.loud:
-                loud[name] = made
+                lowered = lowered or (was.height == before.height and node.height < was.height)
+                same_tokens = same_tokens and (node is was or node.token == was.token)
+            facts.height = max(facts.height, node.height)
+            if node.loud:
+                loud[name] = node
             else:
                 loud.pop(name, None)
-            refs = _counted(refs if was is None else _counted(refs, was.refs, -1), made.refs, 1)
+            refs = _counted(refs if was is None else _counted(refs, was.refs, -1), node.refs, 1)
         facts.refs = refs
         if len(parts) > _NARROW:
             note(parts, before.parts, [*gone, *(name for name in changed if name in before.parts)], changed)

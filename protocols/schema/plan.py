@@ -78,18 +78,18 @@ class _Builder:
     def target(self, ref: str) -> Node | None:
         if not (ref == "#" or ref.startswith("#/")):
             return None
-        found = self.by_ref.get(ref)
-        if found is None:
+        node = self.by_ref.get(ref)
+        if node is None:
             try:
                 schema = resolve(self.root, ref)
             except KeyError:
                 return None
             # Entered before it is built: a schema may refer to itself.
-            found = self.by_ref[ref] = Node()
+            node = self.by_ref[ref] = Node()
             if is_object(schema):
-                found.types = _declared(schema)
-            self.node(schema, found)
-        return found
+                node.types = _declared(schema)
+            self.node(schema, node)
+        return node
 
     def values(self, schema: dict[str, Json], node: Node) -> None:
         types = _declared(schema)
@@ -302,11 +302,11 @@ class Plan:
                     self._unknown_name(name, names, run)
         if not run.errors and not names and self._fits(coerced):
             return Outcome(True, coerced, [], run.warnings)
-        found = explain(self.validator, coerced, [*run.errors, *names])
-        meant = {finding.suggestion for finding in [*names, *found] if finding.code == "VA403"}
+        findings = explain(self.validator, coerced, [*run.errors, *names])
+        meant = {finding.suggestion for finding in [*names, *findings] if finding.code == "VA403"}
         # The parameter that a misspelled one meant is not missing as well (seed 000 §5.5).
-        found = [finding for finding in found if not (finding.code == "VA404" and finding.args["p"] in meant)]
-        errors = _in_order([*run.errors, *names, *found], coerced)
+        findings = [finding for finding in findings if not (finding.code == "VA404" and finding.args["p"] in meant)]
+        errors = _in_order([*run.errors, *names, *findings], coerced)
         if not errors:
             kind: dict[str, str | int] = {"p": "arguments", "list": "the schema", "excerpt": excerpt(coerced)}
             errors = [Finding("VA440", "", "error", kind, "arguments that fit the schema", type_of(coerced))]
@@ -354,9 +354,9 @@ def is_too_deep(value: Json) -> bool:
         below: list[Json] = []
         for part in level:
             if is_object(part):
-                below.extend(one for one in part.values() if isinstance(one, (dict, list)))
+                below.extend(item for item in part.values() if isinstance(item, (dict, list)))
             elif is_list(part):
-                below.extend(one for one in part if isinstance(one, (dict, list)))
+                below.extend(item for item in part if isinstance(item, (dict, list)))
         if not below:
             return False
         level = below

@@ -431,8 +431,8 @@ def _set(members: list[tuple[Any, Any]]) -> Chars:
 def _category(name: str) -> Chars:
     short = {"CATEGORY_DIGIT": r"\d", "CATEGORY_SPACE": r"\s", "CATEGORY_WORD": r"\w"}.get(name)
     inverse = {"CATEGORY_NOT_DIGIT": r"\D", "CATEGORY_NOT_SPACE": r"\S", "CATEGORY_NOT_WORD": r"\W"}.get(name)
-    found = re.compile(short or inverse or "[^]")
-    return frozenset(code for code in range(256) if found.match(chr(code))), True
+    pattern = re.compile(short or inverse or "[^]")
+    return frozenset(code for code in range(256) if pattern.match(chr(code))), True
 
 
 def _char(code: int) -> Chars:

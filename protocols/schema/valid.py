@@ -98,9 +98,9 @@ class _Compiler:
         if "type" in schema:
             checks.append(_type(schema["type"]))
         for key, value in schema.items():
-            made = self.keyword(schema, key, value, depth)
-            if made is not None:
-                checks.append(made)
+            keyword = self.keyword(schema, key, value, depth)
+            if keyword is not None:
+                checks.append(keyword)
         return _every(checks)
 
     def keyword(self, schema: dict[str, Json], key: str, value: Json, depth: int) -> Check | None:

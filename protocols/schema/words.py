@@ -138,7 +138,7 @@ def json_equal(one: object, two: object) -> bool:
 
 def enum_has(values: list[Json], value: object) -> bool:
     """Whether a value is among the values of an enum, in JSON's sense of equality."""
-    return any(json_equal(value, one) for one in values)
+    return any(json_equal(value, item) for item in values)
 
 
 def as_json(value: object) -> str:

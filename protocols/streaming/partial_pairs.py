@@ -307,8 +307,8 @@ class PairProgress(Progress):
         """Shows what is sure of a value, and stops at its end or at a doubt."""
         sign = self._sign
         place, stop = at, len(text)
-        while (found := sign(text, place)) is not None:
-            start = found.start()
+        while (match := sign(text, place)) is not None:
+            start = match.start()
             tail = self._tail(text, start)
             if tail == "wait":
                 stop = start
@@ -398,8 +398,8 @@ class PairProgress(Progress):
         """Text of a value behind a marker, or behind what may be another field: it is shown when the value is closed."""
         d, place = self._d, at
         heads = d.families[self._family].heads
-        while (found := self._end_sign(text, place)) is not None:
-            start = found.start()
+        while (match := self._end_sign(text, place)) is not None:
+            start = match.start()
             tail = self._tail(text, start)
             if tail == "wait" or (tail is None and self._cut(text, start)):
                 self._frozen.append(text[at:start])

@@ -26,22 +26,22 @@ _NUMBERED = lazy(r"(.*?[^0-9])([0-9]{1,9})", re.S)
 
 def make_calls(text: str, lexed: Lexed, opener: Span, options: ReadOptions) -> list[tuple[Call, set[int]]]:
     """The calls of a block, one or one per ``commandN``, each with the indices of the pairs that it was made of."""
-    found, pairs = lexed.findings, lexed.pairs
+    findings, pairs = lexed.findings, lexed.pairs
     keys = [visible(pair.raw) for pair in pairs]
     for index, (pair, key) in enumerate(zip(pairs, keys, strict=True)):
-        _note_key(found, index, pair, key)
-    named = _tool_name(found, pairs, keys)
+        _note_key(findings, index, pair, key)
+    named = _tool_name(findings, pairs, keys)
     if named is None:
-        found.add("VC302", opener)
+        findings.add("VC302", opener)
         return []
     start, end = _trimmed(text, *pairs[named].value)
     tool = visible(text[start:end]).strip()
     if not tool:
-        found.add("VC303", (pairs[named].start, pairs[named].end), named, severity="error")
+        findings.add("VC303", (pairs[named].start, pairs[named].end), named, severity="error")
         return []
-    _note_tool(found, text, named, tool, (start, end))
-    fields = _last_wins(found, pairs, keys, {i for i, key in enumerate(keys) if key == keys[named] or i == named})
-    steps = _batch(found, pairs, keys, fields)
+    _note_tool(findings, text, named, tool, (start, end))
+    fields = _last_wins(findings, pairs, keys, {i for i, key in enumerate(keys) if key == keys[named] or i == named})
+    steps = _batch(findings, pairs, keys, fields)
     if not steps:
         return [_call(text, lexed, tool, (start, end), named, {i: keys[i] for i in fields}, options)]
     calls: list[tuple[Call, set[int]]] = []
@@ -60,22 +60,22 @@ def _trimmed(text: str, start: int, end: int) -> Span:
     return (start, start) if left == len(part) else (start + left, start + len(part.rstrip()))
 
 
-def _note_key(found: Findings, index: int, pair: Pair, key: str) -> None:
+def _note_key(findings: Findings, index: int, pair: Pair, key: str) -> None:
     if not key:
-        found.add("TC061", (pair.start, pair.end), index, severity="warning")
+        findings.add("TC061", (pair.start, pair.end), index, severity="warning")
     elif not _KEY.fullmatch(key) and squash(key) != "toolname":
-        found.add("VC323", pair.key, index, args={"raw": key}, repair=True)
+        findings.add("VC323", pair.key, index, args={"raw": key}, repair=True)
         if script := suspicious_script(pair.raw):
-            found.add("TC016", pair.key, index, args={"raw": pair.raw, "script": script}, repair=True)
+            findings.add("TC016", pair.key, index, args={"raw": pair.raw, "script": script}, repair=True)
 
 
-def _note_tool(found: Findings, text: str, index: int, tool: str, span: Span) -> None:
+def _note_tool(findings: Findings, text: str, index: int, tool: str, span: Span) -> None:
     raw = text[span[0] : span[1]]
     if len(tool) > MAX_NAME_CHARS:
-        found.add("TC021", span, index, args={"limit": MAX_NAME_CHARS})
+        findings.add("TC021", span, index, args={"limit": MAX_NAME_CHARS})
     if raw != tool:
         char = next(char for char in raw if not visible(char))
-        found.add(
+        findings.add(
             "TC013",
             span,
             index,
@@ -84,24 +84,24 @@ def _note_tool(found: Findings, text: str, index: int, tool: str, span: Span) ->
             repair=True,
         )
     if script := suspicious_script(raw):
-        found.add("TC016", span, index, args={"raw": raw, "script": script}, repair=True)
+        findings.add("TC016", span, index, args={"raw": raw, "script": script}, repair=True)
 
 
-def _tool_name(found: Findings, pairs: list[Pair], keys: list[str]) -> int | None:
+def _tool_name(findings: Findings, pairs: list[Pair], keys: list[str]) -> int | None:
     """The index of the pair that names the tool: the last ``tool_name``, else the last spelling variant of it."""
     exact = [i for i, key in enumerate(keys) if key == "tool_name"]
     if not exact:
         exact = [i for i, key in enumerate(keys) if squash(key) == "toolname"]
         for i in exact:
             rename = fix("Write tool_name", Edit(pairs[i].key[0], pairs[i].key[1], "tool_name"))
-            found.add("VC322", pairs[i].key, i, args={"raw": keys[i]}, fix=rename, repair=True)
+            findings.add("VC322", pairs[i].key, i, args={"raw": keys[i]}, fix=rename, repair=True)
     for earlier, later in pairwise(exact):
         remove = fix("Remove the earlier one", delete(pairs[earlier].start, pairs[earlier].end), unsafe=True)
-        found.add("VC304", pairs[later].key, later, fix=remove)
+        findings.add("VC304", pairs[later].key, later, fix=remove)
     return exact[-1] if exact else None
 
 
-def _last_wins(found: Findings, pairs: list[Pair], keys: list[str], names: set[int]) -> list[int]:
+def _last_wins(findings: Findings, pairs: list[Pair], keys: list[str], names: set[int]) -> list[int]:
     """The indices of the fields that count, in order: of equal keys the last (seed 001 §7.3)."""
     last: dict[str, int] = {}
     counts: dict[str, int] = {}
@@ -111,7 +111,7 @@ def _last_wins(found: Findings, pairs: list[Pair], keys: list[str], names: set[i
         before = last.pop(key, None)
         if before is not None:
             counts[key] = counts.get(key, 1) + 1
-            found.add(
+            findings.add(
                 "TC060",
                 pairs[i].key,
                 i,
@@ -127,7 +127,7 @@ def _number(key: str) -> int | None:
     return int(match.group(2)) if match and match.group(2) == str(int(match.group(2))) else None
 
 
-def _batch(found: Findings, pairs: list[Pair], keys: list[str], fields: list[int]) -> list[int]:
+def _batch(findings: Findings, pairs: list[Pair], keys: list[str], fields: list[int]) -> list[int]:
     """The numbers of ``command1`` … in numeric order; without any of them a trailing digit belongs to the key (F24)."""
     steps = sorted(
         number
@@ -135,7 +135,7 @@ def _batch(found: Findings, pairs: list[Pair], keys: list[str], fields: list[int
         if keys[i].startswith("command") and (number := _number(keys[i])) is not None and keys[i] == f"command{number}"
     )
     if len(steps) > MAX_STEPS:
-        found.add("TC022", pairs[0].key, args={"limit": MAX_STEPS, "what": "commands"})
+        findings.add("TC022", pairs[0].key, args={"limit": MAX_STEPS, "what": "commands"})
         return steps[:MAX_STEPS]
     return steps
 

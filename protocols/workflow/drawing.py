@@ -254,7 +254,7 @@ class _Layout:
             forward = sweep % 2 == 0
             for row in rows if forward else reversed(rows):
                 means = {
-                    item: _mean([place[one] for one in near[item][0 if forward else 1]], place[item]) for item in row
+                    item: _mean([place[item] for item in near[item][0 if forward else 1]], place[item]) for item in row
                 }
                 row.sort(key=lambda item, by=means: by[item])
                 place.update({item: float(at) for at, item in enumerate(row)})

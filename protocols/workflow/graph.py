@@ -454,16 +454,20 @@ def _way(start: str, goal: str, types: Types) -> list[str]:
 # Graph findings as diagnostics at the exact key or value of the file.
 
 
-def findings_at(found: Iterable[GraphFinding], tree: JsonTree) -> list[Diag]:
+def findings_at(graph_findings: Iterable[GraphFinding], tree: JsonTree) -> list[Diag]:
     """Graph findings as diagnostics at the exact value or key of the file."""
     diags: list[Diag] = []
-    for one in found:
-        span, is_value = _span(one.about, tree)
+    for graph_finding in graph_findings:
+        span, is_value = _span(graph_finding.about, tree)
         fix = None
-        if one.suggestion is not None and is_value:
-            fix = Fix(f"Replace by '{one.suggestion}'", (Edit(span[0], span[1], quoted(one.suggestion)),), "unsafe")
-        data = {"suggestion": one.suggestion} if one.suggestion is not None else {}
-        diags.append(Diag(one.code, span, dict(one.args), fix=fix, data=dict(data)))
+        if graph_finding.suggestion is not None and is_value:
+            fix = Fix(
+                f"Replace by '{graph_finding.suggestion}'",
+                (Edit(span[0], span[1], quoted(graph_finding.suggestion)),),
+                "unsafe",
+            )
+        data = {"suggestion": graph_finding.suggestion} if graph_finding.suggestion is not None else {}
+        diags.append(Diag(graph_finding.code, span, dict(graph_finding.args), fix=fix, data=dict(data)))
     return diags
 
 

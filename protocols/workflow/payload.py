@@ -74,16 +74,16 @@ def single_node_payload(full_type: str, args: Mapping[str, Json], outputs: Itera
 def output_mappings(workflow: Workflow) -> dict[str, Place]:
     """Which slot gives each output: what the file maps, else what leads into an ``output`` node; in the interface's order."""
     ends = {node.id for node in workflow.nodes or () if kind_of_node(node.type) == "output"}
-    found = dict(workflow.output_mappings)
+    output_mappings = dict(workflow.output_mappings)
     for edge in workflow.edges if ends else ():
         if edge.target.node in ends:
-            found.setdefault(edge.target.slot, edge.source)
+            output_mappings.setdefault(edge.target.slot, edge.source)
     # A constant that an output node was given by hand is the node's own.
     for node in workflow.nodes or ():
         if node.id in ends:
             for name in node.inputs:
-                found.setdefault(name, Place(node.id, name))
-    return {name: found[name] for name in workflow.outputs if name in found}
+                output_mappings.setdefault(name, Place(node.id, name))
+    return {name: output_mappings[name] for name in workflow.outputs if name in output_mappings}
 
 
 def _node(node: Node, mapped: Mapping[str, Json], values: Mapping[str, Json]) -> Payload:
@@ -246,7 +246,7 @@ class _Following:
                     return True
                 filling.append(edge.source.slot)
         there = [self.workflow.inputs[name] for name in filling if name in self.workflow.inputs]
-        return any(one.required or one.default is not UNSET for one in there)
+        return any(slot.required or slot.default is not UNSET for slot in there)
 
 
 def _computed(kind: str, node: Node, taken: Carried, is_sure: Callable[[str], bool]) -> Carried:
@@ -268,6 +268,6 @@ def _computed(kind: str, node: Node, taken: Carried, is_sure: Callable[[str], bo
 
 def _all(carried: Iterable[int]) -> int:
     bits = 0
-    for one in carried:
-        bits |= one
+    for item in carried:
+        bits |= item
     return bits

@@ -73,9 +73,9 @@ def foreign_kind(root: JsonNode | None) -> tuple[Kind, JsonNode] | None:
     data = root.get("data")
     if data is not None and data.kind == "object":
         inner = [data.get(name) for name in ("nodes", "edges")]
-        return ("langflow", data) if all(one is not None and one.kind == "array" for one in inner) else None
+        return ("langflow", data) if all(node is not None and node.kind == "array" for node in inner) else None
     called = [member.value for member in root.members[:_LOOKED_AT] if member.value is not None]
-    shown = [one for one in called if one.kind == "object" and one.member("class_type") is not None]
+    shown = [node for node in called if node.kind == "object" and node.member("class_type") is not None]
     return ("comfyui-api", shown[0]) if shown and len(shown) == len(called) else None
 
 
@@ -189,19 +189,21 @@ def _without_consequences(tree: JsonTree, root: JsonNode | None) -> list[Diag]:
     return [diag for diag in tree.diagnostics if cut is None or diag.span[0] < cut]
 
 
-def _read(root: JsonNode, workflow_id: str, found: Findings) -> Workflow:
+def _read(root: JsonNode, workflow_id: str, findings: Findings) -> Workflow:
     members = {member.key: member for member in root.members}
-    _misspelled(root, found)
-    inputs = _slots(members, INPUTS, "input", found)
-    outputs = _slots(members, OUTPUTS, "output", found)
+    _misspelled(root, findings)
+    inputs = _slots(members, INPUTS, "input", findings)
+    outputs = _slots(members, OUTPUTS, "output", findings)
     has_nodes = value_of(members, "nodes") is not None
     raw = root.to_python()
 
     def text(name: str) -> str:
-        return found.text(value_of(members, name), name) or ""
+        return findings.text(value_of(members, name), name) or ""
 
     execution = value_of(members, "execution")
-    limits = {} if execution is None or execution.kind != "object" else {one.key: one for one in execution.members}
+    limits = (
+        {} if execution is None or execution.kind != "object" else {member.key: member for member in execution.members}
+    )
     return Workflow(
         workflow_id,
         declared_id=text("id"),
@@ -210,20 +212,20 @@ def _read(root: JsonNode, workflow_id: str, found: Findings) -> Workflow:
         version=text("version"),
         inputs=inputs,
         outputs=outputs,
-        nodes=_nodes(value_of(members, "nodes"), found) if has_nodes else None,
-        edges=_edges(value_of(members, "edges"), found),
-        input_mappings=_input_mappings(value_of(members, "interfaceInputMappings"), inputs, found),
-        output_mappings=_output_mappings(value_of(members, "outputInterfaceMappings"), outputs, found),
-        timeout_ms=found.whole(value_of(limits, "timeoutMs"), "execution.timeoutMs", 1, MAX_TIMEOUT_MS),
-        asynchronous=_mode(value_of(limits, "mode"), found) == "async",
+        nodes=_nodes(value_of(members, "nodes"), findings) if has_nodes else None,
+        edges=_edges(value_of(members, "edges"), findings),
+        input_mappings=_input_mappings(value_of(members, "interfaceInputMappings"), inputs, findings),
+        output_mappings=_output_mappings(value_of(members, "outputInterfaceMappings"), outputs, findings),
+        timeout_ms=findings.whole(value_of(limits, "timeoutMs"), "execution.timeoutMs", 1, MAX_TIMEOUT_MS),
+        asynchronous=_mode(value_of(limits, "mode"), findings) == "async",
         raw=raw if is_object(raw) else {},
     )
 
 
-def _mode(node: JsonNode | None, found: Findings) -> str:
-    mode = found.text(node, "execution.mode") or "sync"
+def _mode(node: JsonNode | None, findings: Findings) -> str:
+    mode = findings.text(node, "execution.mode") or "sync"
     if node is not None and mode not in MODES:
-        found.add(
+        findings.add(
             "WF903", node.span, {"p": "execution.mode", "expected": "'sync' or 'async'", "received": excerpt(mode)}
         )
     return mode
@@ -233,26 +235,26 @@ def _first(members: dict[str, Member], names: tuple[str, ...]) -> JsonNode | Non
     return next((node for name in names if (node := value_of(members, name)) is not None), None)
 
 
-def _misspelled(root: JsonNode, found: Findings) -> None:
+def _misspelled(root: JsonNode, findings: Findings) -> None:
     """Editors keep fields of their own in workflow files; only near misses of the known ones are reported."""
     wanted = [name for name in _FIELDS if root.member(name) is None]
     for member in root.members:
         near = best(member.key, wanted) if member.key not in _FIELDS and len(member.key) > 3 else None
         if near is not None:
             # without its nodes a workflow cannot run
-            found.unknown_field(member, wanted, ["nodes"] if near == "nodes" else ())
+            findings.unknown_field(member, wanted, ["nodes"] if near == "nodes" else ())
 
 
 # The interface
 
 
-def _slots(members: dict[str, Member], names: tuple[str, ...], side: str, found: Findings) -> dict[str, Slot]:
+def _slots(members: dict[str, Member], names: tuple[str, ...], side: str, findings: Findings) -> dict[str, Slot]:
     node = _first(members, names)
     if node is None:
         return {}
     if node.kind != "object":
         name = next(name for name in names if value_of(members, name) is node)
-        found.wrong_type(node, name, f"an object of {side}s by name")
+        findings.wrong_type(node, name, f"an object of {side}s by name")
         return {}
     slots: dict[str, Slot] = {}
     for member in node.members:
@@ -260,89 +262,89 @@ def _slots(members: dict[str, Member], names: tuple[str, ...], side: str, found:
         if value is None or value.kind == "error":
             continue
         if value.kind != "object":
-            found.wrong_type(value, member.key, "an object with dataFlowType and description")
+            findings.wrong_type(value, member.key, "an object with dataFlowType and description")
             continue
-        slots[member.key] = _slot(member.key, value, found)
+        slots[member.key] = _slot(member.key, value, findings)
     return slots
 
 
-def _slot(name: str, node: JsonNode, found: Findings) -> Slot:
+def _slot(name: str, node: JsonNode, findings: Findings) -> Slot:
     fields = {member.key: member for member in node.members}
-    kind = _type(value_of(fields, "dataFlowType"), name, found)
+    kind = _type(value_of(fields, "dataFlowType"), name, findings)
     slot = Slot(
         name,
         kind,
-        required=found.flag(value_of(fields, "required"), f"{name}.required") is True,
-        is_stream=found.flag(value_of(fields, "isStream"), f"{name}.isStream") is True,
+        required=findings.flag(value_of(fields, "required"), f"{name}.required") is True,
+        is_stream=findings.flag(value_of(fields, "isStream"), f"{name}.isStream") is True,
     )
     config = value_of(fields, "config")
-    held = {} if config is None or config.kind != "object" else {one.key: one for one in config.members}
+    held = {} if config is None or config.kind != "object" else {member.key: member for member in config.members}
     default = value_of(held, "default")
     if default is None:
         return slot
     value = default.to_python()
     if not fits(value, kind):
-        found.add("WF920", default.span, {"p": name, "type": kind})
+        findings.add("WF920", default.span, {"p": name, "type": kind})
     return msgspec.structs.replace(slot, default=value)
 
 
-def _type(node: JsonNode | None, name: str, found: Findings) -> str:
-    given = found.text(node, f"{name}.dataFlowType")
-    if given is None or node is None or given in TYPES:
-        return given or "WILDCARD"
-    near = best(given, TYPES) or best(given.upper(), TYPES) or _OTHER_TYPES.get(given.upper())
-    found.add("WF918", node.span, {"v": given, "hint": hint(near)}, data={"suggestion": near} if near else None)
+def _type(node: JsonNode | None, name: str, findings: Findings) -> str:
+    text = findings.text(node, f"{name}.dataFlowType")
+    if text is None or node is None or text in TYPES:
+        return text or "WILDCARD"
+    near = best(text, TYPES) or best(text.upper(), TYPES) or _OTHER_TYPES.get(text.upper())
+    findings.add("WF918", node.span, {"v": text, "hint": hint(near)}, data={"suggestion": near} if near else None)
     return "WILDCARD"
 
 
 # The graph
 
 
-def _objects(node: JsonNode | None, label: str, limit: int, found: Findings) -> list[JsonNode]:
+def _objects(node: JsonNode | None, label: str, limit: int, findings: Findings) -> list[JsonNode]:
     """The objects of a list; what is none is reported and left out, and so is what stands behind the limit."""
     if node is None:
         return []
     if node.kind != "array":
-        found.wrong_type(node, label, "a list of objects")
+        findings.wrong_type(node, label, "a list of objects")
         return []
     items = node.items
     if len(items) > limit:
-        found.add("WF922", items[limit].span, {"limit": limit, "what": label})
+        findings.add("WF922", items[limit].span, {"limit": limit, "what": label})
     kept: list[JsonNode] = []
     for item in items[:limit]:
         if item.kind == "object":
             kept.append(item)
         else:
-            found.wrong_type(item, f"an item of {label}", "an object")
+            findings.wrong_type(item, f"an item of {label}", "an object")
             # the place stays taken, so that pointers into the file stay right
             kept.append(item)
     return kept
 
 
-def _nodes(node: JsonNode | None, found: Findings) -> tuple[Node, ...]:
+def _nodes(node: JsonNode | None, findings: Findings) -> tuple[Node, ...]:
     nodes: list[Node] = []
-    for item in _objects(node, "nodes", MAX_NODES, found):
+    for item in _objects(node, "nodes", MAX_NODES, findings):
         fields = {member.key: member for member in item.members}
         if item.kind == "object":
-            _mistyped(item, NODE_FIELDS, found)
-        kind = _named(item, fields, NODE_FIELDS["type"], "a node", found)
-        name = _named(item, fields, NODE_FIELDS["id"], "a node", found)
+            _mistyped(item, NODE_FIELDS, findings)
+        kind = _named(item, fields, NODE_FIELDS["type"], "a node", findings)
+        name = _named(item, fields, NODE_FIELDS["id"], "a node", findings)
         title = value_of(fields, "displayName")
         nodes.append(
             Node(
                 name,
                 kind,
-                _table(_first(fields, NODE_FIELDS["inputs"]), "inputs", found),
-                _table(_first(fields, NODE_FIELDS["config"]), "config", found),
+                _table(_first(fields, NODE_FIELDS["inputs"]), "inputs", findings),
+                _table(_first(fields, NODE_FIELDS["config"]), "config", findings),
                 title.value if title is not None and isinstance(title.value, str) else "",
-                _on_error(value_of(fields, "onError"), found),
-                found.whole(value_of(fields, "retry"), "retry", 0, MAX_RETRIES) or 0,
+                _on_error(value_of(fields, "onError"), findings),
+                findings.whole(value_of(fields, "retry"), "retry", 0, MAX_RETRIES) or 0,
             )
         )
     return tuple(nodes)
 
 
-def _on_error(node: JsonNode | None, found: Findings) -> Json:
+def _on_error(node: JsonNode | None, findings: Findings) -> Json:
     """What a node's failure means, as it is written."""
     if node is None or node.kind == "error":
         return STOP
@@ -354,7 +356,7 @@ def _on_error(node: JsonNode | None, found: Findings) -> Json:
     ):
         return value
     received = f"'{value[:40]}'" if isinstance(value, str) else "something else"
-    found.add(
+    findings.add(
         "WF901",
         node.span if node.kind != "object" else (node.start, node.start + 1),
         {"p": "onError", "expected": ON_ERROR, "received": received},
@@ -362,15 +364,15 @@ def _on_error(node: JsonNode | None, found: Findings) -> Json:
     return STOP
 
 
-def _mistyped(item: JsonNode, known: dict[str, tuple[str, ...]], found: Findings) -> None:
+def _mistyped(item: JsonNode, known: dict[str, tuple[str, ...]], findings: Findings) -> None:
     names = [name for group in known.values() for name in group]
     missing = [name for group in known.values() if not any(one in item.keys for one in group) for name in group]
     for member in item.members if missing else ():
         if member.key not in names and len(member.key) > 2 and best(member.key, missing) is not None:
-            found.unknown_field(member, missing)
+            findings.unknown_field(member, missing)
 
 
-def _named(item: JsonNode, fields: dict[str, Member], names: tuple[str, ...], what: str, found: Findings) -> str:
+def _named(item: JsonNode, fields: dict[str, Member], names: tuple[str, ...], what: str, findings: Findings) -> str:
     """A text that must be there and not be blank; empty when it is not."""
     if item.kind != "object":
         return ""
@@ -378,68 +380,72 @@ def _named(item: JsonNode, fields: dict[str, Member], names: tuple[str, ...], wh
     if node is None:
         if item.closed:
             args = {"what": what.capitalize(), "p": names[0], "expected": "a text"}
-            found.add("WF902", (item.start, item.start + 1), args)
+            findings.add("WF902", (item.start, item.start + 1), args)
         return ""
     value = node.value
     if node.kind == "number" and isinstance(value, int):
         return str(value)
     if node.kind != "string" or not isinstance(value, str):
-        found.wrong_type(node, names[0], "a text")
+        findings.wrong_type(node, names[0], "a text")
         return ""
     if not value.strip():
-        found.add("WF901", node.span, {"p": names[0], "expected": "a text with characters in it", "received": "blank"})
+        findings.add(
+            "WF901", node.span, {"p": names[0], "expected": "a text with characters in it", "received": "blank"}
+        )
     return value
 
 
-def _table(node: JsonNode | None, label: str, found: Findings) -> dict[str, Json]:
+def _table(node: JsonNode | None, label: str, findings: Findings) -> dict[str, Json]:
     if node is None:
         return {}
     value = node.to_python()
     if is_object(value):
         return value
-    found.wrong_type(node, label, "an object")
+    findings.wrong_type(node, label, "an object")
     return {}
 
 
-def _edges(node: JsonNode | None, found: Findings) -> tuple[Edge, ...]:
+def _edges(node: JsonNode | None, findings: Findings) -> tuple[Edge, ...]:
     edges: list[Edge] = []
-    for item in _objects(node, "edges", MAX_EDGES, found):
+    for item in _objects(node, "edges", MAX_EDGES, findings):
         fields = {member.key: member for member in item.members}
         ends: list[Place] = []
         for nodes, handles in _SIDES.values():
-            end = _named(item, fields, nodes, "an edge", found)
-            ends.append(Place(end, _named(item, fields, handles, "an edge", found)))
+            end = _named(item, fields, nodes, "an edge", findings)
+            ends.append(Place(end, _named(item, fields, handles, "an edge", findings)))
         edges.append(Edge(ends[0], ends[1]))
     return tuple(edges)
 
 
-def _input_mappings(node: JsonNode | None, inputs: dict[str, Slot], found: Findings) -> tuple[tuple[str, Place], ...]:
+def _input_mappings(
+    node: JsonNode | None, inputs: dict[str, Slot], findings: Findings
+) -> tuple[tuple[str, Place], ...]:
     mappings: list[tuple[str, Place]] = []
-    for member in _mapped(node, "interfaceInputMappings", "input", inputs, found):
+    for member in _mapped(node, "interfaceInputMappings", "input", inputs, findings):
         value = member.value
         assert value is not None
         for item in value.items if value.kind == "array" else (value,):
-            place = _place(item, member.key, found)
+            place = _place(item, member.key, findings)
             if place is not None:
                 mappings.append((member.key, place))
     return tuple(mappings)
 
 
-def _output_mappings(node: JsonNode | None, outputs: dict[str, Slot], found: Findings) -> dict[str, Place]:
+def _output_mappings(node: JsonNode | None, outputs: dict[str, Slot], findings: Findings) -> dict[str, Place]:
     mappings: dict[str, Place] = {}
-    for member in _mapped(node, "outputInterfaceMappings", "output", outputs, found):
+    for member in _mapped(node, "outputInterfaceMappings", "output", outputs, findings):
         assert member.value is not None
-        place = _place(member.value, member.key, found)
+        place = _place(member.value, member.key, findings)
         if place is not None:
             mappings[member.key] = place
     return mappings
 
 
-def _mapped(node: JsonNode | None, label: str, side: str, known: dict[str, Slot], found: Findings) -> list[Member]:
+def _mapped(node: JsonNode | None, label: str, side: str, known: dict[str, Slot], findings: Findings) -> list[Member]:
     if node is None:
         return []
     if node.kind != "object":
-        found.wrong_type(node, label, f"an object of {side}s")
+        findings.wrong_type(node, label, f"an object of {side}s")
         return []
     members: list[Member] = []
     for member in node.members:
@@ -447,19 +453,19 @@ def _mapped(node: JsonNode | None, label: str, side: str, known: dict[str, Slot]
             continue
         if member.key not in known:
             args = {"p": member.key, "side": side, "hint": hint(best(member.key, known))}
-            found.add("WF921", member.key_span, args)
+            findings.add("WF921", member.key_span, args)
         else:
             members.append(member)
     return members
 
 
-def _place(node: JsonNode, label: str, found: Findings) -> Place | None:
+def _place(node: JsonNode, label: str, findings: Findings) -> Place | None:
     if node.kind != "object":
-        found.wrong_type(node, label, "an object with nodeId and slotKey")
+        findings.wrong_type(node, label, "an object with nodeId and slotKey")
         return None
     fields = {member.key: member for member in node.members}
-    name = _named(node, fields, _PLACE[0], "a mapping", found)
-    slot = _named(node, fields, _PLACE[1], "a mapping", found)
+    name = _named(node, fields, _PLACE[0], "a mapping", findings)
+    slot = _named(node, fields, _PLACE[1], "a mapping", findings)
     return Place(name, slot) if name and slot else None
 
 

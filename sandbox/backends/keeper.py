@@ -20,7 +20,7 @@ _END_SECONDS = 5.0
 
 
 def _children() -> list[int]:
-    found: list[int] = []
+    children: list[int] = []
     waiting = [os.getpid()]
     while waiting:
         current = waiting.pop()
@@ -28,11 +28,11 @@ def _children() -> list[int]:
             for thread in os.listdir(f"/proc/{current}/task"):
                 with open(f"/proc/{current}/task/{thread}/children", "rb") as stream:
                     below = [int(child) for child in stream.read().split()]
-                found.extend(below)
+                children.extend(below)
                 waiting.extend(below)
         except OSError:
             continue
-    return found
+    return children
 
 
 def _end_all() -> None:

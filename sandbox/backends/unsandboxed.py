@@ -75,13 +75,13 @@ async def execute(
         cleaning.callback(shutil.rmtree, folder, ignore_errors=True)
         script = ""
         if request.script:
-            found = resolve_script(request.folder, request.script)
-            cleaning.callback(found.close)
+            resolved_script = resolve_script(request.folder, request.script)
+            cleaning.callback(resolved_script.close)
             if request.integrity:
                 opening = grants.Opening()
                 cleaning.callback(opening.close)
-                pin_script(found.folder, found.path, request.integrity, opening)
-            script = f"{found.folder.path}/{found.path}"
+                pin_script(resolved_script.folder, resolved_script.path, request.integrity, opening)
+            script = f"{resolved_script.folder.path}/{resolved_script.path}"
         boot = ""
         if request.boot:
             boot = f"{folder}/boot.{'py' if interpreter.language == 'python' else 'mjs'}"
@@ -186,7 +186,9 @@ def _environment(request: RunRequest, folder: str) -> dict[str, str]:
             base["PATH"] = f"{root}/node_modules/.bin:{base['PATH']}"
             base["NODE_PATH"] = f"{root}/node_modules"
     given = {
-        f"{one.name}_FILE" if one.as_file else one.name: f"{folder}/secret-{one.name}" if one.as_file else one.value
-        for one in request.secrets
+        f"{secret.name}_FILE" if secret.as_file else secret.name: f"{folder}/secret-{secret.name}"
+        if secret.as_file
+        else secret.value
+        for secret in request.secrets
     }
     return {**base, **request.env, **given}

@@ -180,12 +180,12 @@ def check_own(files: Files, folder: str, pid: int) -> None:
 
 def fields(text: str) -> dict[str, int]:
     """`name number` lines."""
-    found: dict[str, int] = {}
+    fields: dict[str, int] = {}
     for line in text.splitlines():
         name, _, value = line.partition(" ")
         if value.strip().isdigit():
-            found[name] = int(value)
-    return found
+            fields[name] = int(value)
+    return fields
 
 
 def refused(error: OSError, doing: str) -> Unusable:

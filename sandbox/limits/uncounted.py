@@ -287,13 +287,13 @@ def sockets_bytes(init_pid: int, enough: int) -> int:
 
 
 def _counts(sockstat: bytes) -> dict[str, int]:
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for line in sockstat.decode("ascii", "replace").splitlines():
         name, _, rest = line.partition(":")
         words = rest.split()
         if len(words) >= 2 and words[0] in ("used", "inuse") and words[1].isdigit():
-            found[name] = int(words[1])
-    return found
+            counts[name] = int(words[1])
+    return counts
 
 
 def _queued(table: bytes) -> int:

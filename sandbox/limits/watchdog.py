@@ -49,14 +49,14 @@ class Usage(msgspec.Struct):
 
 def children_of(pid: int, *, certain: bool = False) -> list[int]:
     """The children of a process. `certain`: raises OSError where it cannot be looked at for want of descriptors or memory."""
-    found: list[int] = []
+    children: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
-            found.extend(map(int, cgroup_files.read(f"/proc/{pid}/task/{thread}/children").split()))
+            children.extend(map(int, cgroup_files.read(f"/proc/{pid}/task/{thread}/children").split()))
     except OSError as error:
         if certain and lacks(error):
             raise
-    return found
+    return children
 
 
 def first_child(pid: int) -> int | None:
@@ -69,13 +69,13 @@ def first_child(pid: int) -> int | None:
 
 def tree(pid: int, *, certain: bool = False) -> list[int]:
     """A process and all its descendants; as `children_of`."""
-    found: list[int] = []
+    tree: list[int] = []
     waiting = [pid]
     while waiting:
         current = waiting.pop()
-        found.append(current)
+        tree.append(current)
         waiting.extend(children_of(current, certain=certain))
-    return found
+    return tree
 
 
 def mapped_and_resident_bytes(pid: int) -> tuple[int, int]:

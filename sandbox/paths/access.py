@@ -62,7 +62,7 @@ class Waiting:
         """The claim of a folder once it is free. Raises `NotWaited`."""
         began, pause = time.monotonic(), _FIRST_PAUSE
         told = False
-        while (got := claims.claim(folder)) is None:
+        while (claim := claims.claim(folder)) is None:
             now = time.monotonic()
             if self._cancelled is not None and self._cancelled.is_set():
                 raise NotWaited(folder.path, cancelled=True)
@@ -74,7 +74,7 @@ class Waiting:
             await self._sleep(min(pause, max(0.0, self._end - now)))
             pause = min(_MOST_PAUSE, pause * 1.5)
         self.ms += round((time.monotonic() - began) * 1000)
-        return got
+        return claim
 
     async def _sleep(self, seconds: float) -> None:
         if self._cancelled is None:
@@ -95,19 +95,19 @@ async def give(
     with contextlib.ExitStack() as mounting:
         mounts: list[tuple[Opened, int]] = []
         lent: list[Opened] = []
-        for one in needed:
+        for need in needed:
             try:
                 if nsenter is None:
                     raise idmapped.CannotMap("nsenter (util-linux) is not there")
-                mount = idmapped.mapped(one.opened, uid, writable=one.writable)
+                mount = idmapped.mapped(need.opened, uid, writable=need.writable)
             except idmapped.CannotMap as reason:
-                if one.refusal is not None:
-                    raise _refused(one.refusal, reason) from reason
-                if one.writable:
-                    lent.append(one.opened)
+                if need.refusal is not None:
+                    raise _refused(need.refusal, reason) from reason
+                if need.writable:
+                    lent.append(need.opened)
             else:
                 mounting.callback(os.close, mount)
-                mounts.append((one.opened, mount))
+                mounts.append((need.opened, mount))
         for folder in sorted(lent, key=lambda item: (item.stat.st_dev, item.stat.st_ino)):
             await _lend(folder, uid, waiting, told, cleaning)
         if nsenter is None or not mounts:

@@ -264,11 +264,11 @@ def _sweep(folder: Opened, since: int, found: list[str]) -> None:
     try:
         shares_group = bool(os.fstat(top).st_mode & stat.S_ISGID)
         for entry in _walk(top):
-            said = _put_in_order(entry, since, shares_group=shares_group)
+            text = _put_in_order(entry, since, shares_group=shares_group)
             if entry.info is not None and entry.info.st_ctime_ns >= since:
-                said = "; ".join(filter(None, (said, *_warnings(entry))))
-            if said and len(found) < _MAX_SAID:
-                found.append(f"{shown(posixpath.join(folder.path, entry.path))}: {said}")
+                text = "; ".join(filter(None, (text, *_warnings(entry))))
+            if text and len(found) < _MAX_SAID:
+                found.append(f"{shown(posixpath.join(folder.path, entry.path))}: {text}")
     finally:
         os.close(top)
 

@@ -117,7 +117,7 @@ def _kept(_variables: tuple[str, ...]) -> tuple[str, ...]:
         own_folder("TAMIS_CACHE_DIR", "XDG_CACHE_HOME", ".cache"),
         own_folder("", "XDG_CONFIG_HOME", ".config"),
     )
-    return tuple(dict.fromkeys(path for one in named for path in (one, os.path.realpath(one))))
+    return tuple(dict.fromkeys(path for item in named for path in (item, os.path.realpath(item))))
 
 
 def shown_fault(path: str, *, own: bool = False) -> str:
@@ -245,9 +245,9 @@ def _of_tamis(path: str) -> str:
 @_by_words
 def _kept_in(path: str, kept: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Why a path is closed as one of Tamis's own places, and if it is not, those that would lie in it."""
-    if any(inside(path, one) for one in kept) or any(f"/{name}/" in f"{path}/" for name in TAMIS_PATHS):
+    if any(inside(path, item) for item in kept) or any(f"/{name}/" in f"{path}/" for name in TAMIS_PATHS):
         return f"{path} belongs to what Tamis keeps for itself", ()
-    return "", tuple(one for one in kept if inside(one, path))
+    return "", tuple(item for item in kept if inside(item, path))
 
 
 def _socket_fault(path: str) -> str:
@@ -260,7 +260,7 @@ def _leads_to_socket(path: str, sockets: tuple[str, ...]) -> str:
     name = next((part for part in parts if part in _SOCKET_NAMES), "")
     if not name and len(parts) > 2 and parts[1] == "tmp" and parts[2].startswith(_SOCKET_STARTS):
         name = parts[2]
-    named = name or next((one for one in sockets if inside(path, one) or inside(one, path)), "")
+    named = name or next((socket for socket in sockets if inside(path, socket) or inside(socket, path)), "")
     return f"{path} leads to other programs of this machine ({named}) and is never shown to a tool" if named else ""
 
 
@@ -332,4 +332,4 @@ def _look(folder: Opened) -> tuple[bool, tuple[Hidden, ...]]:
                         hidden.append(Hidden(entry.name, stat.S_ISDIR(mode)))
     finally:
         os.close(descriptor)
-    return marked, tuple(sorted(hidden, key=lambda one: one.name))
+    return marked, tuple(sorted(hidden, key=lambda item: item.name))

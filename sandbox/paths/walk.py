@@ -203,7 +203,7 @@ def _identity(pid: int, place: str) -> tuple[int, int]:
             following = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=current)
             os.close(current)
             current = following
-        found = os.fstat(current)
-        return found.st_dev, found.st_ino
+        status = os.fstat(current)
+        return status.st_dev, status.st_ino
     finally:
         os.close(current)

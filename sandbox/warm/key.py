@@ -64,9 +64,9 @@ def key(job: Job, opened: Mapping[str, Opened], script: os.stat_result, generati
     return _digest(plain, shown, files, os.geteuid(), generation)
 
 
-def _stamp(found: os.stat_result) -> tuple[int, int, int, int, int]:
+def _stamp(status: os.stat_result) -> tuple[int, int, int, int, int]:
     # the time of change too: unlike the time of modification, nobody can set it back
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _digest(*parts: object) -> str:

@@ -113,17 +113,17 @@ def later_in_turn(snapshot: Snapshot) -> list[Block]:
 
     Markdown is a page of calls, not a model's turn: there are none in it (editors, defect 7).
     """
-    found: list[Block] = []
+    blocks: list[Block] = []
     if snapshot.path.endswith((".md", ".markdown")):
-        return found
+        return blocks
     before: Block | None = None
     for block in snapshot.document.blocks:
         if block.aside or not extras_of(block.protocol).elements or is_markup(snapshot, block):
             continue
         if before is not None and _PART.search(snapshot.text, before.span[1], block.span[0]) is None:
-            found.append(block)
+            blocks.append(block)
         before = block
-    return found
+    return blocks
 
 
 MAX_FINDINGS = 200
@@ -171,8 +171,8 @@ def of_manifest(snapshot: Snapshot) -> list[Finding]:
     if _is_long(snapshot):
         return _long(MAX_ANALYSED_CHARS)
     levels = levels_of(snapshot)
-    found = [*manifest_findings(snapshot), *lint_manifest(snapshot, levels)]
-    return _judged(snapshot, _with_variables(snapshot, found) if "{{" in snapshot.text else found, levels)
+    diagnostics = [*manifest_findings(snapshot), *lint_manifest(snapshot, levels)]
+    return _judged(snapshot, _with_variables(snapshot, diagnostics) if "{{" in snapshot.text else diagnostics, levels)
 
 
 def of_profile(snapshot: Snapshot) -> list[Finding]:
@@ -245,8 +245,8 @@ def _judged(
     if levels is None:
         levels = levels_of(snapshot)
     findings = with_levels([to_finding(diag, related) for diag, related in diags], levels)
-    findings, said = silenced(snapshot, findings, levels)
-    return _capped(findings + with_levels([to_finding(diag) for diag in said], levels))
+    findings, diagnostics = silenced(snapshot, findings, levels)
+    return _capped(findings + with_levels([to_finding(diag) for diag in diagnostics], levels))
 
 
 def _capped(findings: list[Finding]) -> list[Finding]:
@@ -280,7 +280,7 @@ def text_findings(snapshot: Snapshot) -> list[Diag]:
     markup = [block for block in document.blocks if is_markup(snapshot, block)]
     nobodys = {id(diag) for block in markup for diag in block.diagnostics}
     # A name that a manifest declares is right as it is, whatever XML thinks of it.
-    found = [
+    diagnostics = [
         diag
         for diag in document.diagnostics
         if id(diag) not in nobodys
@@ -289,12 +289,12 @@ def text_findings(snapshot: Snapshot) -> list[Diag]:
     if not snapshot.settings.allow_multiple_blocks:
         for block in later_in_turn(snapshot):
             fix = Fix("Remove this block", (Edit(*block.span, ""),), "unsafe")
-            found.append(Diag("TC007", block.open, fix=fix))
-    found += _of_tools(snapshot, registry, [block for block in document.blocks if block not in markup])
+            diagnostics.append(Diag("TC007", block.open, fix=fix))
+    diagnostics += _of_tools(snapshot, registry, [block for block in document.blocks if block not in markup])
     if "{{" in snapshot.text or "tamis-name:" in snapshot.text:
-        found += reference_findings(snapshot, variables_in(snapshot))
-    found += expectation_findings(snapshot)
-    return [_lowered(diag) if any(_holds(block, diag) for block in templates) else diag for diag in found]
+        diagnostics += reference_findings(snapshot, variables_in(snapshot))
+    diagnostics += expectation_findings(snapshot)
+    return [_lowered(diag) if any(_holds(block, diag) for block in templates) else diag for diag in diagnostics]
 
 
 def _holds(block: Block, diag: Diag) -> bool:
@@ -310,23 +310,25 @@ def _lowered(diag: Diag) -> Diag:
 
 def _of_tools(snapshot: Snapshot, registry: RegistryView | None, blocks: list[Block]) -> list[Diag]:
     """What the tools say of the calls of blocks."""
-    found: list[Diag] = []
+    diagnostics: list[Diag] = []
     if registry is None:
-        return found
+        return diagnostics
     variables = variables_in(snapshot) if "{{" in snapshot.text else None
     numbers = {id(block): number for number, block in enumerate(snapshot.document.blocks)} if variables else {}
     for block in blocks:
         if is_set_aside(block):
             continue
         checked = [_check(snapshot, call, variables, numbers.get(id(block), 0)) for call in block.calls]
-        found.extend(checked[0] if len(checked) == 1 else _said_once([diag for one in checked for diag in one]))
-    return found
+        diagnostics.extend(
+            checked[0] if len(checked) == 1 else _said_once([diag for diagnostics in checked for diag in diagnostics])
+        )
+    return diagnostics
 
 
-def _said_once(found: list[Diag]) -> list[Diag]:
+def _said_once(diagnostics: list[Diag]) -> list[Diag]:
     """The findings of several calls without what is said of a text that they share: a ``common_`` field, the name of a batch."""
     kept: dict[tuple[str, Span, str], Diag] = {}
-    for diag in found:
+    for diag in diagnostics:
         # Each call has unknown names of its own to propose; the field is unknown once.
         key = (diag.code, diag.span, "" if diag.code == "VA403" else message(diag))
         before = kept.get(key)
@@ -379,7 +381,9 @@ def _check(snapshot: Snapshot, call: Call, variables: Variables | None = None, b
     if checked:
         from tamis.server.analysis.embedded_schema import refined
 
-        problems = [one for one in refined(put.call, snapshot.text, checked) if not _is_of(one, call, put)]
+        problems = [
+            diagnostic for diagnostic in refined(put.call, snapshot.text, checked) if not _is_of(diagnostic, call, put)
+        ]
     else:
         problems = []
     if not call.complete:
@@ -389,24 +393,25 @@ def _check(snapshot: Snapshot, call: Call, variables: Variables | None = None, b
 
 
 def _with_variables(
-    snapshot: Snapshot, found: list[tuple[Diag, tuple[Related, ...]]]
+    snapshot: Snapshot, diagnostics: list[tuple[Diag, tuple[Related, ...]]]
 ) -> list[tuple[Diag, tuple[Related, ...]]]:
     """The findings of a manifest whose examples hold variables: a text that holds one is judged when it is run."""
     own = example_references(snapshot, variables_in(snapshot))
     if not own:
-        return found
+        return diagnostics
     spans = [span for span, _ in own]
     kept = [
-        one
-        for one in found
-        if one[0].code != "VA453" or not any(start <= one[0].span[0] and one[0].span[1] <= end for start, end in spans)
+        diagnostic
+        for diagnostic in diagnostics
+        if diagnostic[0].code != "VA453"
+        or not any(start <= diagnostic[0].span[0] and diagnostic[0].span[1] <= end for start, end in spans)
     ]
     return [*kept, *((diag, ()) for _, diag in own if diag is not None)]
 
 
 def _broken(registry: RegistryView, call: Call) -> Diag | None:
     """That a call's tool is there and its manifest cannot be used, with the place of what is wrong."""
-    error = next((one for one in registry.errors if one.tool_id == call.tool_id), None)
+    error = next((error for error in registry.errors if error.tool_id == call.tool_id), None)
     if error is None:
         return None
     args: dict[str, str | int] = {"id": call.tool_id, "reason": error.message}
@@ -423,7 +428,7 @@ def _led(diag: Diag) -> tuple[Related, ...]:
 
 def _is_of(diag: Diag, call: Call, put: Filled) -> bool:
     """Whether a finding is of a value that is not known yet."""
-    names = {one.parameter for one in (*put.unknown, *put.open)}
+    names = {reference.parameter for reference in (*put.unknown, *put.open)}
     values = [param.value.span for param in call.params if param.name in names]
     return any(start <= diag.span[0] and diag.span[1] <= end for start, end in values)
 
@@ -523,11 +528,11 @@ def _interface(workflow: Workflow) -> Slots:
 def graph_findings(snapshot: Snapshot) -> list[Diag]:
     """Findings of a workflow file, without those of its description; nothing of a graph whose file is being typed."""
     reading = snapshot.workflow
-    found = list(reading.diagnostics)
+    diagnostics = list(reading.diagnostics)
     if reading.draft is None or not reading.tree.ok:
-        return found
+        return diagnostics
     graph = check_graph(reading.draft, _Types(snapshot, reading.draft))
-    return [*found, *(_softened(diag) for diag in findings_at(graph, reading.tree))]
+    return [*diagnostics, *(_softened(diag) for diag in findings_at(graph, reading.tree))]
 
 
 def _softened(diag: Diag) -> Diag:

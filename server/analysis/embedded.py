@@ -123,19 +123,19 @@ class Embedded:
             snippet = _BREAK.sub(" ", snippet)
         out: list[str] = []
         at = 0
-        for found in [*_ESCAPED.finditer(snippet), None]:
-            start = found.start() if found is not None else len(snippet)
+        for match in [*_ESCAPED.finditer(snippet), None]:
+            start = match.start() if match is not None else len(snippet)
             plain = self.escape(snippet[at:start])
             if plain is None:
                 return None
             # In a JSON string the quote's own backslash must not begin an escape of the snippet.
             out.append(plain.replace("\\", "\\\\") if self.container == "json" else plain)
-            if found is not None:
-                written = self.escape(found[1])
+            if match is not None:
+                written = self.escape(match[1])
                 if written is None:
                     return None
                 out.append(escape_snippet(written))
-                at = found.end()
+                at = match.end()
         return "".join(out)
 
 

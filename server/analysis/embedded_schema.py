@@ -71,7 +71,7 @@ def is_structured(schemas: list[Schema], text: str) -> bool:
     kinds: set[str] = set()
     for schema in schemas:
         named: Any = schema.get("type")
-        kinds.update(str(one) for one in (cast("list[Any]", named) if isinstance(named, list) else [named]) if one)
+        kinds.update(str(item) for item in (cast("list[Any]", named) if isinstance(named, list) else [named]) if item)
         if "properties" in schema:
             kinds.add("object")
         if "items" in schema and named is None:
@@ -95,7 +95,7 @@ def propose_embedded(snapshot: Snapshot, inside: Embedded, tool_id: str, path: P
     tree = inside.tree
 
     def schemas(inner: Path) -> list[Schema] | None:
-        found = [one for schema in above for one in schemas_at(schema, tree.root, inner, root)]
+        found = [item for schema in above for item in schemas_at(schema, tree.root, inner, root)]
         return _unique(found) if above else None
 
     items: list[Proposal] = []
@@ -141,20 +141,22 @@ def explain_embedded(snapshot: Snapshot, offset: int) -> HoverText | None:
         return None
     names = [str(token) for token in (*path, *place.path)]
     above = value_schemas(snapshot, call.tool_id, path)
-    own = [one for schema in above for one in schemas_at(schema, inside.tree.root, place.path, root)]
+    own = [item for schema in above for item in schemas_at(schema, inside.tree.root, place.path, root)]
     if not own:
         return None
     needed = _is_required(above, inside.tree.root, place.path, root)
-    said = next((text for schema in own if (text := describe_schema(schema))), "")
+    description = next((text for schema in own if (text := describe_schema(schema))), "")
     title = f"**{'.'.join(names)}** ({type_name(own[0])}{', required' if needed else ''})"
     value = f"\n\nvalue: {code(place.node.to_python())}" if place.node is not None and place.slot == "value" else ""
-    return HoverText(inside.source_span(span), f"{title}\n\n{said}{value}".strip())
+    return HoverText(inside.source_span(span), f"{title}\n\n{description}{value}".strip())
 
 
 def _is_required(above: list[Schema], node: JsonNode | None, path: Path, root: object) -> bool:
-    holders = [one for schema in above for one in schemas_at(schema, node, path[:-1], root)]
+    holders = [item for schema in above for item in schemas_at(schema, node, path[:-1], root)]
     return any(
-        path[-1] in cast("list[Any]", one["required"]) for one in holders if isinstance(one.get("required"), list)
+        path[-1] in cast("list[Any]", holder["required"])
+        for holder in holders
+        if isinstance(holder.get("required"), list)
     )
 
 
@@ -198,23 +200,23 @@ def refined(call: Call, source: str, problems: list[LocatedFinding]) -> list[Dia
 
     Of a text that is no JSON every fault is said, not only the first.
     """
-    found: list[Diag] = []
+    diagnostics: list[Diag] = []
     for problem in problems:
         value = _value_of(call, problem.finding.path) if problem.diag.fix is None else None
         inside = of_value(call, value[0], source) if value is not None else None
         if inside is None or value is None:
-            found.append(problem.diag)
+            diagnostics.append(problem.diag)
         elif problem.finding.code == "VA420" and problem.finding.severity == "error":
-            found += _syntax(problem.diag, inside)
+            diagnostics += _syntax(problem.diag, inside)
         elif problem.finding.code == "VA420":
-            found.append(msgspec.structs.replace(problem.diag, fix=_without_commas(inside)))
+            diagnostics.append(msgspec.structs.replace(problem.diag, fix=_without_commas(inside)))
         elif problem.finding.code == "VA421":
-            found.append(msgspec.structs.replace(problem.diag, fix=_closing(inside)))
+            diagnostics.append(msgspec.structs.replace(problem.diag, fix=_closing(inside)))
         elif value[1]:
-            found.append(_with_inner_fix(problem, inside, value[1]))
+            diagnostics.append(_with_inner_fix(problem, inside, value[1]))
         else:
-            found.append(_with_whole_fix(problem, inside))
-    return found
+            diagnostics.append(_with_whole_fix(problem, inside))
+    return diagnostics
 
 
 def _value_of(call: Call, pointer: str) -> tuple[Value, list[str]] | None:
@@ -243,20 +245,24 @@ def _syntax(first: Diag, inside: Embedded) -> list[Diag]:
         if (diag.severity or "error") == "error" and diag.code not in ("MF524", "MF527")
     ]
     cut = any(diag.code == "MF521" for diag in errors)
-    found: list[Diag] = []
+    diagnostics: list[Diag] = []
     for diag in errors:
         span = inside.source_span(diag.span)
         fix = None if cut or diag.fix is None else _mapped(diag.fix, inside)
-        if span == first.span and not found:
-            found.append(msgspec.structs.replace(first, fix=fix))
-        elif diag.code != "MF521" and (not found or span != found[-1].span) and len(found) < MAX_SYNTAX_FINDINGS:
+        if span == first.span and not diagnostics:
+            diagnostics.append(msgspec.structs.replace(first, fix=fix))
+        elif (
+            diag.code != "MF521"
+            and (not diagnostics or span != diagnostics[-1].span)
+            and len(diagnostics) < MAX_SYNTAX_FINDINGS
+        ):
             before = inside.text[: diag.span[0]]
             line, column = before.count("\n") + 1, diag.span[0] - (before.rfind("\n") + 1) + 1
             args = {**first.args, "reason": f"{message(diag)} (line {line}, column {column})"}
-            found.append(Diag(first.code, span, args, severity=first.severity, fix=fix, data=first.data))
-    if not any(diag.span == first.span for diag in found):
+            diagnostics.append(Diag(first.code, span, args, severity=first.severity, fix=fix, data=first.data))
+    if not any(diag.span == first.span for diag in diagnostics):
         return [first]
-    return found
+    return diagnostics
 
 
 def _without_commas(inside: Embedded) -> Fix | None:

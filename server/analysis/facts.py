@@ -132,8 +132,8 @@ def _has_opener(text: str, also: tuple[str, ...]) -> bool:
 
 @cache
 def _openers(names: tuple[str, ...]) -> re.Pattern[str]:
-    found = [find_protocol(name) for name in names]
-    parts = [f"(?:{protocol.opener.pattern})" for protocol in found if protocol is not None]
+    call_protocols = [find_protocol(name) for name in names]
+    parts = [f"(?:{protocol.opener.pattern})" for protocol in call_protocols if protocol is not None]
     return re.compile("|".join(parts) or r"(?!)")
 
 
@@ -291,7 +291,7 @@ def of_nodes(_path: str, text: str, *_: object) -> Facts:
     items = [] if root is None else [root] if root.kind == "object" else root.items
     nodes: list[Declared] = []
     uses: list[Use] = []
-    for item in [one for one in items if one.kind == "object"][:MAX_NODES]:
+    for item in [item for item in items if item.kind == "object"][:MAX_NODES]:
         tool_id, span = _string(tree, item, "fullType")
         if not tool_id:
             continue

@@ -170,14 +170,14 @@ class WorkspaceIndex:
 
     def with_texts(self, texts: Mapping[str, str | None]) -> WorkspaceIndex:
         """An index of its own in which some files have other texts, or are gone (None); what is known of the others is shared."""
-        made = WorkspaceIndex(self._also, self._graphs)
+        workspace_index = WorkspaceIndex(self._also, self._graphs)
         with self._lock:
-            made._files = {path: file for path, file in self._files.items() if path not in texts}
-        made._waiting = set(made._files)
+            workspace_index._files = {path: file for path, file in self._files.items() if path not in texts}
+        workspace_index._waiting = set(workspace_index._files)
         for path, text in texts.items():
             if text is not None:
-                made.update(path, text)
-        return made
+                workspace_index.update(path, text)
+        return workspace_index
 
     def settle(self) -> None:
         """Makes the facts of everything that waits; asking does it too, so this only chooses the moment."""
@@ -340,7 +340,7 @@ class WorkspaceIndex:
         """
         names = dict.fromkeys((*self.names(tool_id), *also))
         with self._lock:
-            found = [
+            occurrences = [
                 occurrence
                 for name in names
                 for occurrence in self._named(name)
@@ -350,11 +350,11 @@ class WorkspaceIndex:
             for spelling, head in self._methods_of(tool_id).items():
                 # Only the id in front is the tool's own name.
                 length, name = (len(tool_id), tool_id) if head == tool_id else (len(spelling), spelling)
-                found += self._calls_by(spelling, tool_id, length, name)
+                occurrences += self._calls_by(spelling, tool_id, length, name)
             for name in self.exports(tool_id):
-                found += self._calls_by(name, tool_id, len(name), name)
-        kept = {(one.path, one.span): one for one in found}
-        return sorted(kept.values(), key=lambda one: (one.path, one.span))
+                occurrences += self._calls_by(name, tool_id, len(name), name)
+        kept = {(occurrence.path, occurrence.span): occurrence for occurrence in occurrences}
+        return sorted(kept.values(), key=lambda occurrence: (occurrence.path, occurrence.span))
 
     def _calls_by(self, spelling: str, tool_id: str, length: int, name: str) -> Iterator[Occurrence]:
         """The calls that reach a tool by a name that is none of its exact ones; the first characters of it are ``name``."""
@@ -366,7 +366,7 @@ class WorkspaceIndex:
 
     def _taken_id(self, path: str) -> str:
         facts = self._taken.get(path)
-        return next((one.tool_id for one in facts.declares), "") if facts is not None else ""
+        return next((declaration.tool_id for declaration in facts.declares), "") if facts is not None else ""
 
     def _methods_of(self, tool_id: str) -> dict[str, str]:
         """How VCP may write a method, each with what stands in front."""
@@ -391,7 +391,7 @@ def _spellings(declared: Declared) -> Iterator[tuple[str, str]]:
 
 
 def _names(facts: Facts) -> list[tuple[str, ...]]:
-    return [(one.tool_id, *one.aliases) for one in facts.declares]
+    return [(declaration.tool_id, *declaration.aliases) for declaration in facts.declares]
 
 
 def _head(use: Use, length: int) -> Span:

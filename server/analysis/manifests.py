@@ -82,8 +82,8 @@ def _end(text: str, span: Span) -> int:
 
 def _mended(text: str, diag: Diag, end: int) -> Diag:
     edits = tuple(
-        Edit(found.start(), found.end(), "\\t" if found[0] == "\t" else "\\n")
-        for found in _CONTROL.finditer(text, diag.span[1], end)
+        Edit(match.start(), match.end(), "\\t" if match[0] == "\t" else "\\n")
+        for match in _CONTROL.finditer(text, diag.span[1], end)
     )
     return msgspec.structs.replace(
         diag, span=(diag.span[0], end), fix=Fix("Write the line breaks as \\n", edits, "unsafe")
@@ -181,7 +181,7 @@ def manifest_findings(snapshot: Snapshot) -> Findings:
     diags = mend_broken_strings(snapshot.text, snapshot.manifest.diagnostics)
     if snapshot.settings.schema_diagnostics:
         diags = mend_lost_quotes(snapshot.text, diags)
-    found: Findings = [(diag, ()) for diag in diags if id(diag) not in left]
+    manifest_findings: Findings = [(diag, ()) for diag in diags if id(diag) not in left]
     root = snapshot.manifest.tree.root
     scans = snapshot.manifest.memory.scans
     seen = None if root is None else _looked_at(snapshot, root)
@@ -194,8 +194,8 @@ def manifest_findings(snapshot: Snapshot) -> Findings:
             *_dependencies(snapshot),
         ]
         scans["beside"] = None if beside else seen
-        found += beside
-    return found
+        manifest_findings += beside
+    return manifest_findings
 
 
 def _looked_at(snapshot: Snapshot, root: JsonNode) -> tuple[object, ...]:
@@ -245,7 +245,7 @@ def _paths(snapshot: Snapshot) -> Findings:
         return []
     said = {diag.span for diag in snapshot.manifest.diagnostics if diag.code == "MF512"}
     folder = posixpath.dirname(snapshot.path)
-    found: Findings = []
+    paths: Findings = []
     for name in ("allowRead", "allowWrite"):
         node = snapshot.manifest.tree.node_at(f"/securityContext/fileAccess/{name}")
         for item in node.items if node is not None else ():
@@ -253,8 +253,8 @@ def _paths(snapshot: Snapshot) -> Findings:
                 continue
             reason = never_granted(item.value, folder, writable=name == "allowWrite")
             if reason:
-                found.append((Diag("MF512", item.span, {"v": item.value, "reason": reason}, severity="warning"), ()))
-    return found
+                paths.append((Diag("MF512", item.span, {"v": item.value, "reason": reason}, severity="warning"), ()))
+    return paths
 
 
 def _script(snapshot: Snapshot) -> Findings:
@@ -363,21 +363,21 @@ def _dependencies(snapshot: Snapshot) -> Findings:
         and tool_id_fault(member.key) is None
     }
     wanted = {name: str(member.value.value) for name, member in members.items() if member.value is not None}
-    found: Findings = []
+    dependencies: Findings = []
     for fault in registry.dependency_faults(tool_id, _text(snapshot, "/version"), wanted):
         member = members[fault.name]
         if fault.kind == "version" and member.value is not None:
             args: dict[str, str | int] = {"v": fault.name, "range": f"'{fault.wanted}'", "list": fault.detail}
-            found.append((Diag("MF545", member.value.span, args), ()))
+            dependencies.append((Diag("MF545", member.value.span, args), ()))
         elif fault.kind == "cycle":
-            found.append((Diag("MF546", member.key_span, {"v": fault.name, "way": fault.detail}), ()))
+            dependencies.append((Diag("MF546", member.key_span, {"v": fault.name, "way": fault.detail}), ()))
         elif fault.kind == "missing" and fault.name.partition(":")[0] not in _ELSEWHERE:
             near = best(fault.name, registry.names())
             fix = None
             if near is not None:
                 fix = Fix(f"Change to '{near}'", (Edit(*member.key_span, quoted(near)),), "unsafe")
-            found.append((Diag("MF544", member.key_span, {"v": fault.name, "hint": hint(near)}, fix=fix), ()))
-    return found
+            dependencies.append((Diag("MF544", member.key_span, {"v": fault.name, "hint": hint(near)}, fix=fix), ()))
+    return dependencies
 
 
 _ELSEWHERE = frozenset((*HOST_PREFIXES, PREFIX.rstrip(":")))
@@ -393,8 +393,8 @@ def _beside(path: str, other: str) -> str:
 
 
 def _place(snapshot: Snapshot, path: str, tool_id: str) -> Related:
-    found = re.search(r'"toolId"\s*:\s*("' + re.escape(tool_id) + r'")', snapshot.text_at(path))
-    return Related(f"'{tool_id}' is declared here too", found.span(1) if found else (0, 0), path)
+    match = re.search(r'"toolId"\s*:\s*("' + re.escape(tool_id) + r'")', snapshot.text_at(path))
+    return Related(f"'{tool_id}' is declared here too", match.span(1) if match else (0, 0), path)
 
 
 def profile_findings(snapshot: Snapshot) -> Findings:

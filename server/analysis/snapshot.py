@@ -387,18 +387,18 @@ class Snapshot:
         """The registered tool of that name, if the registry is known; of a call also by what exports call the tool."""
         if self.registry is None:
             return None
-        found = self.registry.get(name)
-        if found is None and (protocol or self.kind == "text"):
+        tool_view = self.registry.get(name)
+        if tool_view is None and (protocol or self.kind == "text"):
             return self.registry.resolve_call(name, protocol or self.protocol, None).tool
-        return found
+        return tool_view
 
     def properties(self, tool_id: str) -> dict[str, Json]:
         """The declared parameters' schemas of a tool by name; empty for an unknown tool."""
         tool = self.tool(tool_id)
         if tool is None:
             return {}
-        found = (tool.manifest.parameters or {}).get("properties")
-        return found if is_object(found) else {}
+        properties = (tool.manifest.parameters or {}).get("properties")
+        return properties if is_object(properties) else {}
 
     def required(self, tool_id: str) -> list[Json]:
         """The names of the parameters that a tool needs; empty for an unknown tool."""

@@ -50,10 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _list(runtime: Runtime, tools: set[str], *, as_json: bool) -> int:
     try:
-        held = await runtime.parts.approvals.standing.listed()
+        standing_approvals = await runtime.parts.approvals.standing.listed()
     finally:
         await runtime.close()
-    shown = [entry for entry in held if not tools or entry.tool_id in tools]
+    shown = [entry for entry in standing_approvals if not tools or entry.tool_id in tools]
     if as_json:
         print_json({"approvals": shown})
         return 0
@@ -67,12 +67,12 @@ async def _list(runtime: Runtime, tools: set[str], *, as_json: bool) -> int:
 
 
 async def _revoke(runtime: Runtime, ids: set[str], tools: set[str], *, as_json: bool) -> int:
-    found: list[StandingApproval] = []
+    standing_approvals: list[StandingApproval] = []
 
     def wanted(entry: StandingApproval) -> bool:
         fits = (not ids and not tools) or entry.id in ids or entry.tool_id in tools
         if fits:
-            found.append(entry)
+            standing_approvals.append(entry)
         return fits
 
     try:
@@ -80,8 +80,8 @@ async def _revoke(runtime: Runtime, ids: set[str], tools: set[str], *, as_json: 
     finally:
         await runtime.close()
     missing = [
-        *sorted(ids - {entry.id for entry in found}),
-        *sorted(tools - {entry.tool_id for entry in found}),
+        *sorted(ids - {entry.id for entry in standing_approvals}),
+        *sorted(tools - {entry.tool_id for entry in standing_approvals}),
     ]
     for name in missing:
         warn(

@@ -176,7 +176,7 @@ def _packages(manifests: set[str], runtime: Runtime) -> Report:
     from tamis.server.runtime.handlers.script.dependencies import tools_with_scripts, unusable
     from tamis.server.runtime.texts.checkables import find_checkables
 
-    found: Report = []
+    packages: Report = []
     for tool, handler in tools_with_scripts(runtime.registry):
         wrong = unusable(tool, handler, runtime.settings) if os.path.realpath(tool.path) in manifests else None
         if wrong is not None:
@@ -184,8 +184,8 @@ def _packages(manifests: set[str], runtime: Runtime) -> Report:
             text = read[0].text if read else ""
             start = sum(len(line) for line in text.splitlines(keepends=True)[: max(0, wrong.line - 1)])
             args: dict[str, str | int] = {"v": f"'{tool.tool_id}'", "reason": wrong.reason}
-            found.append((wrong.path, text, [to_finding(Diag("MF543", (start, start), args))]))
-    return found
+            packages.append((wrong.path, text, [to_finding(Diag("MF543", (start, start), args))]))
+    return packages
 
 
 def _unreadable(message: str) -> Finding:
@@ -206,14 +206,14 @@ def _places(report: Report) -> list[tuple[str, Finding, str, int, int, int, int]
     """Every finding with its level and its one-based place."""
     from tamis.protocols.positions import LineIndex
 
-    found: list[tuple[str, Finding, str, int, int, int, int]] = []
+    places: list[tuple[str, Finding, str, int, int, int, int]] = []
     for path, text, findings in report:
         lines = LineIndex(text)
         for finding in findings:
             (line, column), (end_line, end_column) = (lines.position(offset) for offset in finding.span)
             level = finding.severity
-            found.append((_shown(path), finding, level, line + 1, column + 1, end_line + 1, end_column + 1))
-    return found
+            places.append((_shown(path), finding, level, line + 1, column + 1, end_line + 1, end_column + 1))
+    return places
 
 
 def _write_text(report: Report, errors: int, warnings: int) -> None:

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         warn(f"--shape is of ACTION; it means nothing with --to {arguments.to}")
     runtime = Runtime(root)
     tell_settings(runtime.loaded, runtime.problems)
-    made = convert_text(
+    conversion = convert_text(
         runtime,
         text,
         arguments.to,
@@ -50,13 +50,13 @@ def run(arguments: argparse.Namespace) -> int:
         shape=arguments.shape,
         guided=not arguments.no_tools,
     )
-    write_document(made.text)
-    for loss in made.losses:
+    write_document(conversion.text)
+    for loss in conversion.losses:
         # An empty pointer is the whole text, as in ``tool/convert``.
         warn(f"{loss.path}: {loss.message} [{loss.code}]" if loss.path else f"{loss.message} [{loss.code}]")
     if unread_hermes(text, arguments.protocol, runtime.also):
         warn(UNREAD_HERMES)
-    return 1 if made.refused else 0
+    return 1 if conversion.refused else 0
 
 
 def _check(to: str) -> None:

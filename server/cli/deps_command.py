@@ -144,9 +144,13 @@ class _Shown:
 def _check(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, as_json: bool) -> int:
     from tamis.server.runtime.handlers.script.dependencies import look_at, unreached_hosts
 
-    found = [look_at(tool, handler, runtime.settings, runtime.registry) for tool, handler in chosen]
-    declared = [one for one in found if one.form or one.problem or one.findings]
-    code = 1 if any(one.problem for one in declared) else 0
+    dependencies = [look_at(tool, handler, runtime.settings, runtime.registry) for tool, handler in chosen]
+    declared = [
+        dependencies
+        for dependencies in dependencies
+        if dependencies.form or dependencies.problem or dependencies.findings
+    ]
+    code = 1 if any(dependencies.problem for dependencies in declared) else 0
     unreached = unreached_hosts(declared, runtime.settings)
     if as_json:
         print_json({"tools": declared, "unreached": unreached})
@@ -186,19 +190,21 @@ def _audit(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], paths: l
 
 def _tell_audit(rows: list[Audited], advisories: int) -> None:
     for row in rows:
-        found, unknown = row.vulnerabilities, row.unknown
+        vulnerabilities, unknown = row.vulnerabilities, row.unknown
         if row.reason:
             write_line(f"{row.tool_id}: cannot be known: {row.reason}")
             continue
         packages = f"{row.packages} package{'' if row.packages == 1 else 's'}"
-        told = f"{len(found)} known vulnerabilit{'y' if len(found) == 1 else 'ies'}"
+        told = f"{len(vulnerabilities)} known vulnerabilit{'y' if len(vulnerabilities) == 1 else 'ies'}"
         write_line(
             f"{row.tool_id}: {packages}, " + (f"of {len(unknown)} nothing can be known, {told}" if unknown else told)
         )
-        for one in found:
-            names = f" ({', '.join(one.aliases)})" if one.aliases else ""
-            fixed = f"; fixed in {', '.join(one.fixed)}" if one.fixed else ""
-            write_line(f"  {one.package} {one.version}: {one.id}{names}: {one.summary or 'no summary'}{fixed}")
+        for vulnerability in vulnerabilities:
+            names = f" ({', '.join(vulnerability.aliases)})" if vulnerability.aliases else ""
+            fixed = f"; fixed in {', '.join(vulnerability.fixed)}" if vulnerability.fixed else ""
+            write_line(
+                f"  {vulnerability.package} {vulnerability.version}: {vulnerability.id}{names}: {vulnerability.summary or 'no summary'}{fixed}"
+            )
     if not rows:
         write_line("no tool declares dependencies")
     elif not advisories:
@@ -236,7 +242,7 @@ def _list(runtime: Runtime, chosen: list[tuple[Tool, ExternalScript]], *, whole:
         return 0
     for row in rows:
         tools = ", ".join(row["tools"]) or "no tool of this root"
-        first = ", ".join(f"{one['name']} {one['version']}" for one in row["packages"][:4])
+        first = ", ".join(f"{package['name']} {package['version']}" for package in row["packages"][:4])
         more = f" and {len(row['packages']) - 4} more" if len(row["packages"]) > 4 else ""
         used = _ago(row["lastUsed"])
         write_line(

@@ -200,14 +200,14 @@ def _stem(path: str) -> str:
 def _cases(tool: Tool, runtime: Runtime) -> list[Case]:
     raw = tool.manifest.raw.get("examples")
     entries = raw if is_list(raw) else []
-    made: list[Case] = []
+    cases: list[Case] = []
     for i, example in enumerate(tool.manifest.examples):
         entry = entries[i] if i < len(entries) else None
         match = match_of(tool.manifest, entry.get(MATCH_KEY) if is_object(entry) else None)
-        made.append(
+        cases.append(
             Case(tool.path, tool.tool_id, tool.manifest.version, i + 1, example, match, runtime=runtime, tool=tool)
         )
-    return made
+    return cases
 
 
 def fits(case: Case, wanted: str) -> bool:
@@ -293,21 +293,23 @@ async def _run_text(case: Case, block: TextBlock, context: CallContext, timeout_
     last = results[-1] if results else None
     unmet = block.unmet(results)
     if unmet is None:
-        refused = next((one for one in results if one.status in UNJUDGED), None)
+        refused = next((candidate for candidate in results if candidate.status in UNJUDGED), None)
         return _refused(case, refused) if refused is not None else Verdict(case, "failed", "no call could be read here")
     block.keep(results if not unmet else [])
     if not unmet:
         return Verdict(case, "passed", result=last)
-    return Verdict(case, "failed", unmet[0].reason, tuple(line for one in unmet for line in one.details), last)
+    return Verdict(
+        case, "failed", unmet[0].reason, tuple(line for judgement in unmet for line in judgement.details), last
+    )
 
 
 def _refused(case: Case, result: ExecutionResult) -> Verdict:
     """A call that was not let run, or not to its end, says nothing about its tool."""
     if result.status == "cancelled":
         return Verdict(case, "skipped", "the tests were interrupted", result=result)
-    said = "" if result.error is UNSET else f"{result.error.type}: {result.error.message}"
+    text = "" if result.error is UNSET else f"{result.error.type}: {result.error.message}"
     needs = {"approvalUnavailable": "it needs approval: --yes gives it", "denied": "it was refused"}
-    return Verdict(case, "skipped", needs.get(result.status, said or result.status), result=result)
+    return Verdict(case, "skipped", needs.get(result.status, text or result.status), result=result)
 
 
 def judged(case: Case, result: ExecutionResult) -> Verdict:
@@ -331,33 +333,33 @@ def junit_xml(verdicts: Sequence[Verdict]) -> str:
         '<?xml version="1.0" encoding="UTF-8"?>',
         f'<testsuites name="tamis test" {_counts(verdicts)}>',
     ]
-    for (tool_id, version), group in groupby(verdicts, key=lambda one: (one.case.tool_id, one.case.version)):
+    for (tool_id, version), group in groupby(
+        verdicts, key=lambda verdict: (verdict.case.tool_id, verdict.case.version)
+    ):
         own = list(group)
         name = f"{tool_id}@{version}" if version else tool_id
         lines.append(f"  <testsuite name={_attribute(name)} file={_attribute(own[0].case.path)} {_counts(own)}>")
-        for one in own:
-            head = (
-                f"    <testcase classname={_attribute(tool_id)} name={_attribute(one.case.name)} time={_seconds([one])}"
-            )
-            lines.append(head + ("/>" if one.outcome == "passed" else f">{_why(one)}</testcase>"))
+        for verdict in own:
+            head = f"    <testcase classname={_attribute(tool_id)} name={_attribute(verdict.case.name)} time={_seconds([verdict])}"
+            lines.append(head + ("/>" if verdict.outcome == "passed" else f">{_why(verdict)}</testcase>"))
         lines.append("  </testsuite>")
     return "\n".join([*lines, "</testsuites>", ""])
 
 
 def _counts(verdicts: Sequence[Verdict]) -> str:
-    outcomes = [one.outcome for one in verdicts]
+    outcomes = [verdict.outcome for verdict in verdicts]
     failed, skipped = outcomes.count("failed"), outcomes.count("skipped")
     return f'tests="{len(outcomes)}" failures="{failed}" errors="0" skipped="{skipped}" time={_seconds(verdicts)}'
 
 
 def _seconds(verdicts: Sequence[Verdict]) -> str:
-    return f'"{sum(one.duration_ms for one in verdicts) / 1000:.3f}"'
+    return f'"{sum(verdict.duration_ms for verdict in verdicts) / 1000:.3f}"'
 
 
-def _why(one: Verdict) -> str:
-    if one.outcome == "skipped":
-        return f"<skipped message={_attribute(one.reason)}/>"
-    return f"<failure message={_attribute(one.reason)}>{_text(chr(10).join(one.details))}</failure>"
+def _why(verdict: Verdict) -> str:
+    if verdict.outcome == "skipped":
+        return f"<skipped message={_attribute(verdict.reason)}/>"
+    return f"<failure message={_attribute(verdict.reason)}>{_text(chr(10).join(verdict.details))}</failure>"
 
 
 def _text(text: str) -> str:

@@ -46,12 +46,12 @@ def run(arguments: argparse.Namespace) -> int:
     tell_settings(runtime.loaded)
     tools, failed = chosen(runtime, arguments.tools)
     target = TARGETS.get(str(arguments.target), "openaiStrict")
-    made = _exported(runtime, tools, target)
-    for tool, one in zip(tools, made, strict=True):
+    descriptions = _exported(runtime, tools, target)
+    for tool, one in zip(tools, descriptions, strict=True):
         say_losses(tool.tool_id, one.losses)
     if arguments.out:
         failed |= not _write(
-            Path(arguments.out), target, tools, [one.definition for one in made], force=arguments.force
+            Path(arguments.out), target, tools, [one.definition for one in descriptions], force=arguments.force
         )
     elif arguments.json:
         print_json(
@@ -65,12 +65,12 @@ def run(arguments: argparse.Namespace) -> int:
                         "losses": one.losses,
                         "tokens": one.tokens,
                     }
-                    for tool, one in zip(tools, made, strict=True)
+                    for tool, one in zip(tools, descriptions, strict=True)
                 ],
             }
         )
     else:
-        print_json(_document(target, [one.definition for one in made]))
+        print_json(_document(target, [one.definition for one in descriptions]))
     return 1 if failed else 0
 
 

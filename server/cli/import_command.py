@@ -209,11 +209,13 @@ def _in_namespace(tools: tuple[ImportedTool, ...], namespace: str) -> list[Impor
 
     if not namespace:
         return list(tools)
-    made: list[ImportedTool] = []
+    imported_tools: list[ImportedTool] = []
     for tool in tools:
         tail = str(tool.manifest["toolId"]).partition(":")[2] or tool.name
-        made.append(msgspec.structs.replace(tool, manifest={**tool.manifest, "toolId": f"{namespace}:{tail}"}))
-    return made
+        imported_tools.append(
+            msgspec.structs.replace(tool, manifest={**tool.manifest, "toolId": f"{namespace}:{tail}"})
+        )
+    return imported_tools
 
 
 def _sound(tools: list[ImportedTool]) -> tuple[list[ImportedTool], list[Note]]:

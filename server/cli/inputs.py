@@ -106,6 +106,6 @@ def tell_settings(loaded: LoadedSettings, problems: Iterable[str] | None = None)
 
 def _named(asked: Iterable[NotInForce]) -> str:
     named: dict[str, list[str]] = {}
-    for one in asked:
-        named.setdefault(one.where, []).append(one.setting)
+    for setting in asked:
+        named.setdefault(setting.where, []).append(setting.setting)
     return ", ".join(f"{', '.join(dict.fromkeys(settings))} of {where}" for where, settings in named.items())

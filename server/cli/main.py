@@ -54,7 +54,9 @@ def main(argv: list[str] | None = None) -> int:
         from tamis.server.cli.outputs import warn
 
         # Who drops letters keeps the order of the others: `lst` is `list`, not `lsp`.
-        near = next((one for one in COMMANDS if name and _is_within(name, one)), None) or best(name, COMMANDS)
+        near = next((command for command in COMMANDS if name and _is_within(name, command)), None) or best(
+            name, COMMANDS
+        )
         warn(f"no command '{name}'{hint(near)} (`tamis --help` lists them)")
         return USAGE
     import importlib

@@ -161,7 +161,7 @@ def _added(text: str, node: JsonNode, key: str, value: object, depth: int) -> st
 
 def _without(text: str, node: JsonNode, name: str) -> str:
     members = node.members
-    at = next(index for index, one in enumerate(members) if one.key == name)
+    at = next(index for index, member in enumerate(members) if member.key == name)
     start, end = members[at].span
     comma = _COMMA.match(text, end)
     if comma is not None:
@@ -328,7 +328,7 @@ def shake_hands(command: list[str], seconds: float = HANDSHAKE_SECONDS) -> list[
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        process.stdin.write(b"".join(json.dumps({"jsonrpc": "2.0", **one}).encode() + b"\n" for one in asked))
+        process.stdin.write(b"".join(json.dumps({"jsonrpc": "2.0", **item}).encode() + b"\n" for item in asked))
         process.stdin.flush()
         for line in process.stdout:
             message = json.loads(line)

@@ -25,13 +25,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     try:
         fixed = root_of(arguments.root) if arguments.root is not None else None
-        made = new_tool(
+        tool = new_tool(
             arguments.name, language=arguments.language, tool_id=arguments.id, namespace=arguments.namespace
         )
     except (UsageError, ValueError) as error:
         warn(str(error))
         return 2
-    folder = Path(os.path.abspath(arguments.folder)) if arguments.folder else Path.cwd() / made.name
+    folder = Path(os.path.abspath(arguments.folder)) if arguments.folder else Path.cwd() / tool.name
     if folder.exists() and not folder.is_dir():
         warn(f"'{folder}' is there already and no folder; nothing was written")
         return 1
@@ -39,16 +39,16 @@ def run(arguments: argparse.Namespace) -> int:
     from tamis.server.runtime.settings.files import find_root
 
     root = fixed or find_root(folder if folder.is_dir() else Path.cwd())
-    there = Runtime(root).registry.get(made.tool_id)
+    there = Runtime(root).registry.get(tool.tool_id)
     if there is not None:
-        warn(f"the id '{made.tool_id}' belongs to {there.path}; nothing was written (--id gives another one)")
+        warn(f"the id '{tool.tool_id}' belongs to {there.path}; nothing was written (--id gives another one)")
         return 1
     shown = Path(os.path.relpath(folder)) if folder.is_relative_to(Path.cwd()) else folder
-    if not write_files(shown, made.files, forcible=False):
+    if not write_files(shown, tool.files, forcible=False):
         return 1
-    if Runtime(root).registry.get(made.tool_id) is None:
-        warn(f"'{made.tool_id}' is not registered in {root}: `tools` in tamis.toml names the folders to search")
+    if Runtime(root).registry.get(tool.tool_id) is None:
+        warn(f"'{tool.tool_id}' is not registered in {root}: `tools` in tamis.toml names the folders to search")
     warn(
-        f"made {made.tool_id}: change the script and the manifest, then `tamis check {shown}` and `tamis test {shown}`"
+        f"made {tool.tool_id}: change the script and the manifest, then `tamis check {shown}` and `tamis test {shown}`"
     )
     return 0

@@ -119,15 +119,15 @@ def _parse_pieces(arguments: argparse.Namespace, error: TooLargeError) -> int:
     retracted: list[str] = []
     separator = b'{"calls":[\n'
     undecided = False
-    for one in read_pieces(pieces_of(arguments.file, error.data), arguments.protocol, options):
-        if isinstance(one, str):
-            retracted.append(one)
-        elif isinstance(one, Summary):
+    for piece in read_pieces(pieces_of(arguments.file, error.data), arguments.protocol, options):
+        if isinstance(piece, str):
+            retracted.append(piece)
+        elif isinstance(piece, Summary):
             begin = b"" if separator == b",\n" else separator
-            undecided = one.undecided is not None
-            rest = {"retracted": retracted, "characters": one.characters, "undecided": one.undecided}
+            undecided = piece.undecided is not None
+            rest = {"retracted": retracted, "characters": piece.characters, "undecided": piece.undecided}
             write_lines(begin + b"\n]," + msgspec.json.encode(rest)[1:] + b"\n")
         else:
-            write_lines(separator + msgspec.json.encode(one))
+            write_lines(separator + msgspec.json.encode(piece))
             separator = b",\n"
     return 1 if undecided else 0

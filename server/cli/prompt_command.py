@@ -73,26 +73,26 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.grammar is not None:
         return _grammar(runtime, request, arguments)
     try:
-        made = Prompts().generate(runtime, request)
+        prompt = Prompts().generate(runtime, request)
     except PromptError as error:
         warn(str(error))
         return 2
     except PromptTooLargeError as error:
         warn(str(error).replace("maxTokens", "--max-tokens").replace("toolIds or filter", "--tool or --tag"))
         return 1
-    for note in made.notes:
+    for note in prompt.notes:
         warn(note.replace("maxTokens", "--max-tokens"))
     if arguments.json:
-        print_json(made)
+        print_json(prompt)
         return 0
     # A template's text is printed byte for byte; anything else ends its last line.
-    write_document(made.text if template is not None or not made.text else made.text + "\n")
-    about = "" if made.tokens.exact else "about "
-    tokens = counted(made.tokens.total, "token")
+    write_document(prompt.text if template is not None or not prompt.text else prompt.text + "\n")
+    about = "" if prompt.tokens.exact else "about "
+    tokens = counted(prompt.tokens.total, "token")
     if template is not None and fill(template, "")[1] == 0:
         warn(f"{about}{tokens} of the template alone")
     else:
-        warn(f"{about}{tokens}, {counted(len(made.tokens.per_tool), 'tool')}, {made.protocol}")
+        warn(f"{about}{tokens}, {counted(len(prompt.tokens.per_tool), 'tool')}, {prompt.protocol}")
     return 0
 
 

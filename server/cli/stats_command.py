@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _write_page(counts: Counts, name: str, names: list[str]) -> None:
     from tamis.protocols.counts import page
 
-    shown = ", ".join("standard input" if one == "-" else Path(one).name for one in names[:5])
+    shown = ", ".join("standard input" if name == "-" else Path(name).name for name in names[:5])
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     try:
         Path(name).write_text(page(counts, f"Tool calls in {shown}{more}"), encoding="utf-8")

@@ -88,7 +88,7 @@ async def _run_and_report(arguments: argparse.Namespace, cases: list[Case]) -> i
         except OSError as error:
             warn(f"cannot write '{arguments.junit}': {error.strerror}")
             return 2
-    return 1 if any(one.outcome == "failed" for one in verdicts) else 0
+    return 1 if any(verdict.outcome == "failed" for verdict in verdicts) else 0
 
 
 async def _run(arguments: argparse.Namespace, cases: list[Case]) -> list[Verdict]:
@@ -133,10 +133,10 @@ def _show(verdict: Verdict, paint: Paint) -> None:
 
 
 def _summary(verdicts: list[Verdict], paint: Paint) -> None:
-    outcomes = [one.outcome for one in verdicts]
-    tools = len({(one.case.tool_id, one.case.version) for one in verdicts})
+    outcomes = [verdict.outcome for verdict in verdicts]
+    tools = len({(verdict.case.tool_id, verdict.case.version) for verdict in verdicts})
     parts = [f"{outcomes.count(one)} {one}" for one in ("passed", "failed", "skipped") if outcomes.count(one)]
-    what = "call" if any(one.case.text is not None for one in verdicts) else "example"
+    what = "call" if any(verdict.case.text is not None for verdict in verdicts) else "example"
     text = f"{len(outcomes)} {what}{'' if len(outcomes) == 1 else 's'} of {tools} tool{'' if tools == 1 else 's'}"
     colour = "31" if "failed" in outcomes else "33" if "skipped" in outcomes else "32"
     write_line(paint(colour, f"{text}: {', '.join(parts) or 'nothing to run'}"))
@@ -145,25 +145,25 @@ def _summary(verdicts: list[Verdict], paint: Paint) -> None:
 def _report(verdicts: list[Verdict]) -> dict[str, Any]:
     from msgspec import UNSET
 
-    outcomes = [one.outcome for one in verdicts]
+    outcomes = [verdict.outcome for verdict in verdicts]
     tests: list[dict[str, Any]] = []
-    for one in verdicts:
-        case, result = one.case, one.result
+    for verdict in verdicts:
+        case, result = verdict.case, verdict.result
         test: dict[str, Any] = {
             "toolId": case.tool_id,
             "version": case.version,
             "path": case.path,
             "example": case.number - 1 if case.number and case.text is None else None,
             "description": case.name,
-            "outcome": one.outcome,
-            "durationMs": one.duration_ms,
+            "outcome": verdict.outcome,
+            "durationMs": verdict.duration_ms,
         }
         if case.text is not None:
             test["line"] = case.text.line
-        if one.reason:
-            test["reason"] = one.reason
-        if one.details:
-            test["details"] = list(one.details)
+        if verdict.reason:
+            test["reason"] = verdict.reason
+        if verdict.details:
+            test["details"] = list(verdict.details)
         if case.example is not None and case.example.expected_output is not UNSET:
             test["expectedOutput"] = case.example.expected_output
         if result is not None:

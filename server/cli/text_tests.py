@@ -138,9 +138,9 @@ def secrets_from(runtime: Runtime, path: Path) -> SecretOf:
         if not is_inside(str(path), os.path.realpath(runtime.root)):
             raise NotReady(f"the secret '{name}' is given only to calls of files in the folder {runtime.root}")
         try:
-            found = await runtime.secret_for(name, tool)
+            secret = await runtime.secret_for(name, tool)
         except SecretUnusable as unusable:
             raise NotReady(unusable.fault.sentence) from None
-        return found.text, found.spellings
+        return secret.text, secret.spellings
 
     return value

@@ -107,8 +107,8 @@ def _list(as_json: bool) -> int:
         return 0
     if not folders:
         write_line("no folder is trusted")
-    for one in folders:
-        write_line(f"{one['folder']}  {one['trustedAt']}{'  changed since' if one['changed'] else ''}")
+    for item in folders:
+        write_line(f"{item['folder']}  {item['trustedAt']}{'  changed since' if item['changed'] else ''}")
     return 0
 
 
@@ -125,9 +125,9 @@ def _revoke(folder: str) -> int:
 def _trust(arguments: argparse.Namespace, root: Path) -> int:
     from tamis.server.runtime.settings.loading import load_settings, recorded_now
 
-    held, bare = load_settings(root), load_settings(root, trusted=False)
+    loaded_settings, bare = load_settings(root), load_settings(root, trusted=False)
     recorded = recorded_now(root)
-    for problem in held.problems:
+    for problem in loaded_settings.problems:
         warn(problem)
     if arguments.json and not arguments.yes:
         print_json(_as_json(root, bare, recorded))
@@ -156,7 +156,10 @@ def _as_json(root: Path, bare: LoadedSettings, recorded: bool) -> dict[str, Any]
         "folder": str(root),
         "trusted": recorded,
         "problems": list(bare.problems),
-        "asks": [{"setting": one.setting, "value": plain(one.asked), "means": means(one)} for one in bare.asks],
+        "asks": [
+            {"setting": setting.setting, "value": plain(setting.asked), "means": means(setting)}
+            for setting in bare.asks
+        ],
     }
 
 
@@ -173,8 +176,8 @@ def asked_lines(root: Path, bare: LoadedSettings) -> Iterator[str]:
     from tamis.server.runtime.settings.trust import trusted_folders
 
     yield f"{root / FILE_NAME} asks for more than a folder may set by itself:"
-    for one in bare.asks:
-        yield f"  {means(one)}: {one.setting} = {toml_value(one.asked)}"
+    for setting in bare.asks:
+        yield f"  {means(setting)}: {setting.setting} = {toml_value(setting.asked)}"
     before = trusted_folders().get(os.path.realpath(root))
     if before is None:
         return

@@ -69,7 +69,7 @@ def _find(name: str, runtime: Runtime) -> WorkflowTool:
 
     tool = find(name, runtime)
     if tool is None:
-        ids = [one.workflow.workflow_id for one in runtime.registry.tools if isinstance(one, WorkflowTool)]
+        ids = [tool.workflow.workflow_id for tool in runtime.registry.tools if isinstance(tool, WorkflowTool)]
         raise UsageError(f"no workflow '{name}'{hint(best(name, ids))} (`tamis workflow list` shows them)")
     return tool
 
@@ -77,17 +77,17 @@ def _find(name: str, runtime: Runtime) -> WorkflowTool:
 def _list(runtime: Runtime, *, as_json: bool) -> int:
     from tamis.server.rpc.workflows import listed
 
-    found = listed(runtime)
+    workflow_list = listed(runtime)
     if as_json:
-        print_json(found)
+        print_json(workflow_list)
         return 0
     paint = Paint(sys.stdout)
-    width = max((len(one.workflow_id) for one in found.workflows), default=0)
-    for one in found.workflows:
-        about = f"  ({', '.join(one.inputs)}) → {', '.join(one.outputs) or 'nothing'}  {one.description.partition(chr(10))[0][:90]}"
-        mark = () if one.available else (paint("33", f" [not available: {one.reason}]"),)
-        write_line(paint("1", one.workflow_id.ljust(width)), about, *mark)
-    if not found.workflows:
+    width = max((len(workflow.workflow_id) for workflow in workflow_list.workflows), default=0)
+    for workflow in workflow_list.workflows:
+        about = f"  ({', '.join(workflow.inputs)}) → {', '.join(workflow.outputs) or 'nothing'}  {workflow.description.partition(chr(10))[0][:90]}"
+        mark = () if workflow.available else (paint("33", f" [not available: {workflow.reason}]"),)
+        write_line(paint("1", workflow.workflow_id.ljust(width)), about, *mark)
+    if not workflow_list.workflows:
         write_line("no workflows; `workflows` in tamis.toml names the folders to search")
     return 0
 

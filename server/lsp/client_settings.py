@@ -102,7 +102,7 @@ def setting(values: Mapping[str, Any], path: str) -> Any:
 
 def _texts(value: Any) -> tuple[str, ...]:
     found = cast("list[Any]", value) if isinstance(value, list) else []
-    return tuple(one for one in found[:MAX_PATTERNS] if isinstance(one, str) and one)
+    return tuple(item for item in found[:MAX_PATTERNS] if isinstance(item, str) and item)
 
 
 def own_settings(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,8 +112,8 @@ def own_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_options(options: Mapping[str, Any]) -> ClientSettings:
     """From ``initializationOptions``; a folder is trusted when the client says so or nothing (interface)."""
-    found: Any = options.get("settings")
-    values = own_settings(cast("dict[str, Any]", found)) if isinstance(found, dict) else {}
+    settings: Any = options.get("settings")
+    values = own_settings(cast("dict[str, Any]", settings)) if isinstance(settings, dict) else {}
     trusted: Any = options.get("trusted")
     word = None if trusted is None else trusted is True
     return ClientSettings(word is not False, word, values)

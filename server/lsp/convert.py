@@ -93,11 +93,11 @@ def _range(lines: LineIndex, span: tuple[int, int], encoding: PositionEncoding) 
     }
 
 
-def to_diagnostic(found: Diagnostic) -> dict[str, Any]:
+def to_diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:
     """A diagnostic as it was published, for the quick fix that belongs to it."""
-    made: dict[str, Any] = {"range": msgspec.to_builtins(found.range), "message": found.message}
+    made: dict[str, Any] = {"range": msgspec.to_builtins(diagnostic.range), "message": diagnostic.message}
     for name in ("severity", "code", "source"):
-        value = getattr(found, name)
+        value = getattr(diagnostic, name)
         if value is not msgspec.UNSET and value is not None:
             made[name] = value
     return made
@@ -107,15 +107,15 @@ def to_quick_fix(
     document: Document, fix: Fix, diagnostic: Diagnostic, *, versioned: bool, preferred: bool
 ) -> dict[str, Any]:
     """A fix as a code action."""
-    made: dict[str, Any] = {
+    quick_fix: dict[str, Any] = {
         "title": fix.title,
         "kind": "quickfix",
         "diagnostics": [to_diagnostic(diagnostic)],
         "edit": to_workspace_edit(document, fix.edits, versioned=versioned),
     }
     if preferred:
-        made["isPreferred"] = True
-    return made
+        quick_fix["isPreferred"] = True
+    return quick_fix
 
 
 def markup(markdown: str, formats: Any) -> dict[str, str]:

@@ -72,7 +72,9 @@ class Publisher:
 
     def owes_first(self, documents: Iterable[Document]) -> bool:
         """Whether a manifest is open about which not all was said yet; any thread."""
-        return not self.pulled and any(one.kind == "manifest" and one.uri not in self._said for one in documents)
+        return not self.pulled and any(
+            document.kind == "manifest" and document.uri not in self._said for document in documents
+        )
 
     @property
     def due(self) -> float | None:
@@ -167,8 +169,8 @@ class Publisher:
         from tamis.server.analysis.diagnostics import diagnose_first
 
         snapshot = self._session.workspace.snapshot(document)
-        found = diagnose_first(snapshot)
-        return None if found is None else [to_lsp(finding, document, snapshot) for finding in found]
+        findings = diagnose_first(snapshot)
+        return None if findings is None else [to_lsp(finding, document, snapshot) for finding in findings]
 
     def _publish(self, params: PublishDiagnosticsParams) -> None:
         # Only the last word about a document matters to a client that does not keep up.
@@ -191,12 +193,12 @@ def collect(session: Session, document: Document) -> list[Diagnostic]:
     if not speaks(document):
         return []
     snapshot = session.workspace.snapshot(document)
-    found = items_of(snapshot, document)
+    diagnostics = items_of(snapshot, document)
     if session.has_runs(document.uri):
         from tamis.server.lsp.running.runs import run_findings
 
-        found += run_findings(session, document, snapshot)
-    return found
+        diagnostics += run_findings(session, document, snapshot)
+    return diagnostics
 
 
 def pulls(session: Session) -> bool:

@@ -195,10 +195,10 @@ class Session:
             except RpcError as refusal:
                 self.fail(request_id, refusal)
             except msgspec.ValidationError as error:
-                said = (
+                text = (
                     str(error).replace("`str`", "`string`").replace("`int`", "`integer`").replace("`bool`", "`boolean`")
                 )
-                self.fail(request_id, RpcError(INVALID_PARAMS, f"Parameters of '{method}': {said}"))
+                self.fail(request_id, RpcError(INVALID_PARAMS, f"Parameters of '{method}': {text}"))
             except Exception as error:  # one bad request never ends the session
                 self.fail(request_id, RpcError(INTERNAL_ERROR, f"'{method}' failed: {error!r}"))
                 report_failure(f"'{method}'")
@@ -409,7 +409,7 @@ class Session:
             self._owe_refreshes()
         elif registry is not None and registry.conflicts:
             # The other file of a duplicate id says where this one has it.
-            self.diagnostics.refresh(one for one in self.documents.values() if one.kind == "manifest")
+            self.diagnostics.refresh(document for document in self.documents.values() if document.kind == "manifest")
 
     @property
     def client_watches(self) -> bool:

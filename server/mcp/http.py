@@ -231,7 +231,7 @@ class HttpServer:
     def _new_client(self, added: dict[str, str]) -> _Client:
         if len(self._clients) >= MAX_SESSIONS:
             now = time.monotonic()
-            spare = [(one.used, name) for name, one in self._clients.items() if not one.is_busy]
+            spare = [(client.used, name) for name, client in self._clients.items() if not client.is_busy]
             if not spare or now - min(spare)[0] < SPARE_S:
                 text = f"at most {MAX_SESSIONS} sessions are open at once; end one with DELETE, or try again later"
                 raise Refused(503, text, {"Retry-After": "60"})
@@ -284,7 +284,7 @@ class HttpServer:
         while True:
             await asyncio.sleep(SWEEP_S)
             until = time.monotonic() - IDLE_S
-            for name in [name for name, one in self._clients.items() if one.used < until and not one.is_busy]:
+            for name in [name for name, client in self._clients.items() if client.used < until and not client.is_busy]:
                 try:
                     await self._end(name)
                 except Exception as error:  # one session that does not end well is no end of the server
@@ -313,12 +313,12 @@ def _nothing() -> None:
 
 def _headers(request: Request) -> dict[str, str]:
     """The headers by their names in lower case. Raises ``Refused`` for one that counts and stands there twice."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for key, value in request.headers.items():
-        if key in found and key in _ONCE:
+        if key in headers and key in _ONCE:
             raise Refused(400, f"the header {key} stands there twice")
-        found[key] = value
-    return found
+        headers[key] = value
+    return headers
 
 
 _ONCE = frozenset(

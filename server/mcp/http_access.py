@@ -153,10 +153,10 @@ def mirrored(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tupl
 
 
 def _same(name: str, headers: Mapping[str, str], wanted: str | int | bool, *, encoded: bool = False) -> None:
-    given = headers.get(name.lower())
-    if given is None:
+    header = headers.get(name.lower())
+    if header is None:
         raise RpcError(HEADER_MISMATCH, f"Header mismatch: the header {name} is missing; the body says it")
-    value = _decoded(name, given) if encoded else given
+    value = _decoded(name, header) if encoded else header
     if isinstance(wanted, bool):
         fits = value == str(wanted).lower()
     elif isinstance(wanted, int):

@@ -133,11 +133,11 @@ class HttpSession(McpSession):
     def new_stream(self) -> Stream:
         """A stream that can be resumed."""
         self._number += 1
-        made = self.streams[str(self._number)] = Stream(str(self._number))
-        ended = [name for name, one in self.streams.items() if one.ended and not one.is_read]
+        stream = self.streams[str(self._number)] = Stream(str(self._number))
+        ended = [name for name, stream in self.streams.items() if stream.ended and not stream.is_read]
         for name in ended[:-MAX_STREAMS]:
             del self.streams[name]
-        return made
+        return stream
 
     def arrived(self, message: object, stream: Stream) -> None:
         """Takes what one POST brought, and answers on ``stream``."""

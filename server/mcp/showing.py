@@ -79,8 +79,8 @@ class Shown:
         wanted = given.get("tools", "")
         if not isinstance(wanted, str):
             raise RpcError(INVALID_PARAMS, "wrong params: names between commas - at `$.arguments.tools`")
-        names = [one.strip() for one in wanted.split(",") if one.strip()]
-        ids = tuple(self._tools.find(one)[1].tool_id for one in names)
+        names = [item.strip() for item in wanted.split(",") if item.strip()]
+        ids = tuple(self._tools.find(name)[1].tool_id for name in names)
         self._prompts = self._prompts or Prompts()
         request = PromptRequest(protocol=known[0], style=style, tool_ids=ids or None)
         try:
@@ -135,7 +135,7 @@ class Shown:
             {"uriTemplate": f"{TOOL}{{name}}", "name": "tool", "description": "The definition of a tool, by its name."},
             {"uriTemplate": f"{RESULT}{{callId}}", "name": "result", "description": "The result of a call."},
         ]
-        told = [{**one, "mimeType": "application/json"} for one in shown]
+        told = [{**item, "mimeType": "application/json"} for item in shown]
         return completed(peer, {"resourceTemplates": told}, ttl_ms=TTL_MS)
 
     def resource(self, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,17 +185,17 @@ class Shown:
 
     def _of_prompt(self, name: str, value: str) -> list[str]:
         if name == "style":
-            return [one for one in STYLES if one.startswith(value)]
+            return [style for style in STYLES if style.startswith(value)]
         if name != "tools":
             return []
         before, comma, last = value.rpartition(",")
-        return [f"{before}{comma}{one}" for one in self._tools.names() if one.startswith(last.strip())]
+        return [f"{before}{comma}{name}" for name in self._tools.names() if name.startswith(last.strip())]
 
     def _of_resource(self, uri: str, name: str, value: str) -> list[str]:
         if uri == f"{TOOL}{{name}}" and name == "name":
-            return [one for one in self._tools.names() if one.startswith(value)]
+            return [name for name in self._tools.names() if name.startswith(value)]
         if uri == f"{RESULT}{{callId}}" and name == "callId":
-            return [one for one in self._listed() if one.startswith(value)]
+            return [item for item in self._listed() if item.startswith(value)]
         if not uri.startswith(TOOL):
             return []
         try:
@@ -205,4 +205,4 @@ class Shown:
         properties = shown_parameters(tool.manifest, Losses()).get("properties")
         part = properties.get(name) if is_object(properties) else None
         listed = part.get("enum") if is_object(part) else None
-        return [one for one in listed if isinstance(one, str) and one.startswith(value)] if is_list(listed) else []
+        return [item for item in listed if isinstance(item, str) and item.startswith(value)] if is_list(listed) else []

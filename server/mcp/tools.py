@@ -268,18 +268,22 @@ class _Told:
     def _words(self, _call_id: str, text: str) -> None:
         self._progress(TaskProgress(message=text))
 
-    def _progress(self, said: TaskProgress) -> None:
+    def _progress(self, task_progress: TaskProgress) -> None:
         if self._request.cancelled.is_set() or self._count >= MAX_PROGRESS:
             return
         done = self._done + STEP
-        if said.progress is not UNSET and math.isfinite(said.progress) and said.progress > self._done:
-            done = said.progress
+        if (
+            task_progress.progress is not UNSET
+            and math.isfinite(task_progress.progress)
+            and task_progress.progress > self._done
+        ):
+            done = task_progress.progress
         self._done, self._count = done, self._count + 1
         params: dict[str, Any] = {"progressToken": self._token, "progress": done}
-        if said.total is not UNSET:
-            params["total"] = said.total
-        if said.message is not UNSET:
-            params["message"] = said.message
+        if task_progress.total is not UNSET:
+            params["total"] = task_progress.total
+        if task_progress.message is not UNSET:
+            params["message"] = task_progress.message
         self._server.session.notify("notifications/progress", params, droppable=True, about=self._request)
 
 

@@ -60,15 +60,15 @@ def with_ladder(host: Host, context: CallContext) -> CallContext:
     )
 
 
-def token_answer(given: GivenApproval | None, *, lenient: bool = False) -> TokenAnswer | None:
+def token_answer(approval: GivenApproval | None, *, lenient: bool = False) -> TokenAnswer | None:
     """The answer that came with a call."""
-    if given is None:
+    if approval is None:
         return None
     return TokenAnswer(
-        token=given.token,
-        option_id=given.option_id,
-        edited_args=given.edited_args,
-        comment=given.comment or "",
+        token=approval.token,
+        option_id=approval.option_id,
+        edited_args=approval.edited_args,
+        comment=approval.comment or "",
         lenient=lenient,
     )
 
@@ -80,9 +80,9 @@ def unknown(
     return named_error("approvalUnknown", str(error), remedy)
 
 
-def check_token(host: Host, given: GivenApproval | None) -> None:
+def check_token(host: Host, approval: GivenApproval | None) -> None:
     """Refuses a token that can answer nothing (1401) before anything is run."""
-    if given is not None and not host.runtime.parts.approvals.knows(given.token):
+    if approval is not None and not host.runtime.parts.approvals.knows(approval.token):
         raise unknown("the token was never given, is used, or has expired")
 
 
@@ -111,7 +111,7 @@ def _by_message(host: Host) -> Callable[[Question], Awaitable[Reply]]:
         except RpcError:
             return Reply(answer="unavailable")
         title = cast("dict[str, Any]", raw).get("title") if isinstance(raw, dict) else None
-        option = next((one for one in question.options if one.label == title), None)
+        option = next((option for option in question.options if option.label == title), None)
         return CANCELLED if option is None else chosen(option.option_id, question.options)
 
     return ask

@@ -31,8 +31,8 @@ async def aside(work: Callable[[], T]) -> T:
             with uncollected():
                 result = work()
         except BaseException as error:
-            found = error
-            tell = lambda: done.set_exception(found)  # noqa: E731
+            base_exception = error
+            tell = lambda: done.set_exception(base_exception)  # noqa: E731
         else:
             tell = lambda: done.set_result(result)  # noqa: E731
         # A loop that is closed has nobody who waits.

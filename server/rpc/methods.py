@@ -144,13 +144,13 @@ class RpcServer:
         def call(request: Request, params: Any) -> Any:
             if self._shut_down:
                 raise RpcError(INVALID_REQUEST, "the session was shut down")
-            found = unread(kind, params)
+            problems = unread(kind, params)
             result = handler(request, read_params(kind, params))
-            if not found:
+            if not problems:
                 return result
             if isinstance(result, Awaitable):
-                return _warned(cast("Awaitable[Any]", result), found)
-            return with_warnings(result, found)
+                return _warned(cast("Awaitable[Any]", result), problems)
+            return with_warnings(result, problems)
 
         return Method(call, finishes=finishes)
 
@@ -231,8 +231,8 @@ async def _serve(root: Path | None) -> int:
         await server.close()
 
 
-async def _warned(result: Awaitable[Any], found: list[Problem]) -> Any:
-    return with_warnings(await result, found)
+async def _warned(result: Awaitable[Any], problems: list[Problem]) -> Any:
+    return with_warnings(await result, problems)
 
 
 def _choose_encoding(offered: list[object]) -> PositionEncoding:

@@ -156,14 +156,14 @@ def unread(kind: type[msgspec.Struct], params: Any) -> list[Problem]:
     known = kind.__struct_encode_fields__
     if given.keys() <= set(known):
         return []
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for name, value in given.items():
         if name in known or name in _OF_MESSAGES or value is None:
             continue
         if name == "options" and value != {}:
             names = list(cast("dict[str, Any]", value)) if isinstance(value, dict) else []
-            inner = ", ".join(f"'{one}'" for one in names[:8])
-            own = [one for one in names if one in known]
+            inner = ", ".join(f"'{name}'" for name in names[:8])
+            own = [name for name in names if name in known]
             meant = f"; '{own[0]}' stands beside 'options', not in it" if own else ""
             raise RpcError(
                 INVALID_PARAMS,
@@ -177,24 +177,24 @@ def unread(kind: type[msgspec.Struct], params: Any) -> list[Problem]:
         )
         path = "/" + escape_pointer(name)
         suggestion = UNSET if near is None else near
-        found.append(
+        problems.append(
             Problem(code="VA441", slug=CATALOGUE["VA441"].slug, path=path, message=plain(text), suggestion=suggestion)
         )
-        if len(found) == MAX_UNREAD:
+        if len(problems) == MAX_UNREAD:
             break
-    return found
+    return problems
 
 
-def with_warnings(result: Any, found: list[Problem]) -> Any:
+def with_warnings(result: Any, problems: list[Problem]) -> Any:
     """A result that tells what of its request was not read, beside what it tells anyway."""
-    if not found:
+    if not problems:
         return result
     told = msgspec.to_builtins(result) if isinstance(result, msgspec.Struct) else result
     if not isinstance(told, dict):
         return result
     members = cast("dict[str, Any]", told)
     before = members.get("warnings")
-    return {**members, "warnings": [*(cast("list[Any]", before) if isinstance(before, list) else []), *found]}
+    return {**members, "warnings": [*(cast("list[Any]", before) if isinstance(before, list) else []), *problems]}
 
 
 def _shape(kind: type[msgspec.Struct]) -> Any:
@@ -233,13 +233,13 @@ def _with_values(text: str, kind: type[msgspec.Struct]) -> str:
     # Only for a request that is wrong.
     import msgspec.inspect
 
-    found = _NO_VALUE.fullmatch(text)
-    values = () if found is None else _values(msgspec.inspect.type_info(kind), re.findall(r"\.(\w+)|\[", found[2]))
-    if found is None or not values:
+    match = _NO_VALUE.fullmatch(text)
+    values = () if match is None else _values(msgspec.inspect.type_info(kind), re.findall(r"\.(\w+)|\[", match[2]))
+    if match is None or not values:
         return text
     listed = ", ".join(f"'{value}'" for value in values)
-    near = best(found[1].replace("-", "").replace("_", ""), values) or best(found[1], values)
-    return f"'{found[1]}' is none of {listed}{hint(near)} - at `{found[2]}`"
+    near = best(match[1].replace("-", "").replace("_", ""), values) or best(match[1], values)
+    return f"'{match[1]}' is none of {listed}{hint(near)} - at `{match[2]}`"
 
 
 def _values(kind: Any, path: list[str]) -> tuple[str, ...]:
@@ -247,12 +247,12 @@ def _values(kind: Any, path: list[str]) -> tuple[str, ...]:
     import msgspec.inspect
 
     if isinstance(kind, msgspec.inspect.UnionType):
-        return next((values for one in kind.types if (values := _values(one, path))), ())
+        return next((values for candidate in kind.types if (values := _values(candidate, path))), ())
     if not path:
         own = kind.values if isinstance(kind, msgspec.inspect.LiteralType) else ()
         return tuple(str(value) for value in own)
     if isinstance(kind, msgspec.inspect.StructType):
-        return next((_values(one.type, path[1:]) for one in kind.fields if one.encode_name == path[0]), ())
+        return next((_values(field.type, path[1:]) for field in kind.fields if field.encode_name == path[0]), ())
     below = getattr(kind, "item_type", None) or getattr(kind, "value_type", None)
     return () if below is None else _values(below, path[1:])
 

@@ -76,15 +76,15 @@ def methods(host: Host) -> Group:
         # What is there now is read first, so that the host is told of the difference.
         _ = runtime.registry
         try:
-            made = runtime.parts.host_services.register(params.service_name, params.methods)
+            registration = runtime.parts.host_services.register(params.service_name, params.methods)
         except Refused as refused:
             raise RpcError(INVALID_PARAMS, f"wrong params: {refused}") from None
-        if made.changed:
+        if registration.changed:
             runtime.services_changed()
-        names = {method.name: method.manifest.tool_id for method in made.registered}
+        names = {method.name: method.manifest.tool_id for method in registration.registered}
         return ServiceRegistration(
             registered=list(names),
-            rejected=[RejectedMethod(method_name=one.method_name, reason=one.reason) for one in made.rejected],
+            rejected=[RejectedMethod(method_name=one.method_name, reason=one.reason) for one in registration.rejected],
             tool_ids=names,
         )
 
@@ -111,10 +111,10 @@ def methods(host: Host) -> Group:
         from tamis.server.runtime.handlers.service.state import StateError, find
 
         try:
-            found = find(await host.runtime.parts.states.read(_holder(params)), params.path)
+            position = find(await host.runtime.parts.states.read(_holder(params)), params.path)
         except StateError as error:
             raise RpcError(INVALID_PARAMS, f"wrong params: {error}") from None
-        return StateValue(found=found.found, value=found.value)
+        return StateValue(found=position.found, value=position.value)
 
     async def put(_request: Request, params: StateSet) -> StateWritten:
         """Changes the world's state, which `ReadWorldStateTool` reads, or an agent's private one. All of it is changed or nothing."""

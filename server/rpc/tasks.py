@@ -66,10 +66,10 @@ class _Methods:
 
     async def get(self, _request: Request, params: OneTask) -> Task:
         """How a task is."""
-        found = await self._host.runtime.parts.tasks.get(params.task_id)
-        if found is None:
+        task = await self._host.runtime.parts.tasks.get(params.task_id)
+        if task is None:
             raise _unknown(params.task_id)
-        return self._with_questions(found)
+        return self._with_questions(task)
 
     async def answer(self, _request: Request, params: AnswerTask) -> Task:
         """Answers a question that a task has while it is ``inputRequired``, and gives how it is then."""
@@ -81,10 +81,10 @@ class _Methods:
         except ApprovalUnknown as error:
             raise unknown(error, "task/get gives the questions that the task has now") from None
         await asyncio.sleep(0)  # the task goes on with it
-        found = await self._host.runtime.parts.tasks.get(params.task_id)
-        if found is None:
+        task = await self._host.runtime.parts.tasks.get(params.task_id)
+        if task is None:
             raise _unknown(params.task_id)
-        return self._with_questions(found)
+        return self._with_questions(task)
 
     def _with_questions(self, task: Task) -> Task:
         asked = self._host.runtime.parts.tasks.asked(task.task_id)
@@ -99,10 +99,10 @@ class _Methods:
 
     async def cancel(self, _request: Request, params: OneTask) -> Task:
         """Cancels a task, also one of another daemon, and gives how it is then; one that has ended stays as it is."""
-        found = await self._host.runtime.parts.tasks.cancel(params.task_id)
-        if found is None:
+        task = await self._host.runtime.parts.tasks.cancel(params.task_id)
+        if task is None:
             raise _unknown(params.task_id)
-        return found
+        return task
 
     async def cancel_running(self, _request: Request, params: Cancel) -> CancelResult:
         """Cancels a call, a task, or all that runs for a session; they end soon, with their own results."""

@@ -72,7 +72,7 @@ def _converting(host: Host) -> Group:
             if params.text is not None:
                 check_size(params.text)
                 check_protocol(params.protocol)
-                made = convert_text(
+                conversion = convert_text(
                     host.runtime,
                     params.text,
                     params.to,
@@ -84,10 +84,10 @@ def _converting(host: Host) -> Group:
             else:
                 # A vendor's message, or one call, stands for a list of it.
                 calls = [params.calls] if isinstance(params.calls, dict) else params.calls or []
-                made = convert_calls(host.runtime, calls, params.to, shape=params.shape, tools=params.tools)
+                conversion = convert_calls(host.runtime, calls, params.to, shape=params.shape, tools=params.tools)
         except BadCallError as error:
             raise RpcError(INVALID_PARAMS, f"wrong params: {error}") from None
-        return ConvertResult(text=made.text, losses=made.losses)
+        return ConvertResult(text=conversion.text, losses=conversion.losses)
 
     return {"tool/convert": (_Convert, convert)}
 

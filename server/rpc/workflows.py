@@ -145,11 +145,11 @@ class _Methods:
 
     async def read(self, _request: Request, params: Read) -> StreamItems:
         """Gives what has come in a streamed output since the last reading, waiting for it as long as asked."""
-        found = await self._host.runtime.parts.workflows.streams.read(params.handle, params.wait_ms)
-        if found is None:
+        stream_items = await self._host.runtime.parts.workflows.streams.read(params.handle, params.wait_ms)
+        if stream_items is None:
             text = "no such stream; it was read to its end, or nobody read it for long"
             raise RpcError(INVALID_PARAMS, f"wrong params: {text} - at `$.handle`")
-        return found
+        return stream_items
 
     def _known(self, workflow_id: str) -> WorkflowTool:
         tool = find(workflow_id, self._host.runtime)
@@ -164,8 +164,8 @@ def _full_id(workflow_id: str) -> str:
 
 def listed(runtime: Runtime) -> WorkflowList:
     """The workflows with what they take and give."""
-    found = [tool for tool in runtime.registry.tools if isinstance(tool, WorkflowTool)]
-    return WorkflowList(workflows=[_summary(tool, runtime) for tool in found])
+    workflow_tools = [tool for tool in runtime.registry.tools if isinstance(tool, WorkflowTool)]
+    return WorkflowList(workflows=[_summary(tool, runtime) for tool in workflow_tools])
 
 
 def drawn(workflow: Workflow, form: str, timings: Mapping[str, Timing] | None = None) -> str:

@@ -113,8 +113,8 @@ def _secrets(runtime: Runtime) -> list[dict[str, Any]]:
             checks.append(check(what, "warning", f"{text}: {error.reason}", error.remedy))
             continue
         if len(value) < MIN_SECRET_CHARS:
-            said = f"{text}: it is too short to be hidden in what tools print"
-            checks.append(check(what, "warning", said, "use a longer key"))
+            phrase = f"{text}: it is too short to be hidden in what tools print"
+            checks.append(check(what, "warning", phrase, "use a longer key"))
         elif is_open_to_others(secret, runtime.root):
             checks.append(check(what, "warning", f"{text}: other users can read the file", f"chmod 600 {secret.file}"))
         else:
@@ -186,12 +186,16 @@ def _sources(runtime: Runtime) -> list[dict[str, Any]]:
         for name, where in sorted(loaded.sources.items())
         if not is_default(loaded.settings, name)
     ]
-    checks += [check("trust", "warning", f"{one.where}: {one.sentence}") for one in loaded.not_in_force if one.final]
-    asked = [one for one in loaded.not_in_force if not one.final]
+    checks += [
+        check("trust", "warning", f"{setting.where}: {setting.sentence}")
+        for setting in loaded.not_in_force
+        if setting.final
+    ]
+    asked = [setting for setting in loaded.not_in_force if not setting.final]
     if asked:
         # one line for all: a list of warnings would push a person to trust a stranger
-        names = ", ".join(dict.fromkeys(one.setting for one in asked))
-        text = f"{', '.join(dict.fromkeys(one.where for one in asked))}: not in force: {names}"
+        names = ", ".join(dict.fromkeys(setting.setting for setting in asked))
+        text = f"{', '.join(dict.fromkeys(setting.where for setting in asked))}: not in force: {names}"
         checks.append(check("trust", "warning", text, _NOT_TRUSTED))
     if loaded.trusted_by and loaded.asks:
         asked = ", ".join(dict.fromkeys(ask.setting for ask in loaded.asks))
@@ -200,10 +204,10 @@ def _sources(runtime: Runtime) -> list[dict[str, Any]]:
 
 
 def _problem(problem: str, path: Path, lines: dict[str, int]) -> dict[str, Any]:
-    said = problem.partition(": ")[2]
+    text = problem.partition(": ")[2]
     # What keeps no tool from running is as grave here as in `tamis check`; a rule's level changes only what is said.
-    lint = said.startswith("'lint.")
-    level = level_of(said) if said.startswith("unknown ") else "error"
+    lint = text.startswith("'lint.")
+    level = level_of(text) if text.startswith("unknown ") else "error"
     named = re.search(r"'([^']*)'", problem)
     names = (named[1] if named is not None else "", problem.partition(":")[0])
     line = next((lines[name] for name in names if name in lines), None)

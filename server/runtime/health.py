@@ -85,7 +85,7 @@ def health(runtime: Runtime) -> dict[str, Any]:
         "audit": audit,
         "problems": [
             *runtime.loaded.problems,
-            *(one.sentence for one in runtime.loaded.not_in_force),
+            *(setting.sentence for setting in runtime.loaded.not_in_force),
             *(_trusting(runtime)),
             *([audit["problem"]] if "problem" in audit else ()),
             *([store] if store else ()),

@@ -109,8 +109,8 @@ class InForce:
             from tamis.server.runtime.tools.watching import look
 
             seen = look(self.root, loaded.settings)
-        found = find(self.root, loaded.settings, self._found.known if self._found is not None else None)
-        return Reading(number, loaded, seen, found, load_agent_rules(self.root, loaded.settings.profile))
+        position = find(self.root, loaded.settings, self._found.known if self._found is not None else None)
+        return Reading(number, loaded, seen, position, load_agent_rules(self.root, loaded.settings.profile))
 
     def take(self, reading: Reading) -> Change:
         """Puts what was read in force, and says what that changed; running calls keep what they began with (D53).

@@ -251,8 +251,8 @@ class Runtime(InForce):
 
     def may_call(self, tool: Tool) -> bool:
         """Whether an agent may call a tool, by its definition and the profile in force."""
-        held = in_inventory(tool, self.agent, self.registry)
-        return tool.callable and held and not self.agent.refusal(tool.tool_id)
+        inventory = in_inventory(tool, self.agent, self.registry)
+        return tool.callable and inventory and not self.agent.refusal(tool.tool_id)
 
     def describe(self, tool_id: str, version: str | None = None, form: Form = "native") -> Description | None:
         """``tool/describe`` in one of its forms; None when there is no such tool or version."""
@@ -344,12 +344,12 @@ def _rates(settings: Settings) -> tuple[int, Mapping[str, int], Mapping[str, int
     return own.calls_per_minute, own.tool_calls_per_minute, own.agent_calls_per_minute, own.session_calls_per_minute
 
 
-def early_log(given: Path | None) -> Log:
+def early_log(path: Path | None) -> Log:
     """A log for what is wrong before there is a runtime, in the form of the settings that the runtime of a root would have; None: of
     the folder that the process works in."""
     from tamis.server.runtime.observe.trail import Log
 
     log = Log()
     with contextlib.suppress(OSError):  # the folder that it was started in is gone
-        log.form = load_settings(given or find_root(Path.cwd())).settings.log_format
+        log.form = load_settings(path or find_root(Path.cwd())).settings.log_format
     return log

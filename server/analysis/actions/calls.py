@@ -21,34 +21,34 @@ MAX_CALLS = 20
 
 def in_text_file(snapshot: Snapshot, span: Span) -> list[Refactoring]:
     """Actions of a text: those of its calls, and in Python those of a function."""
-    found = in_text(snapshot, span)
+    refactorings = in_text(snapshot, span)
     if snapshot.path.endswith(".py"):
         from tamis.server.analysis.actions.manifests import in_python
 
-        found += in_python(snapshot, span)
-    return found
+        refactorings += in_python(snapshot, span)
+    return refactorings
 
 
 def in_text(snapshot: Snapshot, span: Span) -> list[Refactoring]:
     """Actions of the calls that a selection touches."""
-    found: list[Refactoring] = []
+    refactorings: list[Refactoring] = []
     touched = [call for call in snapshot.document.calls if _touches(span, call.span)]
     for call in touched[:MAX_CALLS]:
-        found += _missing(snapshot, call)
-        found += _unknown(snapshot, call, span)
-        found += _wrapped(snapshot, call, span)
+        refactorings += _missing(snapshot, call)
+        refactorings += _unknown(snapshot, call, span)
+        refactorings += _wrapped(snapshot, call, span)
         tool = snapshot.tool(call.tool_id) if call.tool_id else None
         if tool is not None and _touches(span, call.tool_span):
-            found += add_to_profiles(snapshot, tool.tool_id)
-    found += _other_shape(snapshot, span)
-    return found
+            refactorings += add_to_profiles(snapshot, tool.tool_id)
+    refactorings += _other_shape(snapshot, span)
+    return refactorings
 
 
 def _other_shape(snapshot: Snapshot, span: Span) -> list[Refactoring]:
     """An ACTION block in the other of its two shapes (ruling 12), where it says the same there."""
     from tamis.protocols.convert.convert import ConvertOptions, convert
 
-    found: list[Refactoring] = []
+    refactorings: list[Refactoring] = []
     for block in snapshot.document.blocks:
         if len(extras_of(block.protocol).shapes) < 2 or not block.calls or not _touches(span, block.span):
             continue
@@ -58,9 +58,9 @@ def _other_shape(snapshot: Snapshot, span: Span) -> list[Refactoring]:
         to = "tag" if shapes == {"inputs"} else "inputs"
         alone = snapshot.read(snapshot.text[block.span[0] : block.span[1]])
         hints = snapshot.registry.hints() if snapshot.registry is not None else {}
-        made = convert(alone, block.protocol, ConvertOptions(hints, to))
-        new = made.text.rstrip("\n")
-        if made.refused or made.losses or not new:
+        conversion = convert(alone, block.protocol, ConvertOptions(hints, to))
+        new = conversion.text.rstrip("\n")
+        if conversion.refused or conversion.losses or not new:
             continue
         again = snapshot.read(snapshot.text[: block.span[0]] + new + snapshot.text[block.span[1] :])
         if [call.tool_id for call in again.calls if call.executable] != [
@@ -68,8 +68,8 @@ def _other_shape(snapshot: Snapshot, span: Span) -> list[Refactoring]:
         ]:
             continue
         title = "Write with <tool_id> and <inputs>" if to == "inputs" else "Write with the tool id as the tag"
-        found.append(Refactoring(title, "refactor.rewrite", (FileChange(edits=(Edit(*block.span, new),)),)))
-    return found
+        refactorings.append(Refactoring(title, "refactor.rewrite", (FileChange(edits=(Edit(*block.span, new),)),)))
+    return refactorings
 
 
 # Missing arguments
@@ -84,12 +84,12 @@ def _missing(snapshot: Snapshot, call: Call) -> list[Refactoring]:
     if not names:
         return []
     properties = snapshot.properties(call.tool_id)
-    found: list[Refactoring] = []
+    refactorings: list[Refactoring] = []
     if len(names) > 1:
-        found += _adding(snapshot, call, names, properties, f"Add all missing arguments ({', '.join(names)})")
+        refactorings += _adding(snapshot, call, names, properties, f"Add all missing arguments ({', '.join(names)})")
     for name in names:
-        found += _adding(snapshot, call, [name], properties, f"Add the argument '{name}'")
-    return found
+        refactorings += _adding(snapshot, call, [name], properties, f"Add the argument '{name}'")
+    return refactorings
 
 
 def _adding(
@@ -106,7 +106,9 @@ def _adding(
     if edit is None:
         return []
     text = snapshot.text[: edit.start] + edit.new_text + snapshot.text[edit.end :]
-    again = next((one for one in snapshot.read(text).calls if one.tool_span[0] == call.tool_span[0]), None)
+    again = next(
+        (candidate for candidate in snapshot.read(text).calls if candidate.tool_span[0] == call.tool_span[0]), None
+    )
     if again is None or not {param.name for param in again.params} >= set(names):
         return []
     return [Refactoring(title, "quickfix", (FileChange(edits=(edit,)),), code="VA404")]
@@ -137,19 +139,22 @@ def _unknown(snapshot: Snapshot, call: Call, span: Span) -> list[Refactoring]:
         for problem in check_call(call, snapshot.text, tool.plan).problems
         if problem.diag.code == "VA403"
     }
-    found: list[Refactoring] = []
+    refactorings: list[Refactoring] = []
     for param in call.params:
         if param.name in unknown and _touches(span, param.span):
             edit = editing_of(call.protocol).removal(snapshot.text, param)
             if edit is None:
                 continue
             text = snapshot.text[: edit.start] + edit.new_text + snapshot.text[edit.end :]
-            again = next((one for one in snapshot.read(text).calls if one.tool_span[0] == call.tool_span[0]), None)
-            kept = {one.name for one in call.params if one is not param}
-            if again is not None and {one.name for one in again.params} == kept:
+            again = next(
+                (candidate for candidate in snapshot.read(text).calls if candidate.tool_span[0] == call.tool_span[0]),
+                None,
+            )
+            kept = {candidate.name for candidate in call.params if candidate is not param}
+            if again is not None and {param.name for param in again.params} == kept:
                 title = f"Remove the argument '{param.name}'"
-                found.append(Refactoring(title, "quickfix", (FileChange(edits=(edit,)),), code="VA403"))
-    return found
+                refactorings.append(Refactoring(title, "quickfix", (FileChange(edits=(edit,)),), code="VA403"))
+    return refactorings
 
 
 # Values
@@ -159,7 +164,7 @@ def _wrapped(snapshot: Snapshot, call: Call, span: Span) -> list[Refactoring]:
     """Write an ACTION value as CDATA, or its entities as characters, so that nothing in it is markup."""
     if not extras_of(call.protocol).elements:
         return []
-    found: list[Refactoring] = []
+    refactorings: list[Refactoring] = []
     for param in call.params:
         value = param.value
         if value.kind != "text" or not _touches(span, value.span) or not _touches(span, param.span):
@@ -171,12 +176,14 @@ def _wrapped(snapshot: Snapshot, call: Call, span: Span) -> list[Refactoring]:
             continue
         edit = Edit(value.span[0], value.span[1], f"<![CDATA[{meant}]]>")
         text = snapshot.text[: edit.start] + edit.new_text + snapshot.text[edit.end :]
-        again = next((one for one in snapshot.read(text).calls if one.tool_span[0] == call.tool_span[0]), None)
+        again = next(
+            (candidate for candidate in snapshot.read(text).calls if candidate.tool_span[0] == call.tool_span[0]), None
+        )
         same = again.param(param.name) if again is not None else None
         if same is not None and same.value.kind == "text" and same.value.text(text) == meant:
             title = f"Write the value of '{param.name}' as CDATA"
-            found.append(Refactoring(title, "refactor.rewrite", (FileChange(edits=(edit,)),)))
-    return found
+            refactorings.append(Refactoring(title, "refactor.rewrite", (FileChange(edits=(edit,)),)))
+    return refactorings
 
 
 def _touches(one: Span, other: Span) -> bool:

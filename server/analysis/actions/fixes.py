@@ -34,9 +34,9 @@ def _touched(findings: list[Finding], span: Span) -> list[Finding]:
 
 def of_manifest(snapshot: Snapshot, span: Span, touched: list[Finding]) -> list[Action]:
     """What findings of a manifest offer beside their own fixes, also those that the editor's JSON service tells."""
-    told = _touched([to_finding(diag) for diag in left_to_client(snapshot)], span)
-    found = [Action(finding, finding.fix) for finding in told if finding.fix is not None]
-    return found + (_mendings(snapshot, touched + told) if touched or told else [])
+    findings = _touched([to_finding(diag) for diag in left_to_client(snapshot)], span)
+    actions = [Action(finding, finding.fix) for finding in findings if finding.fix is not None]
+    return actions + (_mendings(snapshot, touched + findings) if touched or findings else [])
 
 
 def of_text(snapshot: Snapshot, _span: Span, touched: list[Finding]) -> list[Action]:
@@ -56,12 +56,12 @@ def _mendings(snapshot: Snapshot, touched: list[Finding]) -> list[Action]:
     from tamis.server.analysis.actions.mending import mendings
 
     said = {(finding.code, finding.span, finding.message): finding for finding in touched}
-    found: list[Action] = []
+    actions: list[Action] = []
     for diag in snapshot.manifest.diagnostics:
         finding = said.get((diag.code, diag.span, message(diag)))
         if finding is not None:
-            found += [Action(finding, fix) for fix in mendings(snapshot, diag)]
-    return found
+            actions += [Action(finding, fix) for fix in mendings(snapshot, diag)]
+    return actions
 
 
 def is_json(snapshot: Snapshot) -> bool:

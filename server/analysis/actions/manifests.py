@@ -34,19 +34,19 @@ def in_manifest(snapshot: Snapshot, span: Span) -> list[Refactoring]:
     root = snapshot.tree.root
     if root is None:
         return _started(snapshot)
-    found: list[Refactoring] = []
+    refactorings: list[Refactoring] = []
     foreign = foreign_shape(root)
     if foreign is not None:
         return _convert(snapshot, foreign[0], root)
     if root.kind != "object":
-        return found
-    found += _missing_fields(snapshot, root, span)
-    found += _missing_script(snapshot, root, span)
-    found += _examples(snapshot, root, span)
-    found += _closed_parameters(snapshot, root, span)
-    found += _sorted(snapshot)
-    found += _to_profiles(snapshot, root, span)
-    return found
+        return refactorings
+    refactorings += _missing_fields(snapshot, root, span)
+    refactorings += _missing_script(snapshot, root, span)
+    refactorings += _examples(snapshot, root, span)
+    refactorings += _closed_parameters(snapshot, root, span)
+    refactorings += _sorted(snapshot)
+    refactorings += _to_profiles(snapshot, root, span)
+    return refactorings
 
 
 def in_plugin(snapshot: Snapshot, _span: Span) -> list[Refactoring]:
@@ -136,7 +136,7 @@ _HANDLER_SAMPLES: dict[str, Json] = {
 
 def _missing_fields(snapshot: Snapshot, root: JsonNode, span: Span) -> list[Refactoring]:
     """Add the fields that are required and not there: each alone, and all of an object at once (D30–D36)."""
-    found: list[Refactoring] = []
+    refactorings: list[Refactoring] = []
     by_object: dict[int, list[str]] = {}
     for diag in snapshot.manifest.diagnostics:
         field = diag.data.get("field")
@@ -151,12 +151,12 @@ def _missing_fields(snapshot: Snapshot, root: JsonNode, span: Span) -> list[Refa
         known = [name for name in names if name in samples]
         for name in known if len(known) > 1 else ():
             edit = insertion(snapshot.text, node, {name: samples[name]})
-            found.append(Refactoring(f"Add '{name}'", "quickfix", (FileChange(edits=(edit,)),), code="MF501"))
+            refactorings.append(Refactoring(f"Add '{name}'", "quickfix", (FileChange(edits=(edit,)),), code="MF501"))
         if known:
             edit = insertion(snapshot.text, node, {name: samples[name] for name in known})
             title = f"Add '{known[0]}'" if len(known) == 1 else f"Add all missing fields ({', '.join(known)})"
-            found.insert(0, Refactoring(title, "quickfix", (FileChange(edits=(edit,)),), True, code="MF501"))
-    return found
+            refactorings.insert(0, Refactoring(title, "quickfix", (FileChange(edits=(edit,)),), True, code="MF501"))
+    return refactorings
 
 
 def _started(snapshot: Snapshot) -> list[Refactoring]:
@@ -273,27 +273,27 @@ def _examples(snapshot: Snapshot, root: JsonNode, span: Span) -> list[Refactorin
     from tamis.protocols.schema.plan import compile_plan
 
     plan = compile_plan(parameters.to_python())
-    found: list[Refactoring] = []
+    refactorings: list[Refactoring] = []
     for i, item in enumerate(listed.items):
-        given = item.get("input") if item.kind == "object" else None
-        args = given.to_python() if given is not None else None
-        if given is None or not isinstance(args, dict) or not _touches(span, item.span) or not plan.usable:
+        node = item.get("input") if item.kind == "object" else None
+        args = node.to_python() if node is not None else None
+        if node is None or not isinstance(args, dict) or not _touches(span, item.span) or not plan.usable:
             continue
         mended = _in_line(plan, args)
         if mended is None:
             continue
-        margin = _margin(snapshot.text, given.start)
-        indent = 2 if "\n" in snapshot.text[given.start : given.end] else None
+        margin = _margin(snapshot.text, node.start)
+        indent = 2 if "\n" in snapshot.text[node.start : node.end] else None
         text = json.dumps(mended, ensure_ascii=False, indent=indent)
         if indent is None:
             text = (
-                "{ " + text[1:-1] + " }" if snapshot.text[given.start + 1 : given.start + 2] == " " and mended else text
+                "{ " + text[1:-1] + " }" if snapshot.text[node.start + 1 : node.start + 2] == " " and mended else text
             )
         eol = "\r\n" if "\r\n" in snapshot.text else "\n"
-        edit = Edit(given.start, given.end, text.replace("\n", eol + margin))
+        edit = Edit(node.start, node.end, text.replace("\n", eol + margin))
         title = f"Bring example {i + 1} in line with the parameters"
-        found.append(Refactoring(title, "quickfix", (FileChange(edits=(edit,)),), code="VA453"))
-    return found
+        refactorings.append(Refactoring(title, "quickfix", (FileChange(edits=(edit,)),), code="VA453"))
+    return refactorings
 
 
 def _in_line(plan: Plan, args: dict[str, Json]) -> dict[str, Json] | None:
@@ -388,14 +388,14 @@ def add_to_profiles(snapshot: Snapshot, tool_id: str) -> list[Refactoring]:
     index = snapshot.index
     if index is None or not tool_id:
         return []
-    found: list[Refactoring] = []
+    refactorings: list[Refactoring] = []
     profiles = [path for path in index.files() if kind_of(path, "") == "profile"]
     for path in sorted(profiles)[:MAX_PROFILES]:
         edit = inventory_edit(index.text(path), tool_id)
         if edit is not None:
             title = f"Add '{tool_id}' to {posixpath.relpath(path, posixpath.dirname(snapshot.path) or '.')}"
-            found.append(Refactoring(title, "refactor.rewrite", (FileChange(path, (edit,)),)))
-    return found
+            refactorings.append(Refactoring(title, "refactor.rewrite", (FileChange(path, (edit,)),)))
+    return refactorings
 
 
 def inventory_edit(text: str, tool_id: str) -> Edit | None:

@@ -92,8 +92,8 @@ def _is_broken(snapshot: Snapshot, node: JsonNode, entries: list[Member | JsonNo
     """Whether the text around an entry is no JSON: what would be left of it is anybody's guess."""
     start = entries[at - 1].span[1] if at else node.start
     end = entries[at + 1].span[0] if at + 1 < len(entries) else node.end
-    found = snapshot.manifest.tree.diagnostics
-    return any(diag.code in SYNTAX and start <= diag.span[0] and diag.span[1] <= end for diag in found)
+    diagnostics = snapshot.manifest.tree.diagnostics
+    return any(diag.code in SYNTAX and start <= diag.span[0] and diag.span[1] <= end for diag in diagnostics)
 
 
 def _moves(snapshot: Snapshot, diag: Diag, place: _Place) -> Iterator[Proposed]:
@@ -124,7 +124,12 @@ def _moves(snapshot: Snapshot, diag: Diag, place: _Place) -> Iterator[Proposed]:
     away = removal(snapshot.text, own, at)
     declared = owner.get("properties")
     name = next(
-        (one.key for one in (declared.members if declared else ()) if one.value and one.value.span == own.span), ""
+        (
+            member.key
+            for member in (declared.members if declared else ())
+            if member.value and member.value.span == own.span
+        ),
+        "",
     )
     listed = owner.get("required")
     if value.value is not True:
@@ -216,15 +221,15 @@ def _new_values(snapshot: Snapshot, diag: Diag, place: _Place, node: JsonNode) -
     value = node.to_python()
     match diag.code:
         case "MF502" if diag.args.get("p") == "version" and isinstance(value, int | float):
-            made = _as_semver(snapshot.text[node.start : node.end])
-            if made is not None:
-                yield made
+            text = _as_semver(snapshot.text[node.start : node.end])
+            if text is not None:
+                yield text
         case "MF502":
             yield from _of_type(value, str(diag.args.get("expected")), snapshot.text[node.start : node.end])
         case "MF506" | "MF508" | "MF511" | "MF513" if isinstance(value, str):
-            made = _mended_text(diag.code, value)
-            if made is not None:
-                yield made
+            text = _mended_text(diag.code, value)
+            if text is not None:
+                yield text
         case "MF535" if value != "object":
             yield "object"
         case "MF532":
@@ -237,7 +242,7 @@ def _new_values(snapshot: Snapshot, diag: Diag, place: _Place, node: JsonNode) -
             if diag.args.get("fault") == "not-list":
                 yield [value]
             elif diag.args.get("fault") == "not-number":
-                yield from (one for one in _readings(value) if type(one) in (int, float))
+                yield from (item for item in _readings(value) if type(item) in (int, float))
         case "VA453":
             yield from _fitting_argument(snapshot, diag, value)
         case _:
@@ -271,7 +276,7 @@ def _of_type(value: Json, expected: str, written: str) -> Iterator[Json]:
         yield [value]
     elif expected in ("a whole number", "true or false") and isinstance(value, str):
         wanted = bool if expected == "true or false" else int
-        yield from (one for one in _readings(value) if type(one) is wanted)
+        yield from (item for item in _readings(value) if type(item) is wanted)
 
 
 def _readings(value: Json) -> Iterator[Json]:
@@ -296,11 +301,11 @@ _VERSION = re.compile(r"[vV]?(\d+)(?:\.(\d+))?(?:\.(\d+))?([-+].*)?")
 
 
 def _as_semver(version: str) -> str | None:
-    found = _VERSION.fullmatch(version.strip())
-    if found is None:
+    match = _VERSION.fullmatch(version.strip())
+    if match is None:
         return None
-    numbers = ".".join(str(int(part)) if part and len(part) < 20 else "0" for part in found.group(1, 2, 3))
-    made = numbers + (found[4] or "")
+    numbers = ".".join(str(int(part)) if part and len(part) < 20 else "0" for part in match.group(1, 2, 3))
+    made = numbers + (match[4] or "")
     return made if made != version and is_semver(made) else None
 
 
@@ -314,12 +319,12 @@ def _schema(snapshot: Snapshot, field: str) -> dict[str, Json]:
 def _definitions(snapshot: Snapshot, path: str) -> list[str]:
     """The references that could stand in the schema of a path such as ``/parameters/…``."""
     schema = _schema(snapshot, path.removeprefix("/").partition("/")[0])
-    found: list[str] = []
+    definitions: list[str] = []
     for group in ("$defs", "definitions"):
         held = schema.get(group)
         names = held if is_object(held) else ()
-        found += [f"#/{group}/" + escape_pointer(name) for name in names]
-    return found
+        definitions += [f"#/{group}/" + escape_pointer(name) for name in names]
+    return definitions
 
 
 def _fitting_default(snapshot: Snapshot, place: _Place, value: Json) -> Iterator[Json]:
@@ -355,8 +360,8 @@ def _fitting_argument(snapshot: Snapshot, diag: Diag, value: Json) -> Iterator[J
     steps = from_pointer(path)
     index = int(diag.args.get("i", -1))
     root = snapshot.manifest.tree.root
-    given = root.at(["examples", index, "input"]) if root is not None else None
-    args = given.to_python() if given is not None else None
+    node = root.at(["examples", index, "input"]) if root is not None else None
+    args = node.to_python() if node is not None else None
     if steps[:1] != ["examples"] or steps[2:3] != ["input"] or len(steps) < 4 or not is_object(args):
         return
     where = path.removeprefix(f"/examples/{index}/input")
@@ -379,7 +384,7 @@ def _with(value: Json, steps: list[str], new: Json) -> Json:
     if not steps:
         return new
     if is_object(value):
-        return {name: _with(one, steps[1:], new) if name == steps[0] else one for name, one in value.items()}
+        return {name: _with(item, steps[1:], new) if name == steps[0] else item for name, item in value.items()}
     if is_list(value):
-        return [_with(one, steps[1:], new) if str(i) == steps[0] else one for i, one in enumerate(value)]
+        return [_with(item, steps[1:], new) if str(i) == steps[0] else item for i, item in enumerate(value)]
     return value

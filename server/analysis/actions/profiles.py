@@ -22,14 +22,14 @@ def in_profile(snapshot: Snapshot, span: Span) -> list[Refactoring]:
     if member is not None and not (member.span[0] <= span[1] and span[0] <= member.span[1]):
         return []
     listed = {name for name, _ in snapshot.profile.entries}
-    found: list[Refactoring] = []
+    refactorings: list[Refactoring] = []
     tools, workflows = addable(snapshot)
     for what, names in (("workflow tool", workflows), ("tool", tools)):
         for name in [name for name in names if name not in listed][:MAX_OFFERED]:
             edit = inventory_edit(snapshot.text, name)
             if edit is not None:
-                found.append(_adding(f"Add {what} '{name}'", (edit,)))
-    return found
+                refactorings.append(_adding(f"Add {what} '{name}'", (edit,)))
+    return refactorings
 
 
 def addable(snapshot: Snapshot) -> tuple[list[str], list[str]]:

@@ -35,7 +35,7 @@ def sample_value(schema: Json) -> Json:
             return values[0]
     kind = schema.get("type")
     if is_list(kind):
-        kind = next((one for one in kind if one != "null"), "null")
+        kind = next((item for item in kind if item != "null"), "null")
     if kind in ("integer", "number"):
         least = schema.get("minimum")
         return least if isinstance(least, int | float) and not isinstance(least, bool) else 0
@@ -99,7 +99,7 @@ def _declared(parameters: Json) -> list[_Parameter]:
 
 def _rest(declared: list[_Parameter]) -> str:
     """A name for the other arguments that no parameter has."""
-    taken = {one.name for one in declared}
+    taken = {parameter.name for parameter in declared}
     return next(name for name in ("more", "others", *(f"more_{i}" for i in range(len(taken) + 1))) if name not in taken)
 
 
@@ -119,7 +119,7 @@ def _python(value: Json) -> str:
     if is_list(value):
         return "[" + ", ".join(map(_python, value)) + "]"
     if is_object(value):
-        return "{" + ", ".join(f"{_python(key)}: {_python(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{_python(key)}: {_python(item)}" for key, item in value.items()) + "}"
     return repr(value)
 
 
@@ -131,16 +131,20 @@ def _python_function(entry: str, declared: list[_Parameter], is_open: bool, answ
     taken: list[str] = []
     body: list[str] = []
     shown: list[str] = []
-    for one in declared:
-        key = _python(one.name)
-        if not _is_python_name(one.name):
-            shown.append(f"{key}: {_taken_from(rest, one)}")
+    for parameter in declared:
+        key = _python(parameter.name)
+        if not _is_python_name(parameter.name):
+            shown.append(f"{key}: {_taken_from(rest, parameter)}")
             continue
-        shown.append(f"{key}: {one.name}")
-        changeable = isinstance(one.default, list | dict)
-        taken.append(one.name if one.required else f"{one.name}={'None' if changeable else _python(one.default)}")
-        if changeable and not one.required:
-            body += [f"if {one.name} is None:", f"    {one.name} = {_python(one.default)}"]
+        shown.append(f"{key}: {parameter.name}")
+        changeable = isinstance(parameter.default, list | dict)
+        taken.append(
+            parameter.name
+            if parameter.required
+            else f"{parameter.name}={'None' if changeable else _python(parameter.default)}"
+        )
+        if changeable and not parameter.required:
+            body += [f"if {parameter.name} is None:", f"    {parameter.name} = {_python(parameter.default)}"]
     arguments = (["*", *taken] if taken else []) + ([f"**{rest}"] if is_open or len(taken) < len(declared) else [])
     result = _python(answer) if answer is not None else "{" + ", ".join(shown) + "}"
     lines = [f"def {name}({', '.join(arguments)}):", *("    " + line for line in (*body, f"return {result}"))]
@@ -150,15 +154,15 @@ def _python_function(entry: str, declared: list[_Parameter], is_open: bool, answ
     return "\n".join(lines) + "\n"
 
 
-def _taken_from(source: str, one: _Parameter) -> str:
-    key = _python(one.name)
-    if one.required:
+def _taken_from(source: str, parameter: _Parameter) -> str:
+    key = _python(parameter.name)
+    if parameter.required:
         return f"{source}[{key}]"
-    return f"{source}.get({key})" if one.default is None else f"{source}.get({key}, {_python(one.default)})"
+    return f"{source}.get({key})" if parameter.default is None else f"{source}.get({key}, {_python(parameter.default)})"
 
 
 def _python_program(declared: list[_Parameter], answer: Json) -> str:
-    shown = ", ".join(f"{_python(one.name)}: {_taken_from('arguments', one)}" for one in declared)
+    shown = ", ".join(f"{_python(parameter.name)}: {_taken_from('arguments', parameter)}" for parameter in declared)
     result = _python(answer) if answer is not None else f"{{{shown}}}"
     return (
         "import json\nimport sys\n\narguments = json.load(sys.stdin)\n"
@@ -182,8 +186,10 @@ def _js_function(entry: str, declared: list[_Parameter], is_open: bool, answer: 
     if not all(map(_is_js_name, (*groups, name))):
         return None
     rest = _rest(declared)
-    plain = [one for one in declared if _is_js_name(one.name)]
-    taken = [one.name if one.required else f"{one.name} = {_js(one.default)}" for one in plain]
+    plain = [parameter for parameter in declared if _is_js_name(parameter.name)]
+    taken = [
+        parameter.name if parameter.required else f"{parameter.name} = {_js(parameter.default)}" for parameter in plain
+    ]
     if is_open or len(plain) < len(declared):
         taken.append(f"...{rest}")
     result = _js(answer) if answer is not None else _js_result(declared, rest)
@@ -201,13 +207,13 @@ def _js_function(entry: str, declared: list[_Parameter], is_open: bool, answer: 
 
 def _js_result(declared: list[_Parameter], rest: str) -> str:
     shown: list[str] = []
-    for one in declared:
-        if one.name == "__proto__":
+    for parameter in declared:
+        if parameter.name == "__proto__":
             continue  # reading and writing it speaks of the prototype
-        value = f"{rest}[{_js(one.name)}]"
-        if not one.required and one.default is not None:
-            value += f" ?? {_js(one.default)}"
-        shown.append(one.name if _is_js_name(one.name) else f"{_js(one.name)}: {value}")
+        value = f"{rest}[{_js(parameter.name)}]"
+        if not parameter.required and parameter.default is not None:
+            value += f" ?? {_js(parameter.default)}"
+        shown.append(parameter.name if _is_js_name(parameter.name) else f"{_js(parameter.name)}: {value}")
     return f"{{ {', '.join(shown)} }}" if shown else "{}"
 
 
@@ -215,7 +221,11 @@ def _js_program(declared: list[_Parameter], answer: Json, *, common: bool) -> st
     reading = 'const { readFileSync } = require("node:fs");' if common else 'import { readFileSync } from "node:fs";'
     result = _js(answer)
     if answer is None:
-        defaults = [f"{_js(one.name)}: {_js(one.default)}" for one in declared if one.default is not None]
+        defaults = [
+            f"{_js(parameter.name)}: {_js(parameter.default)}"
+            for parameter in declared
+            if parameter.default is not None
+        ]
         result = f"{{ {', '.join([*defaults, '...given'])} }}"
     return (
         f'{reading}\n\nconst given = JSON.parse(readFileSync(0, "utf8"));\n'

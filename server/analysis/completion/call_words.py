@@ -44,9 +44,9 @@ def tools_of(snapshot: Snapshot, offset: int) -> list[ToolView]:
     for tool in snapshot.registry.tools if snapshot.registry is not None else ():
         seen.setdefault(tool.tool_id, tool)
     last: dict[str, int] = {}
-    for found in _NAMED.finditer(snapshot.text, max(0, offset - _RECENT_CHARS), offset):
-        name = next((group for group in found.groups() if group), "")
-        last[name] = found.start()
+    for match in _NAMED.finditer(snapshot.text, max(0, offset - _RECENT_CHARS), offset):
+        name = next((group for group in match.groups() if group), "")
+        last[name] = match.start()
     counts = snapshot.index.times_used() if snapshot.index is not None else {}
 
     def rank(tool: ToolView) -> tuple[int, int, str]:
@@ -60,16 +60,16 @@ def tools_of(snapshot: Snapshot, offset: int) -> list[ToolView]:
 def tool_item(tool: ToolView, span: Span, text: str, snippet: str = "", filter_text: str = "") -> Proposal:
     """A tool; what it does stands beside its id."""
     manifest = tool.manifest
-    said = " ".join(manifest.description.split())
-    if len(said) > _MAX_DETAIL:
-        said = said[: _MAX_DETAIL - 1].rstrip() + "…"
+    description = " ".join(manifest.description.split())
+    if len(description) > _MAX_DETAIL:
+        description = description[: _MAX_DETAIL - 1].rstrip() + "…"
     return Proposal(
         tool.tool_id,
         "tool",
         span,
         text,
         snippet,
-        detail=said or manifest.display_name,
+        detail=description or manifest.display_name,
         subject=tool,
         filter=filter_text,
         deprecated=manifest.raw.get("deprecated") is True or manifest.raw.get("x-deprecated") is True,
@@ -199,7 +199,7 @@ def left(snapshot: Snapshot, cursor: Cursor, tool_id: str = "") -> Iterator[tupl
                 needed or (known is not None and known[1]),
             )
     present = {normalised(name) for name in cursor.present}
-    ordered = sorted(found.items(), key=lambda one: (one[1][0].get("deprecated") is True, not one[1][1]))
+    ordered = sorted(found.items(), key=lambda item: (item[1][0].get("deprecated") is True, not item[1][1]))
     for name, (schema, required) in ordered:
         if normalised(name + cursor.suffix) not in present:
             yield name, schema, required

@@ -251,10 +251,10 @@ def _in_content(where: _Where) -> Cursor:
 
 def _awaits_inputs(text: str, start: int, offset: int, end: int) -> bool:
     """Whether a ``<tool_id>`` before the cursor has no ``<inputs>`` yet, but for the tag that the cursor is in."""
-    found = last_match(_TOOL_ID, text, start, offset)
-    if found is None:
+    match = last_match(_TOOL_ID, text, start, offset)
+    if match is None:
         return False
-    return all(tag.start() < offset < tag.end() for tag in _INPUTS.finditer(text, found.end(), end))
+    return all(tag.start() < offset < tag.end() for tag in _INPUTS.finditer(text, match.end(), end))
 
 
 def _in_attributes(text: str, tag: re.Match[str], offset: int, end: int, protocol: str) -> Cursor:
@@ -262,7 +262,7 @@ def _in_attributes(text: str, tag: re.Match[str], offset: int, end: int, protoco
     rest = text[offset : min(end, offset + MAX_TAG_CHARS)]
     behind = re.match(r"[^<>]*", rest)
     present = frozenset(
-        found[1] for found in _ATTRIBUTE.finditer(tag["had"] + " " + (behind[0] if behind is not None else ""))
+        match[1] for match in _ATTRIBUTE.finditer(tag["had"] + " " + (behind[0] if behind is not None else ""))
     )
     base = Cursor(protocol, "nothing", (offset, offset), tag["tag"], present=present, shape="tag")
     if tag["quote"]:
@@ -376,13 +376,13 @@ def _value(
 
 def _steps(pairs: list[tuple[str, str]]) -> list[tuple[int, str]]:
     """The commands of a block as (step, tool id); a command without number is step 0."""
-    found: list[tuple[int, str]] = []
+    steps: list[tuple[int, str]] = []
     for key, value in pairs:
         command = _COMMAND.match(key)
         if command:
             # An unfinished value runs on into the lines behind it; the id is what stands on its own line.
-            found.append((int(command[1] or 0), value.split("\n")[0].strip()))
-    return found
+            steps.append((int(command[1] or 0), value.split("\n")[0].strip()))
+    return steps
 
 
 def _tool_of(pairs: list[tuple[str, str]], fields: Fields) -> str:
@@ -427,8 +427,8 @@ def _last_opener(text: str, floor: int, offset: int) -> re.Match[str] | None:
     openers = _openers()
     at = text.rfind("<", floor, offset)
     while at >= 0:
-        found = openers.match(text, at, offset)
-        if found is not None:
-            return found
+        match = openers.match(text, at, offset)
+        if match is not None:
+            return match
         at = text.rfind("<", floor, at)
     return None

@@ -77,9 +77,9 @@ def propose_in_json_call(snapshot: Snapshot, offset: int) -> list[Proposal] | No
         tool_id = _tool_of(tree, place.path[:-1])
         if tool_id and place.node.start < at:
             inside = string_in(snapshot.text, start, place.node)
-            found = propose_embedded(snapshot, inside, tool_id, (), offset)
+            proposals = propose_embedded(snapshot, inside, tool_id, (), offset)
             # In the middle of an escape nothing begins and nothing ends.
-            return [item for item in found if item.span[0] <= offset <= item.span[1]]
+            return [item for item in proposals if item.span[0] <= offset <= item.span[1]]
     slot = slot_at(tree, at)
     if (
         slot is not None
@@ -168,22 +168,22 @@ def string_in(source: str, base: int, node: JsonNode) -> Embedded:
         end -= 1
     pieces: list[Piece] = []
     at = inner
-    for found in _JSON_ESCAPE.finditer(source, inner, end):
-        if at < found.start():
-            pieces.append(Piece(at, found.start()))
-        pieces.append(Piece(found.start(), found.end(), _decoded(found)))
-        at = found.end()
+    for match in _JSON_ESCAPE.finditer(source, inner, end):
+        if at < match.start():
+            pieces.append(Piece(at, match.start()))
+        pieces.append(Piece(match.start(), match.end(), _decoded(match)))
+        at = match.end()
     if at < end:
         pieces.append(Piece(at, end))
     return Embedded(source, pieces, "json", inner)
 
 
-def _decoded(found: re.Match[str]) -> str:
-    if found[1] is None:
-        return _CHARS.get(found[3], found[3])
-    high = int(found[1], 16)
-    if found[2] is not None:
+def _decoded(match: re.Match[str]) -> str:
+    if match[1] is None:
+        return _CHARS.get(match[3], match[3])
+    high = int(match[1], 16)
+    if match[2] is not None:
         if 0xD800 <= high <= 0xDBFF:
-            return chr(0x10000 + ((high - 0xD800) << 10) + (int(found[2], 16) - 0xDC00))
-        return chr(high) + chr(int(found[2], 16)) if not 0xD800 <= high <= 0xDFFF else "\ufffd\ufffd"
+            return chr(0x10000 + ((high - 0xD800) << 10) + (int(match[2], 16) - 0xDC00))
+        return chr(high) + chr(int(match[2], 16)) if not 0xD800 <= high <= 0xDFFF else "\ufffd\ufffd"
     return chr(high) if not 0xD800 <= high <= 0xDFFF else "\ufffd"

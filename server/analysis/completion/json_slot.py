@@ -182,8 +182,8 @@ def _last_before(tree: JsonTree, offset: int) -> int:
 
 def _after(text: str, offset: int) -> str:
     """The comma that something written at an offset needs behind it."""
-    found = _SKIP.match(text, offset, min(len(text), offset + _LOOK))
-    at = found.end() if found is not None else offset
+    match = _SKIP.match(text, offset, min(len(text), offset + _LOOK))
+    at = match.end() if match is not None else offset
     return "" if text[at : at + 1] in ("", ",", "}", "]", ":") else ","
 
 
@@ -204,8 +204,8 @@ def filter_of(tree: JsonTree, slot: Slot, quoted: str) -> str:
 
 def first_value(schema: Schema) -> tuple[str, str]:
     """A first value for a new key: plain, and with tab stops; several choices are one stop that lists them."""
-    entries = [cast("Schema", one) for one in list_of(schema.get("defaultSnippets")) if isinstance(one, dict)]
-    snippets: list[Any] = [one["body"] for one in entries if "body" in one]
+    entries = [cast("Schema", item) for item in list_of(schema.get("defaultSnippets")) if isinstance(item, dict)]
+    snippets: list[Any] = [entry["body"] for entry in entries if "body" in entry]
     named = [schema["const"]] if "const" in schema else list_of(schema.get("enum"))
     others = [*([schema["default"]] if "default" in schema else []), *list_of(schema.get("examples"))]
     if len(snippets) == 1 and not named and not others:

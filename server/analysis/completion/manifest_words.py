@@ -152,13 +152,13 @@ def _tool_ids(snapshot: Snapshot, tree: JsonTree, slot: Slot) -> Iterator[Propos
 
 def _versions(snapshot: Snapshot, tree: JsonTree, slot: Slot) -> Iterator[Proposal]:
     """The next semantic versions (D32)."""
-    found = _SEMVER.match(_text(tree, "/version").strip())
-    if found is None:
+    match = _SEMVER.match(_text(tree, "/version").strip())
+    if match is None:
         for version, about in (("1.0.0", "first version"), ("0.1.0", "first draft")):
             yield value_item(tree, slot, version, about)
         return
-    major, minor, patch = (int(found[index]) for index in (1, 2, 3))
-    if found[4]:
+    major, minor, patch = (int(match[index]) for index in (1, 2, 3))
+    if match[4]:
         yield value_item(tree, slot, f"{major}.{minor}.{patch}", "release")
     yield value_item(tree, slot, f"{major}.{minor}.{patch + 1}", "fix")
     yield value_item(tree, slot, f"{major}.{minor + 1}.0", "new feature, same calls")
@@ -225,7 +225,7 @@ def functions_of(snapshot: Snapshot, script: str) -> list[str]:
     if file is None or not path or file.path != path:
         return []
     pattern = _FUNCTION[".py"] if path.endswith(".py") else _FUNCTION[".js"]
-    names = dict.fromkeys(next(name for name in found.groups() if name) for found in pattern.finditer(file.text))
+    names = dict.fromkeys(next(name for name in match.groups() if name) for match in pattern.finditer(file.text))
     return sorted(names, key=lambda name: name.startswith("_"))[:_MAX_FILES]
 
 
@@ -346,8 +346,8 @@ def _ranges(snapshot: Snapshot, tree: JsonTree, slot: Slot) -> Iterator[Proposal
     """Ranges around the version that is registered (D91)."""
     tool = snapshot.tool(str(slot.path[-1]))
     version = tool.manifest.version if tool is not None else ""
-    found = _SEMVER.match(version)
-    if found is not None:
+    match = _SEMVER.match(version)
+    if match is not None:
         yield value_item(tree, slot, f"^{version}", "no change of calls", preselect=True)
         yield value_item(tree, slot, f"~{version}", "fixes only")
         yield value_item(tree, slot, f">={version}", "this one or any later")
@@ -397,10 +397,10 @@ def _references(tree: JsonTree, slot: Slot) -> Iterator[Proposal]:
     for name in ("$defs", "definitions"):
         listed = root.get(name) if root is not None else None
         for member in listed.members[:_MAX_FILES] if listed is not None else ():
-            said = (
+            node = (
                 member.value.get("description") if member.value is not None and member.value.kind == "object" else None
             )
-            about = said.value if said is not None and isinstance(said.value, str) else ""
+            about = node.value if node is not None and isinstance(node.value, str) else ""
             key = escape_pointer(member.key)
             yield value_item(tree, slot, f"#/{name}/{key}", "definition", about)
     yield value_item(tree, slot, "#", "the whole schema")
@@ -413,8 +413,8 @@ def _named_elsewhere(tree: JsonTree, path: Path) -> Iterator[str]:
     if path == ("parameters", "properties") and tree.root is not None:
         examples = tree.root.get("examples")
         for example in examples.items[:50] if examples is not None else ():
-            given = example.get("input") if example.kind == "object" else None
-            yield from (member.key for member in (given.members[:_MAX_FILES] if given is not None else ()))
+            node = example.get("input") if example.kind == "object" else None
+            yield from (member.key for member in (node.members[:_MAX_FILES] if node is not None else ()))
 
 
 # Profiles

@@ -58,8 +58,10 @@ def documentation_of(item: Proposal) -> str:
 
     if isinstance(subject, dict):
         schema = cast("dict[str, Any]", subject)
-        said: Any = schema.get("markdownDescription")
-        return describe_schema({**schema, "description": said} if isinstance(said, str) else schema)
+        markdown_description: Any = schema.get("markdownDescription")
+        return describe_schema(
+            {**schema, "description": markdown_description} if isinstance(markdown_description, str) else schema
+        )
     return describe_tool(subject)
 
 
@@ -120,5 +122,5 @@ def value_of_body(body: object) -> Any:
 
 def without_stops(text: str) -> str:
     """A snippet as plain text: tab stops become what they propose, escapes are undone."""
-    plain = _STOP.sub(lambda found: found[1] or found[2] or "", text)
+    plain = _STOP.sub(lambda match: match[1] or match[2] or "", text)
     return re.sub(r"\\([\\$}])", r"\1", plain)

@@ -147,7 +147,7 @@ class _Walk:
         for key in ("anyOf", "oneOf"):
             branches = _list(here.get(key))[:_MAX_ITEMS]
             if branches:
-                fit.add(max((self._fit(part, node, depth + 1) for part in branches), key=lambda one: one.rank))
+                fit.add(max((self._fit(part, node, depth + 1) for part in branches), key=lambda item: item.rank))
         if node.kind == "object":
             self._fit_members(here, node, fit, depth)
         elif node.kind == "array":
@@ -181,8 +181,8 @@ def _parts(value: object) -> list[tuple[str, Any]]:
 
 def _is_one_of(node: JsonNode, values: list[Any]) -> bool:
     if node.kind in ("object", "array"):
-        return node.to_python() in [one for one in values if isinstance(one, (dict, list))]
-    return any(type(one) is type(node.value) and one == node.value for one in values) or (
+        return node.to_python() in [candidate for candidate in values if isinstance(candidate, (dict, list))]
+    return any(type(item) is type(node.value) and item == node.value for item in values) or (
         node.kind == "number" and not isinstance(node.value, bool) and node.value in values
     )
 

@@ -162,9 +162,9 @@ def _named(schema: object) -> Iterator[tuple[str, Schema]]:
             name: here[name] for name in ("doNotSuggest", "deprecationMessage", "suggestSortText") if name in here
         }
         about["$comment"] = "any"
-        said = _enum_words(here, at) if word == "enum" else _words(here)
-        if said:
-            about["markdownDescription"] = said
+        text = _enum_words(here, at) if word == "enum" else _words(here)
+        if text:
+            about["markdownDescription"] = text
         order = list_of(here.get("enumSortTexts"))
         if word == "enum" and at < len(order):
             about["suggestSortText"] = order[at]
@@ -230,7 +230,7 @@ def _named_values(schema: Schema) -> list[Any]:
 
 
 def _kinds(schema: Schema) -> list[str]:
-    return [str(one) for one in list_of(schema.get("type")) or [schema.get("type")]]
+    return [str(item) for item in list_of(schema.get("type")) or [schema.get("type")]]
 
 
 def _taken(ask: JsonAsk, slot: Slot) -> set[str]:
@@ -268,12 +268,12 @@ def _defaults(tree: JsonTree, slot: Slot, schema: Schema, depth: int) -> Iterato
                 any_said = True
                 wrapped = _wrap(value, depth)
                 yield value_item(tree, slot, wrapped, why, _words(schema), preselect=word == "default")
-    for one in list_of(schema.get("defaultSnippets")):
-        if isinstance(one, dict):
+    for item in list_of(schema.get("defaultSnippets")):
+        if isinstance(item, dict):
             any_said = True
-            made = _snippet(tree, slot, cast("Schema", one), depth)
-            if made is not None:
-                yield made
+            proposal = _snippet(tree, slot, cast("Schema", item), depth)
+            if proposal is not None:
+                yield proposal
     items: Any = schema.get("items")
     if not any_said and isinstance(items, dict) and depth < 5 and "array" in _kinds(schema):
         yield from _defaults(tree, slot, cast("Schema", items), depth + 1)
@@ -299,7 +299,7 @@ def _snippet(tree: JsonTree, slot: Slot, one: Schema, depth: int) -> Proposal | 
         label = str(one.get("label") or plain)
     else:
         return None
-    said = one.get("markdownDescription") or one.get("description")
+    markdown_description = one.get("markdownDescription") or one.get("description")
     quoted = plain if plain[:1] != "[" or depth == 0 else label
     return Proposal(
         label,
@@ -307,7 +307,7 @@ def _snippet(tree: JsonTree, slot: Slot, one: Schema, depth: int) -> Proposal | 
         slot.span,
         plain + slot.after,
         snippet + slot.after,
-        documentation=said if isinstance(said, str) else "",
+        documentation=markdown_description if isinstance(markdown_description, str) else "",
         filter=filter_of(tree, slot, quoted),
     )
 
@@ -321,8 +321,8 @@ def _enum_words(schema: Schema, at: int) -> str:
 
 
 def _words(schema: Schema) -> str:
-    said: Any = schema.get("markdownDescription") or schema.get("description")
-    return said if isinstance(said, str) else ""
+    markdown_description: Any = schema.get("markdownDescription") or schema.get("description")
+    return markdown_description if isinstance(markdown_description, str) else ""
 
 
 _MAX_SEEN = 20_000
@@ -362,12 +362,12 @@ def values_alike(tree: JsonTree, slot: Slot) -> Iterator[Proposal]:
     """Values that the same key has elsewhere, or that stand in the same list."""
     name = slot.path[-1] if slot.path else None
     if isinstance(name, int):
-        found = [item for item in (slot.container.items if slot.container is not None else []) if item is not slot.node]
+        nodes = [item for item in (slot.container.items if slot.container is not None else []) if item is not slot.node]
     else:
-        found = [
+        nodes = [
             node for key, node in _objects(tree.root) if name is not None and key == name and node is not slot.node
         ]
-    for node in found[:_MAX_VALUES]:
+    for node in nodes[:_MAX_VALUES]:
         if node.kind in ("object", "array"):
             yield value_item(tree, slot, {} if node.kind == "object" else [], node.kind)
         elif node.kind == "boolean":

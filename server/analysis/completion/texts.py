@@ -100,7 +100,7 @@ def _inputs(snapshot: Snapshot, cursor: Cursor) -> Proposal:
     """``<inputs>`` with what the tool needs."""
     lines = [
         f'  <input name="{escape_snippet(_quoted(name))}">{stop(index, schema)}</input>'
-        for index, (name, schema, _) in enumerate((one for one in left(snapshot, cursor) if one[2]), 1)
+        for index, (name, schema, _) in enumerate((item for item in left(snapshot, cursor) if item[2]), 1)
     ]
     body = "\n".join(lines) or "  $0"
     return _element("inputs", cursor, "<inputs>\n  \n</inputs>", f"<inputs>\n{body}\n</inputs>", "the arguments")
@@ -121,8 +121,10 @@ def _nested(snapshot: Snapshot, cursor: Cursor) -> list[Proposal]:
                 need = is_list(wanted) and name in wanted
                 found.setdefault(name, _element_of(name, part if is_object(part) else {}, need, cursor))
         elif is_object(items):
-            made = _element("item", cursor, "<item></item>", f"<item>{stop(1, items)}</item>", "one item of the list")
-            found.setdefault("item", made)
+            proposal = _element(
+                "item", cursor, "<item></item>", f"<item>{stop(1, items)}</item>", "one item of the list"
+            )
+            found.setdefault("item", proposal)
     return list(found.values())
 
 
@@ -277,8 +279,8 @@ def propose_in_text(snapshot: Snapshot, offset: int) -> list[Proposal]:
 
     cursor = find_cursor(snapshot.text, offset)
     if cursor is None:
-        found = propose_in_json_call(snapshot, offset)
-        return _blocks(snapshot, offset) if found is None else found
+        proposals = propose_in_json_call(snapshot, offset)
+        return _blocks(snapshot, offset) if proposals is None else proposals
     cursor = _on_its_line(snapshot.text, offset, cursor)
     begun = _REFERENCE.search(snapshot.text, max(0, offset - 256), offset) if cursor.expect == "value" else None
     if begun is not None:
@@ -407,9 +409,9 @@ def _values(snapshot: Snapshot, cursor: Cursor, offset: int) -> list[Proposal]:
         inside = embedded_of(snapshot.text, cursor)
         proposed = propose_embedded(snapshot, inside, cursor.tool_id, path, offset)
         # In the middle of an entity nothing begins and nothing ends.
-        found = [item for item in proposed if item.span[0] <= offset <= item.span[1]]
-        if found or inside.text.strip():
-            return found
+        proposals = [item for item in proposed if item.span[0] <= offset <= item.span[1]]
+        if proposals or inside.text.strip():
+            return proposals
     items = values(snapshot, cursor, schemas)
     if cursor.container not in ("text", "attribute"):
         return items

@@ -35,10 +35,10 @@ def propose_in_settings(snapshot: Snapshot, offset: int) -> list[Proposal]:
         return list(_headers(tree, place, offset, "" if place.closed else "]"))
     if place.kind == "value":
         return list(_values(snapshot, tree, place))
-    found = list(_keys(tree, place))
+    proposals = list(_keys(tree, place))
     if place.margin and "*" not in place.path:
-        found += _headers(tree, place, offset, None)
-    return found
+        proposals += _headers(tree, place, offset, None)
+    return proposals
 
 
 # Tables

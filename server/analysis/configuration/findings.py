@@ -75,9 +75,9 @@ def settings_findings(text: str, on_disk: Iterable[Fault] = ()) -> list[Diag]:
         # The library says where it gave up; what is wrong often stands before that.
         return [_own(tree.errors[0])] if tree.errors else [_syntax(text, str(error))]
     places = toml_places(tree)
-    found = [_finding(text, places, problem, closes) for problem, closes in settings_problems(raw)]
+    diagnostics = [_finding(text, places, problem, closes) for problem, closes in settings_problems(raw)]
     faults = [*policy_faults(settings_of(raw).policy), *on_disk]
-    return found + [
+    return diagnostics + [
         _of_fault(text, tree, places, fault) for fault in faults if not fault.setting or fault.setting in places
     ]
 
@@ -116,14 +116,14 @@ def _own(error: TomlError) -> Diag:
     return Diag("ST801", error.span, {"reason": error.message})
 
 
-def _syntax(text: str, said: str) -> Diag:
-    match = _AT.search(said)
+def _syntax(text: str, phrase: str) -> Diag:
+    match = _AT.search(phrase)
     at = len(text)
     if match is not None and match[1]:
         lines = text.split("\n")
         line = min(int(match[1]), len(lines)) - 1
-        at = min(len(text), sum(len(one) + 1 for one in lines[:line]) + int(match[2]) - 1)
-    reason = _AT.sub("", said)
+        at = min(len(text), sum(len(line) + 1 for line in lines[:line]) + int(match[2]) - 1)
+    reason = _AT.sub("", phrase)
     end = text.find("\n", at)
     return Diag("ST801", (at, len(text) if end < 0 else max(at, end)), {"reason": reason[:1].lower() + reason[1:]})
 

@@ -40,15 +40,15 @@ def place_at(tree: TomlTree, offset: int) -> TomlPlace | None:
     if any(start < offset <= end for start, end in tree.comments):
         return None
     table = tree.tables[0]
-    for one in tree.tables[1:]:
-        start, end = one.header
-        width = 2 if one.array else 1
-        if start < offset <= (end - width if one.closed else end) and offset >= start + width:
-            inner = (start + width, end - width if one.closed else end)
-            return TomlPlace("header", (), inner, closed=one.closed)
+    for toml_table in tree.tables[1:]:
+        start, end = toml_table.header
+        width = 2 if toml_table.array else 1
+        if start < offset <= (end - width if toml_table.closed else end) and offset >= start + width:
+            inner = (start + width, end - width if toml_table.closed else end)
+            return TomlPlace("header", (), inner, closed=toml_table.closed)
         if start >= offset:
             break
-        table = one
+        table = toml_table
     if table.header[0] < offset <= table.header[1] and tree.tables[0] is not table:
         return None
     return _in_entries(tree, table.entries, table.names, offset) or _new_key(tree, table.entries, table.names, offset)
@@ -95,7 +95,9 @@ def _key(tree: TomlTree, entries: list[TomlEntry], entry: TomlEntry, path: Path,
 def _names(entries: list[TomlEntry], above: Path = (), but: TomlEntry | None = None) -> frozenset[str]:
     depth = len(above)
     return frozenset(
-        one.names[depth] for one in entries if one is not but and len(one.names) > depth and one.names[:depth] == above
+        entry.names[depth]
+        for entry in entries
+        if entry is not but and len(entry.names) > depth and entry.names[:depth] == above
     )
 
 
@@ -121,9 +123,9 @@ def _value(tree: TomlTree, entry: TomlEntry, value: TomlValue | None, path: Path
         there = frozenset(item.value for item in value.items if isinstance(item.value, str))
         return TomlPlace("value", (*path, "*"), (offset, offset), there, entry=entry)
     if value.kind == "table" and start < offset and (offset < end or not value.closed):
-        found = _in_entries(tree, value.entries, path, offset)
-        if found is not None:
-            return found
+        toml_place = _in_entries(tree, value.entries, path, offset)
+        if toml_place is not None:
+            return toml_place
         before = tree.text[start:offset].rstrip(" \t")[-1:]
         if before not in ("{", ","):
             return None

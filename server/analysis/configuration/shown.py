@@ -55,10 +55,10 @@ def setting_card(path: Path, schema: dict[str, Any]) -> str:
     name = dotted(path)
     kind = type_name(schema)
     parts = [f"**{name}** ({'table' if kind == 'object' else kind})"]
-    said = str(schema.get("description", ""))
-    if said:
-        said = said[:1].upper() + said[1:]
-        parts.append(said if said.endswith((".", "*")) else f"{said}.")
+    description = str(schema.get("description", ""))
+    if description:
+        description = description[:1].upper() + description[1:]
+        parts.append(description if description.endswith((".", "*")) else f"{description}.")
     facts: list[str] = []
     if "enum" in schema:
         facts.append("One of " + ", ".join(code(toml_text(value)) for value in schema["enum"]))
@@ -81,7 +81,7 @@ def outline_of_settings(snapshot: Snapshot) -> list[Symbol]:
     """Tables with their settings; settings before the first header stand for themselves."""
     tree = read_toml(snapshot.text)
     left = [MAX_SYMBOLS]
-    found = _entries(tree, tree.tables[0].entries, left)
+    symbols = _entries(tree, tree.tables[0].entries, left)
     for index, table in enumerate(tree.tables[1:], start=1):
         name = dotted(table.names).strip(".")
         if not name:
@@ -91,12 +91,12 @@ def outline_of_settings(snapshot: Snapshot) -> list[Symbol]:
         left[0] -= 1
         end = _end(tree, index)
         span = (table.header[0], max(table.header[1], end))
-        found.append(Symbol(name, "group", span, table.header, "", _entries(tree, table.entries, left)))
-    return found
+        symbols.append(Symbol(name, "group", span, table.header, "", _entries(tree, table.entries, left)))
+    return symbols
 
 
 def _entries(tree: TomlTree, entries: list[TomlEntry], left: list[int]) -> list[Symbol]:
-    found: list[Symbol] = []
+    symbols: list[Symbol] = []
     for entry in entries:
         name = dotted(entry.names).strip(".")
         if not name:
@@ -110,8 +110,8 @@ def _entries(tree: TomlTree, entries: list[TomlEntry], left: list[int]) -> list[
         if len(detail) > MAX_SHOWN:
             detail = detail[: MAX_SHOWN - 1] + "…"
         place = (entry.spans[0][0], entry.spans[-1][1])
-        found.append(Symbol(name, "field", entry.span, place, detail, _entries(tree, inner, left)))
-    return found
+        symbols.append(Symbol(name, "field", entry.span, place, detail, _entries(tree, inner, left)))
+    return symbols
 
 
 def _end(tree: TomlTree, index: int) -> int:
@@ -126,14 +126,14 @@ def _end(tree: TomlTree, index: int) -> int:
 def folds_of_settings(snapshot: Snapshot) -> list[Fold]:
     """Tables behind their headers, lists over several lines, and comments."""
     tree = read_toml(snapshot.text)
-    found: list[Fold] = []
+    folds: list[Fold] = []
     for index, table in enumerate(tree.tables):
         if index:
-            found.append(Fold((table.header[1], max(table.header[1], _end(tree, index))), 0, last=True))
+            folds.append(Fold((table.header[1], max(table.header[1], _end(tree, index))), 0, last=True))
         for entry in table.entries:
             if entry.value is not None:
-                found += _lists(entry.value)
-    kept = [fold for fold in found if "\n" in snapshot.text[slice(*fold.span)]]
+                folds += _lists(entry.value)
+    kept = [fold for fold in folds if "\n" in snapshot.text[slice(*fold.span)]]
     return [*kept, *comment_folds(snapshot.text, tree.comments)]
 
 

@@ -71,9 +71,9 @@ def in_text(snapshot: Snapshot, offset: int, facts: HoverFacts) -> HoverText | N
     for call in calls_at(block, offset):
         if call.tool_span[0] <= offset <= call.tool_span[1]:
             return _tool(snapshot, call.tool_id, call.tool_span, facts, call.protocol)
-        found = _argument(snapshot, call, offset)
-        if found is not None:
-            return found
+        hover = _argument(snapshot, call, offset)
+        if hover is not None:
+            return hover
     return _part(snapshot, block, offset, facts)
 
 
@@ -81,19 +81,19 @@ def _reference(snapshot: Snapshot, offset: int) -> HoverText | None:
     """What ``{{…}}`` stands for: a variable's value and environment, a block's result, a secret's name and nothing more."""
     from tamis.server.analysis.running.variables import reference_at, told, variables_in
 
-    found = reference_at(snapshot, offset)
-    if found is None:
+    reference = reference_at(snapshot, offset)
+    if reference is None:
         return None
-    said = told(found[0], variables_in(snapshot), found[1])
-    return HoverText(found[0].span, said) if said else None
+    text = told(reference[0], variables_in(snapshot), reference[1])
+    return HoverText(reference[0].span, text) if text else None
 
 
 def _mention(text: str, offset: int) -> HoverText | None:
     """A marker that begins or ends nothing."""
     for match in lone_marker().finditer(text, max(0, offset - 40), offset + 40):
         if match.start() <= offset <= match.end():
-            said = about_marker(match[0])
-            return HoverText(match.span(), said) if said else None
+            phrase = about_marker(match[0])
+            return HoverText(match.span(), phrase) if phrase else None
     return None
 
 
@@ -122,12 +122,12 @@ def _part(snapshot: Snapshot, block: Block, offset: int, facts: HoverFacts) -> H
     if tile.kind == "key":
         if extras_of(block.protocol).elements and snapshot.tool(word) is not None:
             return _tool(snapshot, word, span, facts)
-        said = about_field(block.protocol, word, block.calls)
+        phrase = about_field(block.protocol, word, block.calls)
     elif tile.kind in ("marker", "delimiter", "fence"):
-        said = about_marker(word)
+        phrase = about_marker(word)
     else:
-        said = ""
-    return HoverText(span, said) if said else None
+        phrase = ""
+    return HoverText(span, phrase) if phrase else None
 
 
 def _tile_at(tiles: list[Token], offset: int) -> Token | None:
@@ -228,7 +228,8 @@ def _coerced(snapshot: Snapshot, tool: ToolView, call: Call, param: Param) -> tu
     from tamis.protocols.schema.plan import compile_plan
 
     own = next(
-        (one for one in whole.problems if one.finding.path.split("/")[1:2] == [escape_pointer(param.name)]), None
+        (problem for problem in whole.problems if problem.finding.path.split("/")[1:2] == [escape_pointer(param.name)]),
+        None,
     )
     if own is not None and own.finding.severity == "error":
         return None, message(own.diag)

@@ -56,11 +56,11 @@ def explain_in_file(snapshot: Snapshot, offset: int, facts: HoverFacts) -> Hover
         declared = _declared(tree, place)
         if declared is not None:
             return declared
-    found = explain_in_json(snapshot, offset)
-    if found is None:
+    hover = explain_in_json(snapshot, offset)
+    if hover is None:
         return None
     more = _more(snapshot, tree, path, facts)
-    return HoverText(found.span, f"{found.markdown}\n\n{more}") if more else found
+    return HoverText(hover.span, f"{hover.markdown}\n\n{more}") if more else hover
 
 
 def _in_schema(path: Path) -> bool:

@@ -57,18 +57,20 @@ def _signature(snapshot: Snapshot, tool: ToolView, cursor: Cursor) -> Signature:
     properties = snapshot.properties(cursor.tool_id)
     needed = snapshot.required(cursor.tool_id)
     label = f"{cursor.tool_id}("
-    found: list[Argument] = []
+    arguments: list[Argument] = []
     for name, schema in list(properties.items())[:MAX_PARAMETERS]:
         here = told(resolved(schema, root))
-        if found:
+        if arguments:
             label += ", "
         text = _parameter(name, here, name in needed)
-        found.append(Argument(name, (len(label), len(label) + len(text)), describe_schema(here)))
+        arguments.append(Argument(name, (len(label), len(label) + len(text)), describe_schema(here)))
         label += text
     if len(properties) > MAX_PARAMETERS:
         label += f", … {len(properties) - MAX_PARAMETERS} more"
     label += ")"
-    return Signature(label, tool.manifest.description[:MAX_TEXT], tuple(found), _active(snapshot, cursor, found))
+    return Signature(
+        label, tool.manifest.description[:MAX_TEXT], tuple(arguments), _active(snapshot, cursor, arguments)
+    )
 
 
 def _parameter(name: str, schema: Schema, required: bool) -> str:
@@ -88,7 +90,7 @@ def _short(value: object) -> str:
 
 def _active(snapshot: Snapshot, cursor: Cursor, arguments: list[Argument]) -> int | None:
     """The parameter that the cursor is in or whose name is being typed; between parameters the next one that is left."""
-    names = [normalised(one.name) for one in arguments]
+    names = [normalised(argument.name) for argument in arguments]
     if cursor.path:
         return _place(names, cursor.path[0])
     if cursor.expect != "parameter":

@@ -195,20 +195,24 @@ def _granted(rights: Permissions) -> str:
 def _prompts(snapshot: Snapshot, tool: ToolView, view: PromptView) -> Iterator[str]:
     room = MAX_SHOWN_CHARS
     listed: list[PromptText] = []
-    for index, one in enumerate(prompt_texts(snapshot, tool, view)):
-        name = heading(one.protocol)
-        title = f"**What a model reads in {name}** · {one.count}" if index == 0 else f"**In {name}** · {one.count}"
-        if len(one.text) <= room:
-            room -= len(one.text)
-            yield f"{title}\n\n{fenced(one.text)}"
+    for index, prompt in enumerate(prompt_texts(snapshot, tool, view)):
+        name = heading(prompt.protocol)
+        title = (
+            f"**What a model reads in {name}** · {prompt.count}" if index == 0 else f"**In {name}** · {prompt.count}"
+        )
+        if len(prompt.text) <= room:
+            room -= len(prompt.text)
+            yield f"{title}\n\n{fenced(prompt.text)}"
         elif index == 0:
             room = 0
-            yield f"{title}\n\n{fenced(one.text[:MAX_SHOWN_CHARS])}\n\n… {len(one.text) - MAX_SHOWN_CHARS} more characters; `tamis prompt` shows all."
+            yield f"{title}\n\n{fenced(prompt.text[:MAX_SHOWN_CHARS])}\n\n… {len(prompt.text) - MAX_SHOWN_CHARS} more characters; `tamis prompt` shows all."
         else:
-            listed.append(one)
+            listed.append(prompt)
     if listed:
         yield (
-            "Too long to be shown here: " + ", ".join(f"{heading(one.protocol)} {one.count}" for one in listed) + "."
+            "Too long to be shown here: "
+            + ", ".join(f"{heading(prompt.protocol)} {prompt.count}" for prompt in listed)
+            + "."
         )
 
 

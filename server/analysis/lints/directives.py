@@ -62,9 +62,9 @@ def json_directives(tree: JsonTree) -> list[Directive]:
     """The directives of a manifest or profile."""
     if not tree.says(WORD):
         return []
-    found = [one for comment in tree.comments if (one := _comment(tree, comment)) is not None]
-    found.extend(_fields(tree))
-    return found
+    directives = [directive for comment in tree.comments if (directive := _comment(tree, comment)) is not None]
+    directives.extend(_fields(tree))
+    return directives
 
 
 def _comment(tree: JsonTree, span: Span) -> Directive | None:
@@ -92,7 +92,9 @@ def _fields(tree: JsonTree) -> Iterator[Directive]:
     at = -1
     while (at := tree.text.find(f'"{FIELD}"', at + 1)) >= 0:
         holder = _object_around(tree.root, at)
-        member = next((one for one in holder.members if one.key_start == at), None) if holder is not None else None
+        member = (
+            next((member for member in holder.members if member.key_start == at), None) if holder is not None else None
+        )
         if holder is None or member is None or member.key != FIELD or member.value is None:
             continue
         value = member.value
@@ -129,7 +131,7 @@ def text_directives(text: str, blocks: list[Block]) -> list[Directive]:
     """The directives of a text with calls."""
     if WORD not in text:
         return []
-    found: list[Directive] = []
+    directives: list[Directive] = []
     real = [block for block in blocks if block.state != "mention"]
     starts = [block.span[0] for block in real]
     for block in real:
@@ -138,7 +140,7 @@ def text_directives(text: str, blocks: list[Block]) -> list[Directive]:
             if match is not None and not text[comment.span[0] : match.start()].strip(" \t#<!-/"):
                 target = _next_line(text, _line(text, comment.span[1])[1])
                 whole = (0, len(text) + 1) if match[1] else target
-                found.append(
+                directives.append(
                     Directive(comment.span, tuple(_names(text, match)), whole, _whole_line(text, comment.span))
                 )
     fences = fenced(text)
@@ -159,8 +161,8 @@ def text_directives(text: str, blocks: list[Block]) -> list[Directive]:
             following = bisect.bisect_left(starts, end)
             if following < len(starts) and _BETWEEN.fullmatch(text, end, starts[following]):
                 target = (end, real[following].span[1] + 1)
-        found.append(Directive(span, tuple(_names(text, match)), target, _whole_line(text, span)))
-    return sorted(found, key=lambda one: one.span)
+        directives.append(Directive(span, tuple(_names(text, match)), target, _whole_line(text, span)))
+    return sorted(directives, key=lambda directive: directive.span)
 
 
 def _names(text: str, match: re.Match[str]) -> Iterator[Named]:
@@ -296,14 +298,16 @@ def silenced(snapshot: Snapshot, findings: list[Finding], levels: Levels) -> tup
                     used.add((i, j))
         if not silent:
             kept.append(finding)
-    said = [
+    diagnostics = [
         diag
         for i, directive in enumerate(directives)
         for j in range(len(directive.names))
         if (i, j) not in used and (diag := _about(directive, j, refused.get((i, j)), levels)) is not None
     ]
-    said += [_misshapen(directive, directive.misshapen) for directive in directives if directive.misshapen is not None]
-    return kept, said
+    diagnostics += [
+        _misshapen(directive, directive.misshapen) for directive in directives if directive.misshapen is not None
+    ]
+    return kept, diagnostics
 
 
 def _misshapen(directive: Directive, span: tuple[int, int]) -> Diag:

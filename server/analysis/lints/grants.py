@@ -31,19 +31,19 @@ _LIMITS = {
 }
 
 
-def lint_grants(root: JsonNode, config: RootSettings | None, found: Collector) -> None:
+def lint_grants(root: JsonNode, config: RootSettings | None, collector: Collector) -> None:
     """The findings of ``securityContext`` and ``execution``."""
     context = object_at(root, "securityContext")
     if context is not None:
-        _asked(context, config.policy if config is not None else None, found)
-        _secrets(root, context, config, found)
-    _variables(root, found)
+        _asked(context, config.policy if config is not None else None, collector)
+        _secrets(root, context, config, collector)
+    _variables(root, collector)
     execution = object_at(root, "execution")
     if execution is not None:
-        _limits(execution, config, found)
+        _limits(execution, config, collector)
 
 
-def _asked(context: JsonNode, policy: Policy | None, found: Collector) -> None:
+def _asked(context: JsonNode, policy: Policy | None, collector: Collector) -> None:
     files = object_at(context, "fileAccess")
     network = object_at(context, "networkAccess")
     host_list = network.get("allowHosts") if network is not None else None
@@ -53,18 +53,18 @@ def _asked(context: JsonNode, policy: Policy | None, found: Collector) -> None:
     refused: set[str] = set()
     for name, item in texts_of(context.get("requiredCapabilities")):
         if name == "network" and not hosts:
-            found.add("LN761", item.span, {"v": name, "field": "networkAccess.allowHosts"})
+            collector.add("LN761", item.span, {"v": name, "field": "networkAccess.allowHosts"})
         elif name == "write" and not writes:
-            found.add("LN761", item.span, {"v": name, "field": "fileAccess.allowWrite"})
+            collector.add("LN761", item.span, {"v": name, "field": "fileAccess.allowWrite"})
         elif policy is not None and name in ("network", "write", "subprocess", "gpu", "build"):
             if name not in policy.capabilities:
                 reason = "policy.capabilities in force here does not name it, so every call is blocked"
-                found.add("LN762", item.span, {"v": name, "reason": reason}, severity="information")
+                collector.add("LN762", item.span, {"v": name, "reason": reason}, severity="information")
             elif name == "build" and not policy.allow_build:
                 reason = "policy.allowBuild is not set here, so every call is blocked"
-                found.add("LN762", item.span, {"v": name, "reason": reason}, severity="information")
+                collector.add("LN762", item.span, {"v": name, "reason": reason}, severity="information")
     if host_list is not None:
-        _covered(host_list, found)
+        _covered(host_list, collector)
     if policy is None:
         return
     if hosts:
@@ -73,15 +73,15 @@ def _asked(context: JsonNode, policy: Policy | None, found: Collector) -> None:
             # What is no host pattern is said by the reading (MF513).
             if host in reasons and host not in refused and host_pattern_fault(host) is None:
                 refused.add(host)
-                found.add("LN762", item.span, {"v": host, "reason": reasons[host]})
+                collector.add("LN762", item.span, {"v": host, "reason": reasons[host]})
     for items, roots, setting in ((reads, policy.read_roots, "readRoots"), (writes, policy.write_roots, "writeRoots")):
         for path, item in items:
             if path.startswith("/") and not any(_inside(path, folder) for folder in roots):
                 reason = f"policy.{setting} in force here does not hold this path"
-                found.add("LN762", item.span, {"v": path, "reason": reason})
+                collector.add("LN762", item.span, {"v": path, "reason": reason})
 
 
-def _secrets(root: JsonNode, context: JsonNode, config: RootSettings | None, found: Collector) -> None:
+def _secrets(root: JsonNode, context: JsonNode, config: RootSettings | None, collector: Collector) -> None:
     """Secrets that no setting defines, or that the policy does not let the tool have."""
     names = texts_of(context.get("secrets"))
     if not names or config is None:
@@ -95,16 +95,16 @@ def _secrets(root: JsonNode, context: JsonNode, config: RootSettings | None, fou
             continue
         fault = secret_fault(name, tool_id, "", config.secrets, config.policy, asked)
         if fault is not None:
-            found.add("LN762", item.span, {"v": name, "reason": fault.sentence}, severity="information")
+            collector.add("LN762", item.span, {"v": name, "reason": fault.sentence}, severity="information")
 
 
-def _variables(root: JsonNode, found: Collector) -> None:
+def _variables(root: JsonNode, collector: Collector) -> None:
     """Values of ``env`` that look like keys."""
     variables = object_at(root, "env")
     for member in variables.members if variables is not None else ():
         text = text_of(member.value)
         if text is not None and member.value is not None and looks_secret(member.key, text):
-            found.add("LN765", member.value.span, {"p": member.key})
+            collector.add("LN765", member.value.span, {"p": member.key})
 
 
 def _inside(path: str, folder: str) -> bool:
@@ -121,30 +121,30 @@ def _refused_hosts(hosts: tuple[str, ...], allowed: tuple[str, ...], ranges: tup
     return refused_hosts(hosts, Policy(allow_hosts=allowed, allow_cidrs=ranges))
 
 
-def _covered(node: JsonNode, found: Collector) -> None:
+def _covered(node: JsonNode, collector: Collector) -> None:
     """Hosts below a wildcard that stands beside them."""
     hosts = texts_of(node)[:200]
     wild = [host[1:].lower() for host, _ in hosts if host.startswith("*.") and ":" not in host]
     for host, item in hosts if wild else ():
         ending = next((end for end in wild if host.lower().endswith(end) and host.lower() != "*" + end), None)
         if ending is not None and ":" not in host:
-            at = next(i for i, one in enumerate(node.items) if one is item)
+            at = next(i for i, node in enumerate(node.items) if node is item)
             fix = without_item(node, at, "Remove it", "safe")
-            found.add("LN764", item.span, {"v": host, "other": "*" + ending}, fix=fix)
+            collector.add("LN764", item.span, {"v": host, "other": "*" + ending}, fix=fix)
 
 
-def _limits(execution: JsonNode, config: RootSettings | None, found: Collector) -> None:
+def _limits(execution: JsonNode, config: RootSettings | None, collector: Collector) -> None:
     timeout, limits = execution.get("timeoutMs"), object_at(execution, "limits")
     own = limits.get("wallMs") if limits is not None else None
     if timeout is not None and own is not None and _whole(timeout) > _whole(own) > 0:
         args = {"v": "execution.timeoutMs", "name": "execution.limits.wallMs", "limit": _whole(own)}
-        found.add("LN763", timeout.span, args)
+        collector.add("LN763", timeout.span, args)
     if config is None:
         return
     operators = config.sandbox
     if timeout is not None and _whole(timeout) > operators.wall_ms:
         args = {"v": "execution.timeoutMs", "name": "sandbox.wallMs", "limit": operators.wall_ms}
-        found.add("LN763", timeout.span, args)
+        collector.add("LN763", timeout.span, args)
     for member in limits.members if limits is not None else ():
         field = _LIMITS.get(member.key)
         if field is None or member.value is None:
@@ -152,7 +152,7 @@ def _limits(execution: JsonNode, config: RootSettings | None, found: Collector) 
         limit: int = getattr(operators, field)
         if _whole(member.value) > limit:
             args = {"v": f"execution.limits.{member.key}", "name": f"sandbox.{member.key}", "limit": limit}
-            found.add("LN763", member.value.span, args)
+            collector.add("LN763", member.value.span, args)
 
 
 def _whole(node: JsonNode) -> int:

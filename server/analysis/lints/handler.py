@@ -50,11 +50,11 @@ def lint_handler(root: JsonNode, text: str, script: ScriptFile | None, folder: s
     path = text_of(where)
     if where is None or not path:
         return []
-    found: Found = _suffix(handler, path, language)
+    diagnostics: Found = _suffix(handler, path, language)
     if script is None or script.path != posixpath.normpath(path):
-        return found
+        return diagnostics
     reader = _Reader(root, text, where, script, folder, language, levels)
-    return found + reader.found
+    return diagnostics + reader.found
 
 
 def _suffix(handler: JsonNode, path: str, language: str) -> Found:
@@ -155,7 +155,7 @@ class _Reader:
         head = name.partition(".")[0]
         known = name if name in facts.functions else head
         if head not in facts.functions:
-            near = best(name, [one for one in facts.functions if not one.startswith("_")])
+            near = best(name, [function for function in facts.functions if not function.startswith("_")])
             fix = None
             if near is not None:
                 fix = Fix(f"Change to '{near}'", (Edit(node.start, node.end, quoted(near)),), "unsafe")
@@ -178,22 +178,22 @@ class _Reader:
         if parameters is None or properties is None:
             return
         declared = [member.key for member in properties.members if member.value is not None]
-        foreign = [] if function.open else [one for one in declared if one not in function.names]
+        foreign = [] if function.open else [item for item in declared if item not in function.names]
         if foreign:
-            shown = ", ".join(f"'{one}'" for one in foreign[:4])
-            near = best(foreign[0], [one for one in function.names if one not in declared])
+            shown = ", ".join(f"'{item}'" for item in foreign[:4])
+            near = best(foreign[0], [name for name in function.names if name not in declared])
             self.add("LN754", node, {"function": label, "what": f"takes no argument {shown}{hint(near)}"})
             return
-        required = {one for one, _ in texts_of(parameters.get("required"))}
-        for one in function.names:
-            if one in function.optional or one in required:
+        required = {item for item, _ in texts_of(parameters.get("required"))}
+        for item in function.names:
+            if item in function.optional or item in required:
                 continue
-            if one in declared:
-                what = f"needs '{one}', which is not required in parameters"
+            if item in declared:
+                what = f"needs '{item}', which is not required in parameters"
             elif _is_open(parameters):
                 continue
             else:
-                what = f"needs '{one}', which parameters do not declare"
+                what = f"needs '{item}', which parameters do not declare"
             self.add("LN754", node, {"function": label, "what": what})
             return
 
@@ -217,7 +217,7 @@ class _Reader:
 
     def _writes(self, facts: ScriptFacts) -> None:
         access = object_at(object_at(self.root, "securityContext"), "fileAccess")
-        allowed = [one for one, _ in texts_of(access.get("allowWrite"))] if access is not None else []
+        allowed = [item for item, _ in texts_of(access.get("allowWrite"))] if access is not None else []
         for write in facts.writes[:8]:
             if not _may_write(write.text, allowed):
                 self.add("LN757", self.where, {"path": write.text}, write)

@@ -78,7 +78,9 @@ def _json_line(tree: JsonTree, finding: Finding, directives: list[Directive]) ->
         return None  # a comment before the first bracket is for the whole file
     if any(first < start < last for first, last in tree.comments):
         return None  # the line begins inside a comment
-    before = next((one for one in directives if one.target[0] == start and one.span[1] <= start), None)
+    before = next(
+        (directive for directive in directives if directive.target[0] == start and directive.span[1] <= start), None
+    )
     if before is not None and before.cut[0] != before.cut[1]:
         return _more(before, text, finding.code)
     indent = text[start : start + len(text[start:]) - len(text[start:].lstrip(" \t"))]
@@ -91,7 +93,7 @@ def _json_file(tree: JsonTree, code: str, directives: list[Directive]) -> Edit |
         return None
     if root.kind == "object" and root.member(FIELD) is not None:
         return _field(tree, code)
-    top = next((one for one in directives if one.span[1] <= root.start), None)
+    top = next((directive for directive in directives if directive.span[1] <= root.start), None)
     if top is not None:
         return _more(top, tree.text, code)
     at = 1 if tree.text.startswith("\ufeff") else 0
@@ -110,15 +112,15 @@ def _field(tree: JsonTree, code: str) -> Edit | None:
             return None
         at = node.items[-1].end if node.items else node.start + 1
         return Edit(at, at, f"{', ' if node.items else ''}{quoted(code)}")
-    made = f'"{FIELD}": [{quoted(code)}]'
+    text = f'"{FIELD}": [{quoted(code)}]'
     if not root.members:
-        return Edit(root.start + 1, root.start + 1, made)
+        return Edit(root.start + 1, root.start + 1, text)
     last = root.members[-1]
     line = tree.text.rfind("\n", 0, last.key_start)
     before = tree.text[line + 1 : last.key_start]
     gap = _newline(tree.text) + before if line >= root.start and not before.strip() else " "
     end = last.span[1]
-    return Edit(end, end, f",{gap}{made}")
+    return Edit(end, end, f",{gap}{text}")
 
 
 def _text_block(snapshot: Snapshot, finding: Finding) -> Edit | None:
@@ -135,7 +137,12 @@ def _text_block(snapshot: Snapshot, finding: Finding) -> Edit | None:
     if any(begin < start < end for begin, end in fences):
         return None  # a comment would only be shown there
     existing = next(
-        (one for one in directives_of(snapshot) if one.span[1] <= start and one.target[0] == one.span[1]), None
+        (
+            directive
+            for directive in directives_of(snapshot)
+            if directive.span[1] <= start and directive.target[0] == directive.span[1]
+        ),
+        None,
     )
     if existing is not None and not text[existing.span[1] : start].strip():
         return _more(existing, text, finding.code)
@@ -144,7 +151,7 @@ def _text_block(snapshot: Snapshot, finding: Finding) -> Edit | None:
 
 def _text_file(snapshot: Snapshot, code: str) -> Edit | None:
     whole = (0, len(snapshot.text) + 1)
-    existing = next((one for one in directives_of(snapshot) if one.target == whole), None)
+    existing = next((directive for directive in directives_of(snapshot) if directive.target == whole), None)
     if existing is not None:
         return _more(existing, snapshot.text, code)
     matter = _FRONT_MATTER.match(snapshot.text)
@@ -184,9 +191,9 @@ def _silences(snapshot: Snapshot, edit: Edit, finding: Finding) -> bool:
         return False
     place = finding.span[0] + (len(edit.new_text) if edit.start <= finding.span[0] else 0)
     return any(
-        one.target[0] <= place < max(one.target[1], one.target[0] + 1)
-        and any(not named.name or finding.code in codes_of(named.name) for named in one.names)
-        for one in text_directives(after, blocks)
+        text_directive.target[0] <= place < max(text_directive.target[1], text_directive.target[0] + 1)
+        and any(not named.name or finding.code in codes_of(named.name) for named in text_directive.names)
+        for text_directive in text_directives(after, blocks)
     )
 
 

@@ -33,7 +33,7 @@ def lint_manifest(snapshot: Snapshot, levels: Levels) -> Found:
     from tamis.server.analysis.lints.tool import lint_examples, lint_tool
     from tamis.server.analysis.lints.walk import lint_schemas
 
-    found = Collector()
+    collector = Collector()
     scans = snapshot.manifest.memory.scans
     diags: list[Diag] = []
     for field in ("parameters", "output"):
@@ -43,10 +43,10 @@ def lint_manifest(snapshot: Snapshot, levels: Levels) -> Found:
         ):
             continue  # what is in a schema of another type is judged when it is one of an object
         if node is not None and node.kind == "object":
-            draft = _dialect(node, found)
+            draft = _dialect(node, collector)
             if draft in _SUPPORTED:
                 diags += lint_schemas(node, draft, parameters=field == "parameters", scans=scans)
-    lint_examples(root, levels, found)
+    lint_examples(root, levels, collector)
     seen = _looked_at(snapshot, root, levels)
     across: Found = []
     if seen is None or scans.get("across") != seen:
@@ -67,21 +67,21 @@ def lint_manifest(snapshot: Snapshot, levels: Levels) -> Found:
         from tamis.server.analysis.lints.targets import lint_targets
 
         diags += lint_targets(snapshot, levels)
-    return [*((diag, ()) for diag in (*diags, *found.found)), *across, *outer]
+    return [*((diag, ()) for diag in (*diags, *collector.found)), *across, *outer]
 
 
-def _displaced(found: Found, root: JsonNode) -> list[tuple[int, Diag, tuple[Related, ...]]] | None:
+def _displaced(diagnostics: Found, root: JsonNode) -> list[tuple[int, Diag, tuple[Related, ...]]] | None:
     """Findings that lie in values of the outermost object, by index and relative to the value; None where one does not.
 
     A fix that writes beside a value may look at the blanks there, which are no part of what was looked at.
     """
     placed: list[tuple[int, Diag, tuple[Related, ...]]] = []
-    for diag, related in found:
+    for diag, related in diagnostics:
         start, end = diag.span
         at = next((i for i in range(len(root.greens)) if _holds(root.child(i), start, end)), -1)
         value = root.child(at) if at >= 0 else None
         edits = diag.fix.edits if diag.fix is not None else ()
-        if value is None or any(one.end <= one.start or not _holds(value, one.start, one.end) for one in edits):
+        if value is None or any(edit.end <= edit.start or not _holds(value, edit.start, edit.end) for edit in edits):
             return None
         placed.append((at, moved(diag, -value.start), related))
     return placed
@@ -92,12 +92,12 @@ def _holds(value: JsonNode | None, start: int, end: int) -> bool:
 
 
 def _placed(kept: list[tuple[int, Diag, tuple[Related, ...]]], root: JsonNode) -> Found:
-    found: Found = []
+    diagnostics: Found = []
     for at, diag, related in kept:
         value = root.child(at)
         assert value is not None
-        found.append((moved(diag, value.start), related))
-    return found
+        diagnostics.append((moved(diag, value.start), related))
+    return diagnostics
 
 
 def _looked_at(snapshot: Snapshot, root: JsonNode, levels: Levels) -> tuple[object, ...] | None:
@@ -107,8 +107,8 @@ def _looked_at(snapshot: Snapshot, root: JsonNode, levels: Levels) -> tuple[obje
     """
     if snapshot.manifest.tree.diagnostics or any(levels.says(code) for code in ("LN733", "LN734", "LN735")):
         return None
-    said = root.get("description")
-    if said is not None and _names_something(said, snapshot.manifest.memory.scans):
+    node = root.get("description")
+    if node is not None and _names_something(node, snapshot.manifest.memory.scans):
         return None
     parameters = root.get("parameters")
     properties = parameters.get("properties") if parameters is not None else None
@@ -125,14 +125,14 @@ def _looked_at(snapshot: Snapshot, root: JsonNode, levels: Levels) -> tuple[obje
     return (root.keys, outer, parameters is None or parameters.keys, around, names, facts)
 
 
-def _names_something(said: JsonNode, scans: Scans) -> bool:
+def _names_something(node: JsonNode, scans: Scans) -> bool:
     """Whether a description sets anything off by marks."""
     known = scans.get("marks")
-    if known is not None and known[0] is said.green:
+    if known is not None and known[0] is node.green:
         return known[1]
-    text = text_of(said) or ""
+    text = text_of(node) or ""
     found = "`" in text or "'" in text or '"' in text
-    scans["marks"] = (said.green, found)
+    scans["marks"] = (node.green, found)
     return found
 
 
@@ -143,7 +143,7 @@ def lint_text(snapshot: Snapshot, blocks: list[Block], levels: Levels) -> list[D
     return look(snapshot, blocks, levels)
 
 
-def _dialect(node: JsonNode, found: Collector) -> Draft:
+def _dialect(node: JsonNode, collector: Collector) -> Draft:
     """The dialect of an embedded schema; one that tools' schemas are not written in gets this one finding."""
     named = node.get("$schema")
     name = text_of(named)
@@ -158,10 +158,10 @@ def _dialect(node: JsonNode, found: Collector) -> Draft:
     if draft != "2020-12":
         fix = Fix("Name 2020-12", (Edit(named.start, named.end, f'"{_URIS["2020-12"]}"'),), "unsafe")
         what = f"{draft}, which is checked for its faults only"
-        found.add("LN701", named.span, {"v": name, "what": what, "hint": ""}, severity="information", fix=fix)
+        collector.add("LN701", named.span, {"v": name, "what": what, "hint": ""}, severity="information", fix=fix)
         return draft
     near = best(name, _URIS.values())
     fix = Fix(f"Change to '{near}'", (Edit(named.start, named.end, f'"{near}"'),), "unsafe") if near else None
     what = "no dialect that is known, so it is read as 2020-12"
-    found.add("LN701", named.span, {"v": name, "what": what, "hint": hint(near)}, fix=fix)
+    collector.add("LN701", named.span, {"v": name, "what": what, "hint": hint(near)}, fix=fix)
     return "2020-12"

@@ -84,10 +84,10 @@ def renaming(member: Member, name: str, sure: Applicability = "safe") -> Fix:
 
 def without_member(node: JsonNode, member: Member, title: str, sure: Applicability = "unsafe") -> Fix | None:
     """The fix that takes a member out, with the comma that belongs to it; None for the half-typed."""
-    at = next((i for i, one in enumerate(node.members) if one is member), -1)
+    at = next((i for i, candidate in enumerate(node.members) if candidate is member), -1)
     if at < 0 or member.value is None:
         return None
-    spans = [one.span for one in node.members]
+    spans = [member.span for member in node.members]
     return Fix(title, (_cut(spans, at),), sure)
 
 

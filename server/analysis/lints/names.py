@@ -48,10 +48,10 @@ _KNOWN: WeakKeyDictionary[RegistryView, Names] = WeakKeyDictionary()
 
 def names_of(registry: RegistryView) -> Names:
     """The names of a registry, gathered once."""
-    found = _KNOWN.get(registry)
-    if found is None:
-        found = _KNOWN[registry] = Names(registry)
-    return found
+    names = _KNOWN.get(registry)
+    if names is None:
+        names = _KNOWN[registry] = Names(registry)
+    return names
 
 
 def folded(name: str) -> str:
@@ -90,7 +90,7 @@ def lint_names_across(snapshot: Snapshot, root: JsonNode) -> Found:
     own = [(tool_id, node, True), *((alias, item, False) for alias, item in texts_of(root.get("aliases")))]
     if command is not None and text_of(command):
         own.append((text_of(command) or "", command, False))
-    found: Found = []
+    diagnostics: Found = []
     for name, where, is_id in own:
         others = [
             (tool, what)
@@ -113,21 +113,21 @@ def lint_names_across(snapshot: Snapshot, root: JsonNode) -> Found:
             "kept": reach,
         }
         related = tuple(place_of(snapshot, other.path, name) for other, _ in others[:4] if is_file(other.path))
-        found.append((Diag("LN740", where.span, args), related))
+        diagnostics.append((Diag("LN740", where.span, args), related))
     alike = [tool for tool in names.alike.get(folded(tool_id), ()) if tool.path != snapshot.path]
     alike = [tool for tool in alike if tool.tool_id != tool_id]
     if alike:
         other = alike[0]
         args = {"v": tool_id, "name": other.tool_id, "other": _beside(snapshot.path, other.path)}
         related = tuple(place_of(snapshot, tool.path, tool.tool_id) for tool in alike[:4] if is_file(tool.path))
-        found.append((Diag("LN741", node.span, args), related))
-    return found
+        diagnostics.append((Diag("LN741", node.span, args), related))
+    return diagnostics
 
 
 def place_of(snapshot: Snapshot, path: str, name: str) -> Related:
     """Where another manifest says a name."""
-    found = re.search('"' + re.escape(name) + '"', snapshot.text_at(path))
-    return Related(f"'{name}' is declared here too", found.span() if found else (0, 0), path)
+    match = re.search('"' + re.escape(name) + '"', snapshot.text_at(path))
+    return Related(f"'{name}' is declared here too", match.span() if match else (0, 0), path)
 
 
 def is_file(path: str) -> bool:

@@ -61,8 +61,8 @@ def placeholder(text: str) -> str | None:
     """What was left over in a description, or None."""
     if _EMPTY_WORDS.fullmatch(text):
         return text.strip() or None
-    found = _LEFT_OVER.search(text, 0, _LOOKED_AT)
-    return found.group().strip() if found else None
+    match = _LEFT_OVER.search(text, 0, _LOOKED_AT)
+    return match.group().strip() if match else None
 
 
 def words(text: str) -> list[str]:
@@ -77,8 +77,8 @@ def repeats(text: str, name: str) -> bool:
     named = frozenset(words(name))
     if not named:
         return False
-    for found in _WORD.finditer(text):  # most descriptions say something with their first words
-        word = found.group().lower()
+    for match in _WORD.finditer(text):  # most descriptions say something with their first words
+        word = match.group().lower()
         if word not in named and word not in _FILLERS and word.rstrip("s") not in named:
             return False
     return True
@@ -108,8 +108,8 @@ def call_marker(text: str) -> str | None:
     """The first marker in a text that would open a call."""
     if not any(char in text for char in "<＜《"):
         return None
-    found = _openers().search(text)
-    return found.group().strip() if found else None
+    match = _openers().search(text)
+    return match.group().strip() if match else None
 
 
 @cache
@@ -177,23 +177,23 @@ def lint_parameter(member: Member) -> Locals:
     if node is None or node.kind != "object" or member.colon < 0:
         return ()
     name = member.key
-    found = Collector(node.start)
-    _name(member, found)
-    _said(member, node, found)
+    collector = Collector(node.start)
+    _name(member, collector)
+    _said(member, node, collector)
     types = types_of(node)
     if _TYPED.isdisjoint(node.keys):
-        found.add("LN711", member.key_span, {"p": name})
+        collector.add("LN711", member.key_span, {"p": name})
     if types == ("array",) and _LISTED.isdisjoint(node.keys):
         fix = None
         if node.closed and node.members and node.members[-1].value is not None:
             end = node.members[-1].value.end
             fix = Fix("Say that the items are texts", (Edit(end, end, ', "items": {"type": "string"}'),), "unsafe")
-        found.add("LN712", member.key_span, {"p": name}, fix=fix)
+        collector.add("LN712", member.key_span, {"p": name}, fix=fix)
     plain = "object" not in types and _NESTED.isdisjoint(node.keys)
     shape = None if plain or refers(node) else _not_flat(node, _no_schema, 0)
     if shape is not None:
-        found.add("LN727", member.key_span, {"p": name, "what": shape[0], "advice": shape[1]})
-    return found.found
+        collector.add("LN727", member.key_span, {"p": name, "what": shape[0], "advice": shape[1]})
+    return collector.found
 
 
 def _no_schema(_ref: str) -> None:
@@ -213,15 +213,15 @@ def refers(node: JsonNode, depth: int = 0) -> bool:
 
 def lint_references(members: Sequence[Member], resolve: Resolve) -> list[Diag]:
     """Parameters that are not flat because of what they refer to, at absolute places."""
-    found = Collector()
+    collector = Collector()
     for member in members:
         shape = _not_flat(member.value, resolve, 0) if member.value is not None else None
         if shape is not None:
-            found.add("LN727", member.key_span, {"p": member.key, "what": shape[0], "advice": shape[1]})
-    return list(found.found)
+            collector.add("LN727", member.key_span, {"p": member.key, "what": shape[0], "advice": shape[1]})
+    return list(collector.found)
 
 
-def _name(member: Member, found: Collector) -> None:
+def _name(member: Member, collector: Collector) -> None:
     name = member.key
     if _VCP_NAME.fullmatch(name):
         # the name without separators: what has no meaning so has none as it is read
@@ -230,20 +230,20 @@ def _name(member: Member, found: Collector) -> None:
             return
     key = parse_key(name)
     if squash(name) == "":
-        found.add("LN717", member.key_span, {"p": name, "protocol": "TAM and VCP"})
+        collector.add("LN717", member.key_span, {"p": name, "protocol": "TAM and VCP"})
         return
     if not _VCP_NAME.fullmatch(name):
-        found.add("LN717", member.key_span, {"p": name, "protocol": "VCP"})
+        collector.add("LN717", member.key_span, {"p": name, "protocol": "VCP"})
     meaning = _TAM_WORDS.get(key.normal) or next(
-        (said for prefix, said in _TAM_PREFIXES.items() if key.normal.startswith(prefix)), None
+        (text for prefix, text in _TAM_PREFIXES.items() if key.normal.startswith(prefix)), None
     )
     if meaning is not None:
-        found.add("LN719", member.key_span, {"p": name, "protocol": "TAM", "meaning": meaning})
+        collector.add("LN719", member.key_span, {"p": name, "protocol": "TAM", "meaning": meaning})
     elif squash(name) == "toolname":
-        found.add("LN719", member.key_span, {"p": name, "protocol": "VCP", "meaning": "the tool of the call"})
+        collector.add("LN719", member.key_span, {"p": name, "protocol": "VCP", "meaning": "the tool of the call"})
 
 
-def _said(member: Member, node: JsonNode, found: Collector) -> None:
+def _said(member: Member, node: JsonNode, collector: Collector) -> None:
     said = node.get("description")
     text = text_of(said)
     if said is None or (text is not None and not text.strip()):
@@ -254,36 +254,36 @@ def _said(member: Member, node: JsonNode, found: Collector) -> None:
                 comma = ", " if node.members else " "
                 at = node.members[-1].span[1] if node.members else node.start + 1
                 fix = Fix("Add a description", (Edit(at, at, f'{comma}"description": ""'),), "unsafe")
-            found.add("LN721", member.key_span, {"p": member.key}, fix=fix)
+            collector.add("LN721", member.key_span, {"p": member.key}, fix=fix)
         return
     if text is not None:
-        describe(said, text, (member.key,), PARAMETER_TOKENS, found)
+        describe(said, text, (member.key,), PARAMETER_TOKENS, collector)
 
 
-def describe(said: JsonNode, text: str, names: tuple[str, ...], limit: int, found: Collector) -> None:
+def describe(node: JsonNode, text: str, names: tuple[str, ...], limit: int, collector: Collector) -> None:
     """The findings of one description; ``names`` are what it could merely repeat."""
     left = placeholder(text)
     if left is not None:
-        found.add("LN720", said.span, {"v": left})
+        collector.add("LN720", node.span, {"v": left})
         return
     asked = left_to_say(text)
     if asked is not None:
-        found.add("LN737", said.span, {"v": asked})
+        collector.add("LN737", node.span, {"v": asked})
         return
     for name in names:
         if name and repeats(text, name):
-            found.add("LN722", said.span, {"name": name})
+            collector.add("LN722", node.span, {"name": name})
             break
     hidden = hidden_characters(text)
     if hidden is not None:
-        clean = Edit(said.start, said.end, quoted(without_hidden(text)))
-        found.add("LN725", said.span, {"what": hidden}, fix=Fix("Remove what cannot be seen", (clean,), "unsafe"))
+        clean = Edit(node.start, node.end, quoted(without_hidden(text)))
+        collector.add("LN725", node.span, {"what": hidden}, fix=Fix("Remove what cannot be seen", (clean,), "unsafe"))
     marker = call_marker(text)
     if marker is not None:
-        found.add("LN726", said.span, {"v": marker})
+        collector.add("LN726", node.span, {"v": marker})
     count = too_long(text, limit)
     if count:
-        found.add("LN724", said.span, {"n": count, "limit": limit})
+        collector.add("LN724", node.span, {"n": count, "limit": limit})
 
 
 def _not_flat(node: JsonNode, resolve: Resolve, depth: int) -> tuple[str, str] | None:
@@ -321,18 +321,18 @@ def _not_flat(node: JsonNode, resolve: Resolve, depth: int) -> tuple[str, str] |
 
 def lint_names(node: JsonNode) -> Locals:
     """Parameters that one protocol cannot tell apart, and too many of them; relative to ``properties``."""
-    found = Collector(node.start)
+    collector = Collector(node.start)
     count = len(node.keys)
     if count > MAX_PARAMETERS:
-        found.add("LN728", (node.start, node.start + 1), {"n": count, "limit": MAX_PARAMETERS})
+        collector.add("LN728", (node.start, node.start + 1), {"n": count, "limit": MAX_PARAMETERS})
     seen: dict[str, str] = {}
     for i, key in enumerate(node.keys[:MAX_NAMES]):
         first = seen.setdefault(squash(key), key)
         if first != key and squash(key):
             member = node.view(i)
             if isinstance(member, Member):
-                found.add("LN718", member.key_span, {"a": first, "b": key, "protocol": "TAM"})
-    return found.found
+                collector.add("LN718", member.key_span, {"a": first, "b": key, "protocol": "TAM"})
+    return collector.found
 
 
 def lint_required(node: JsonNode) -> Locals:
@@ -341,27 +341,31 @@ def lint_required(node: JsonNode) -> Locals:
     if required is None or properties is None or required.kind != "array" or properties.kind != "object":
         return ()
     names = {item.value for item in required.items[:MAX_NAMES] if isinstance(item.value, str)}
-    found = Collector(node.start)
+    collector = Collector(node.start)
     for i, key in enumerate(properties.keys[:MAX_NAMES]) if names else ():
         member = properties.view(i) if key in names else None
         if isinstance(member, Member) and member.value is not None and member.value.kind == "object":
             default = member.value.member("default")
             if default is not None and default.value is not None:
-                found.add("LN715", default.key_span, {"p": key})
-    return found.found
+                collector.add("LN715", default.key_span, {"p": key})
+    return collector.found
 
 
 def lint_extra(node: JsonNode) -> Locals:
     """The rules that are off unless asked for, over all parameters; relative to ``properties``."""
-    found = Collector(node.start)
+    collector = Collector(node.start)
     for member in node.members[:MAX_NAMES]:
         schema = member.value
         if schema is None or schema.kind != "object":
             continue
         if types_of(schema) == ("boolean",) and _NEGATED.match(member.key):
-            found.add("LN734", member.key_span, {"p": member.key})
-        values, said = schema.get("enum"), text_of(schema.get("description"))
+            collector.add("LN734", member.key_span, {"p": member.key})
+        values, text = schema.get("enum"), text_of(schema.get("description"))
         texts = [item.value for item in values.items if isinstance(item.value, str)] if values is not None else []
-        if len(texts) > 1 and said is not None and not any(one.lower() in said.lower() for one in texts if one):
-            found.add("LN735", member.key_span, {"p": member.key})
-    return found.found
+        if (
+            len(texts) > 1
+            and text is not None
+            and not any(candidate.lower() in text.lower() for candidate in texts if candidate)
+        ):
+            collector.add("LN735", member.key_span, {"p": member.key})
+    return collector.found

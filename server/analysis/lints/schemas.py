@@ -126,22 +126,22 @@ def lint_schema(node: JsonNode, draft: Draft) -> Locals:
     # Most subschemas say no more than what they are: nothing in that can be at odds.
     if _QUIET.issuperset(node.keys):
         return ()
-    found = Collector(node.start)
+    collector = Collector(node.start)
     members = {member.key: member for member in node.members if member.value is not None}
-    _dialect(node, members, draft, found)
+    _dialect(node, members, draft, collector)
     types = types_of(node)
     if types and all(name in JSON_TYPES for name in types):
-        _other_types(node, members, types, found)
-        _values(members, types, found)
-    _ranges(members, found)
-    _enum(members, found)
-    _partners(node, members, draft, found)
-    _format(members, found)
-    _openapi(node, members, types, found)
-    return found.found
+        _other_types(node, members, types, collector)
+        _values(members, types, collector)
+    _ranges(members, collector)
+    _enum(members, collector)
+    _partners(node, members, draft, collector)
+    _format(members, collector)
+    _openapi(node, members, types, collector)
+    return collector.found
 
 
-def _dialect(node: JsonNode, members: dict[str, Member], draft: Draft, found: Collector) -> None:
+def _dialect(node: JsonNode, members: dict[str, Member], draft: Draft, collector: Collector) -> None:
     if draft == "2020-12":
         items = members.get("items")
         if items is not None and items.value is not None and items.value.kind == "array":
@@ -151,42 +151,42 @@ def _dialect(node: JsonNode, members: dict[str, Member], draft: Draft, found: Co
             if fix is not None and rest is not None:
                 edits = (*fix.edits, Edit(rest.key_start, rest.key_end, '"items"'))
                 fix = Fix(fix.title, tuple(sorted(edits, key=lambda edit: edit.start)))
-            found.add("LN702", items.key_span, args, fix=fix)
+            collector.add("LN702", items.key_span, args, fix=fix)
         elif "additionalItems" in members:
             member = members["additionalItems"]
             fix = renaming(member, "items", "unsafe") if "items" not in members else None
             args = {"k": "additionalItems", "dialect": draft, "instead": ": 'items' beside 'prefixItems' says it"}
-            found.add("LN703", member.key_span, args, fix=fix)
+            collector.add("LN703", member.key_span, args, fix=fix)
         if "dependencies" in members:
-            _dependencies(members, found)
+            _dependencies(members, collector)
         return
     if draft == "draft-07":
         for name, instead in NEW_KEYWORDS.items():
             if name in members:
                 args = {"k": name, "dialect": draft, "instead": f"; it has {instead} instead" if instead else ""}
-                found.add("LN703", members[name].key_span, args)
+                collector.add("LN703", members[name].key_span, args)
         if "$ref" in members:
             for name in members:
                 if name in CONSTRAINTS:
                     fix = without_member(node, members[name], f"Remove '{name}'")
-                    found.add("LN709", members[name].key_span, {"k": name}, fix=fix)
+                    collector.add("LN709", members[name].key_span, {"k": name}, fix=fix)
 
 
-def _dependencies(members: dict[str, Member], found: Collector) -> None:
+def _dependencies(members: dict[str, Member], collector: Collector) -> None:
     member = members["dependencies"]
     value = member.value
-    parts = [one.value for one in value.members if one.value is not None] if value is not None else []
+    parts = [member.value for member in value.members if member.value is not None] if value is not None else []
     kinds = {"dependentRequired" if part.kind == "array" else "dependentSchemas" for part in parts}
     fix = None
     if len(kinds) == 1 and not kinds & members.keys():
         fix = renaming(member, next(iter(kinds)), "unsafe")
     wanted = " and ".join(f"'{name}'" for name in sorted(kinds or {"dependentRequired"}))
-    found.add(
+    collector.add(
         "LN703", member.key_span, {"k": "dependencies", "dialect": "2020-12", "instead": f": use {wanted}"}, fix=fix
     )
 
 
-def _other_types(node: JsonNode, members: dict[str, Member], types: tuple[str, ...], found: Collector) -> None:
+def _other_types(node: JsonNode, members: dict[str, Member], types: tuple[str, ...], collector: Collector) -> None:
     for name, member in members.items():
         about = ABOUT.get(name)
         if about is None or any(kind in types for kind in about):
@@ -195,7 +195,7 @@ def _other_types(node: JsonNode, members: dict[str, Member], types: tuple[str, .
         if name == "format" and ("number" in types or "integer" in types) and text_of(member.value) in OTHER_FORMATS:
             continue
         args = {"k": name, "type": types_in_words(types), "wanted": types_in_words(about[:1])}
-        found.add("LN704", member.key_span, args, fix=without_member(node, member, f"Remove '{name}'"))
+        collector.add("LN704", member.key_span, args, fix=without_member(node, member, f"Remove '{name}'"))
 
 
 _BOUNDS = (
@@ -214,7 +214,7 @@ def _number(member: Member | None) -> float | int | None:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _ranges(members: dict[str, Member], found: Collector) -> None:
+def _ranges(members: dict[str, Member], collector: Collector) -> None:
     for low, high, strict in _BOUNDS:
         a, b = _number(members.get(low)), _number(members.get(high))
         if a is None or b is None or a < b or (a == b and not strict):
@@ -222,10 +222,10 @@ def _ranges(members: dict[str, Member], found: Collector) -> None:
         second = max((members[low], members[high]), key=lambda member: member.key_start)
         if second.value is not None:
             args = {"low": low, "a": as_json(a), "high": high, "b": as_json(b)}
-            found.add("LN705", second.value.span, args)
+            collector.add("LN705", second.value.span, args)
 
 
-def _enum(members: dict[str, Member], found: Collector) -> None:
+def _enum(members: dict[str, Member], collector: Collector) -> None:
     node = members["enum"].value if "enum" in members else None
     if node is None or node.kind != "array" or len(node.greens) > _MAX_ENUM:
         return
@@ -234,7 +234,7 @@ def _enum(members: dict[str, Member], found: Collector) -> None:
     for i, item in enumerate(node.items):
         value = item.to_python()
         if isinstance(value, (dict, list)):
-            twice = len(large) < 100 and any(json_equal(value, one) for one in large)
+            twice = len(large) < 100 and any(json_equal(value, item) for item in large)
             large.append(value)
         else:
             # 1 equals 1.0 and never true, in JSON's sense and in that of this key.
@@ -243,10 +243,10 @@ def _enum(members: dict[str, Member], found: Collector) -> None:
             seen.add(key)
         if twice and item.kind != "error":
             fix = without_item(node, i, "Remove the second one", "safe")
-            found.add("LN706", item.span, {"v": excerpt(value)}, fix=fix)
+            collector.add("LN706", item.span, {"v": excerpt(value)}, fix=fix)
 
 
-def _values(members: dict[str, Member], types: tuple[str, ...], found: Collector) -> None:
+def _values(members: dict[str, Member], types: tuple[str, ...], collector: Collector) -> None:
     """``enum`` and ``const`` against ``type``; a default is held against the whole schema elsewhere (MF532)."""
     listed = members["enum"].value if "enum" in members else None
     items = listed.items[:_MAX_ENUM] if listed is not None and listed.kind == "array" else []
@@ -258,25 +258,25 @@ def _values(members: dict[str, Member], types: tuple[str, ...], found: Collector
         if any(has_type(value, name) for name in types):
             continue
         where = item.span if item.kind not in ("object", "array") else (item.start, item.start + 1)
-        found.add("LN707", where, {"v": excerpt(value), "type": types_in_words(types)})
+        collector.add("LN707", where, {"v": excerpt(value), "type": types_in_words(types)})
 
 
 _PARTNERS = (("then", "if"), ("else", "if"), ("minContains", "contains"), ("maxContains", "contains"))
 
 
-def _partners(node: JsonNode, members: dict[str, Member], draft: Draft, found: Collector) -> None:
+def _partners(node: JsonNode, members: dict[str, Member], draft: Draft, collector: Collector) -> None:
     for name, partner in _PARTNERS:
         if name in members and partner not in members and not (draft == "draft-07" and name in NEW_KEYWORDS):
             fix = without_member(node, members[name], f"Remove '{name}'")
-            found.add("LN708", members[name].key_span, {"k": name, "partner": partner}, fix=fix)
+            collector.add("LN708", members[name].key_span, {"k": name, "partner": partner}, fix=fix)
     if "if" in members and "then" not in members and "else" not in members:
-        found.add("LN708", members["if"].key_span, {"k": "if", "partner": "then"})
+        collector.add("LN708", members["if"].key_span, {"k": "if", "partner": "then"})
     if draft == "draft-07" and "additionalItems" in members and "items" not in members:
         args = {"k": "additionalItems", "partner": "items"}
-        found.add("LN708", members["additionalItems"].key_span, args)
+        collector.add("LN708", members["additionalItems"].key_span, args)
 
 
-def _format(members: dict[str, Member], found: Collector) -> None:
+def _format(members: dict[str, Member], collector: Collector) -> None:
     value = members["format"].value if "format" in members else None
     name = text_of(value)
     if value is None or name is None or name in FORMATS or name in OTHER_FORMATS:
@@ -285,7 +285,7 @@ def _format(members: dict[str, Member], found: Collector) -> None:
     near = _FORMAT_WORDS.get(name.lower()) or best(name, FORMATS)
     if near is not None:
         fix = Fix(f"Replace by '{near}'", (Edit(value.start, value.end, quoted(near)),), "unsafe")
-        found.add("LN710", value.span, {"v": name, "hint": hint(near)}, fix=fix)
+        collector.add("LN710", value.span, {"v": name, "hint": hint(near)}, fix=fix)
 
 
 _FORMAT_WORDS = {
@@ -297,7 +297,7 @@ _FORMAT_WORDS = {
 }
 
 
-def _openapi(node: JsonNode, members: dict[str, Member], types: tuple[str, ...], found: Collector) -> None:
+def _openapi(node: JsonNode, members: dict[str, Member], types: tuple[str, ...], collector: Collector) -> None:
     nullable = members.get("nullable")
     if nullable is not None and nullable.value is not None and nullable.value.kind == "boolean":
         fix = None
@@ -309,7 +309,7 @@ def _openapi(node: JsonNode, members: dict[str, Member], types: tuple[str, ...],
                 edits = tuple(sorted((*cut.edits, listed), key=lambda edit: edit.start))
                 fix = Fix("Write \"null\" into 'type'", edits, "unsafe")
         instead = "\"null\" in 'type'" if nullable.value.value is True else "nothing for it"
-        found.add("LN713", nullable.key_span, {"k": "nullable", "instead": instead}, fix=fix)
+        collector.add("LN713", nullable.key_span, {"k": "nullable", "instead": instead}, fix=fix)
     example = members.get("example")
     if example is not None and example.value is not None and "examples" not in members:
         value = example.value
@@ -319,7 +319,7 @@ def _openapi(node: JsonNode, members: dict[str, Member], types: tuple[str, ...],
             Edit(value.end, value.end, "]"),
         )
         fix = Fix("Write it as 'examples'", edits) if value.kind != "error" else None
-        found.add("LN713", example.key_span, {"k": "example", "instead": "a list in 'examples'"}, fix=fix)
+        collector.add("LN713", example.key_span, {"k": "example", "instead": "a list in 'examples'"}, fix=fix)
 
 
 def _touch(one: Edit, two: Edit) -> bool:

@@ -88,9 +88,9 @@ def _fix(text: str, tree: JsonTree, loss: Loss, name: str) -> Fix | None:
 
 def _close(tree: JsonTree, loss: Loss, node: JsonNode) -> Fix | None:
     title = "Allow no other members"
-    given = node.get("additionalProperties") if node.kind == "object" else None
-    if given is not None:
-        return Fix(title, (Edit(given.start, given.end, "false"),), "unsafe")
+    additional_properties = node.get("additionalProperties") if node.kind == "object" else None
+    if additional_properties is not None:
+        return Fix(title, (Edit(additional_properties.start, additional_properties.end, "false"),), "unsafe")
     return _added(node, '"additionalProperties": false', title)
 
 
@@ -131,7 +131,7 @@ def _member(tree: JsonTree, loss: Loss) -> Member | None:
 
 def _added(node: JsonNode, member: str, title: str) -> Fix | None:
     """The fix that adds a member at the end of an object."""
-    if node.kind != "object" or not node.closed or any(one.value is None for one in node.members):
+    if node.kind != "object" or not node.closed or any(member.value is None for member in node.members):
         return None
     at = node.members[-1].span[1] if node.members else node.start + 1
     return Fix(title, (Edit(at, at, f", {member}" if node.members else member),), "unsafe")

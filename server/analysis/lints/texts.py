@@ -20,11 +20,11 @@ LARGE_VALUE = 8_000
 
 def lint_text(snapshot: Snapshot, blocks: list[Block], levels: Levels) -> list[Diag]:
     """The findings of the blocks that are requests, in their order."""
-    found: list[Diag] = []
+    diagnostics: list[Diag] = []
     before: Block | None = None
     for block in blocks:
         if extras_of(block.protocol).modifiers:
-            _tam(snapshot.text, block, before, levels, found)
+            _tam(snapshot.text, block, before, levels, diagnostics)
             before = block
         else:
             before = None
@@ -34,7 +34,7 @@ def lint_text(snapshot: Snapshot, blocks: list[Block], levels: Levels) -> list[D
                 continue
             instead = _deprecated(tool.manifest.raw.get("x-deprecated"), tool.manifest.raw.get("deprecated"))
             if instead is not None:
-                found.append(Diag("LN771", call.tool_span, {"id": call.tool_id, "instead": instead}))
+                diagnostics.append(Diag("LN771", call.tool_span, {"id": call.tool_id, "instead": instead}))
             properties = snapshot.properties(call.tool_id)
             for param in call.params:
                 schema = properties.get(param.name)
@@ -42,7 +42,7 @@ def lint_text(snapshot: Snapshot, blocks: list[Block], levels: Levels) -> list[D
                     instead = _deprecated(schema.get("x-deprecated"), schema.get("deprecated"))
                     if instead is not None:
                         args: dict[str, str | int] = {"p": param.name, "id": tool.tool_id, "instead": instead}
-                        found.append(Diag("LN772", param.name_span, args))
+                        diagnostics.append(Diag("LN772", param.name_span, args))
                 if (
                     extras_of(block.protocol).modifiers
                     and _is_large(param.value.span)
@@ -50,8 +50,8 @@ def lint_text(snapshot: Snapshot, blocks: list[Block], levels: Levels) -> list[D
                 ):
                     size = param.value.span[1] - param.value.span[0]
                     if param.value.kind == "text" and _takes_reference(tool, param.name):
-                        found.append(Diag("LN773", param.name_span, {"p": param.name, "n": size}))
-    return found
+                        diagnostics.append(Diag("LN773", param.name_span, {"p": param.name, "n": size}))
+    return diagnostics
 
 
 def _is_large(span: tuple[int, int]) -> bool:
@@ -75,18 +75,20 @@ def _deprecated(*said: Json) -> str | None:
     return None
 
 
-def _tam(text: str, block: Block, before: Block | None, levels: Levels, found: list[Diag]) -> None:
+def _tam(text: str, block: Block, before: Block | None, levels: Levels, diagnostics: list[Diag]) -> None:
     if block.state != "complete" or block.close is None or not block.calls:
         return
     if levels.says("LN774") and all(call.request_id is None for call in block.calls):
-        found.append(Diag("LN774", block.open))
+        diagnostics.append(Diag("LN774", block.open))
     if before is None or before.close is None or before.state != "complete" or not before.calls:
         return
     # Blocks with ids of their own are meant to be told apart; text between them may be what a person reads.
     if text[before.span[1] : block.span[0]].strip():
         return
     if all(call.request_id is None for call in (*before.calls, *block.calls)):
-        found.append(Diag("LN770", block.open, fix=_merged(text, before, block) if len(found) < _MAX_MERGED else None))
+        diagnostics.append(
+            Diag("LN770", block.open, fix=_merged(text, before, block) if len(diagnostics) < _MAX_MERGED else None)
+        )
 
 
 def _merged(text: str, before: Block, block: Block) -> Fix | None:

@@ -29,27 +29,27 @@ _MAX_COMPARED = 64_000
 _MAX_ALIKE = 100
 
 
-def lint_tool(root: JsonNode, text: str, taken: Container[str], levels: Levels, found: Collector) -> None:
+def lint_tool(root: JsonNode, text: str, taken: Container[str], levels: Levels, collector: Collector) -> None:
     """The findings of a manifest's outer fields; ``taken`` are the names that other tools have."""
     parameters = object_at(root, "parameters")
     properties = object_at(parameters, "properties") if parameters is not None else None
-    _description(root, properties, found)
-    _tool_id(root, text, taken, levels, found)
-    _names_twice(root, found)
+    _description(root, properties, collector)
+    _tool_id(root, text, taken, levels, collector)
+    _names_twice(root, collector)
     if properties is not None and (levels.says("LN734") or levels.says("LN735")):
         for diag in lint_extra(properties):
             span = (diag.span[0] + properties.start, diag.span[1] + properties.start)
-            found.add(diag.code, span, diag.args)
+            collector.add(diag.code, span, diag.args)
 
 
-def _description(root: JsonNode, properties: JsonNode | None, found: Collector) -> None:
-    said = root.get("description")
-    text = text_of(said)
-    if said is None or text is None or not text.strip():
+def _description(root: JsonNode, properties: JsonNode | None, collector: Collector) -> None:
+    node = root.get("description")
+    text = text_of(node)
+    if node is None or text is None or not text.strip():
         return
     tool_id = text_of(root.get("toolId")) or ""
     names = (tool_id.rpartition(":")[2], tool_id, text_of(root.get("displayName")) or "")
-    describe(said, text, names, parameters.TOOL_TOKENS, found)
+    describe(node, text, names, parameters.TOOL_TOKENS, collector)
     spoken = parameters.named_parameters(text)
     if not spoken or properties is None:
         return
@@ -64,8 +64,8 @@ def _description(root: JsonNode, properties: JsonNode | None, found: Collector) 
         fix = None
         if near is not None:
             source = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", near.replace("\\", r"\\"), text)
-            fix = Fix(f"Change to '{near}'", (Edit(said.start, said.end, quoted(source)),), "unsafe")
-        found.add("LN723", said.span, {"v": name, "hint": hint(near)}, fix=fix)
+            fix = Fix(f"Change to '{near}'", (Edit(node.start, node.end, quoted(source)),), "unsafe")
+        collector.add("LN723", node.span, {"v": name, "hint": hint(near)}, fix=fix)
 
 
 def _names_below(node: JsonNode) -> Iterator[str]:
@@ -107,7 +107,7 @@ def _is_xml_name(name: str) -> bool:
     )
 
 
-def _tool_id(root: JsonNode, text: str, taken: Container[str], levels: Levels, found: Collector) -> None:
+def _tool_id(root: JsonNode, text: str, taken: Container[str], levels: Levels, collector: Collector) -> None:
     node = root.get("toolId")
     tool_id = text_of(node)
     if node is None or not tool_id or tool_id_fault(tool_id) is not None:
@@ -123,10 +123,10 @@ def _tool_id(root: JsonNode, text: str, taken: Container[str], levels: Levels, f
         return
     fix = add_alias(root, text, alias)
     if not legal:
-        found.add("LN729", node.span, {"v": tool_id, "alias": alias}, fix=fix)
+        collector.add("LN729", node.span, {"v": tool_id, "alias": alias}, fix=fix)
     else:
         wanted = "letters, digits, '_', '-' and '.'"
-        found.add("LN730", node.span, {"v": tool_id, "alias": alias, "wanted": wanted}, fix=fix)
+        collector.add("LN730", node.span, {"v": tool_id, "alias": alias, "wanted": wanted}, fix=fix)
 
 
 def add_alias(root: JsonNode, text: str, alias: str) -> Fix | None:
@@ -156,25 +156,25 @@ def insert_field(node: JsonNode, text: str, after: str, name: str, value: str, t
     return Fix(title, (Edit(end, end, f",{gap}{quoted(name)}: {value}"),), "unsafe")
 
 
-def _names_twice(root: JsonNode, found: Collector) -> None:
+def _names_twice(root: JsonNode, collector: Collector) -> None:
     """Other names that are the id itself, or each other."""
     tool_id = text_of(root.get("toolId"))
     aliases = texts_of(root.get("aliases"))
     for alias, item in aliases:
         if alias == tool_id:
-            found.add("LN736", item.span, {"v": alias, "what": "the tool's id"})
+            collector.add("LN736", item.span, {"v": alias, "what": "the tool's id"})
     config = object_at(root, "protocolConfig")
     command = config.get("vcpCommand") if config is not None else None
     name = text_of(command)
     if command is None or name is None:
         return
     if name == tool_id:
-        found.add("LN736", command.span, {"v": name, "what": "the tool's id"})
+        collector.add("LN736", command.span, {"v": name, "what": "the tool's id"})
     elif any(name == alias for alias, _ in aliases):
-        found.add("LN736", command.span, {"v": name, "what": "an alias"})
+        collector.add("LN736", command.span, {"v": name, "what": "an alias"})
 
 
-def lint_examples(root: JsonNode, levels: Levels, found: Collector) -> None:
+def lint_examples(root: JsonNode, levels: Levels, collector: Collector) -> None:
     """The findings of the examples as a list; whether each fits the schemas is reading's business."""
     parameters = object_at(root, "parameters")
     properties = object_at(parameters, "properties") if parameters is not None else None
@@ -182,18 +182,18 @@ def lint_examples(root: JsonNode, levels: Levels, found: Collector) -> None:
     if examples is None or not examples.greens:
         empty = examples is None or examples.kind == "array"
         if empty and root.closed and root.member("handler") is not None and properties is not None and properties.keys:
-            found.add("LN731", (root.start, root.start + 1))
+            collector.add("LN731", (root.start, root.start + 1))
         return
     if examples.end - examples.start > _MAX_COMPARED:
         return
     for start, i, j in kept(examples, "alike", lambda: _alike(examples)):
-        found.add("LN732", (examples.start + start, examples.start + start + 1), {"i": i, "j": j})
+        collector.add("LN732", (examples.start + start, examples.start + start + 1), {"i": i, "j": j})
     if levels.says("LN733") and parameters is not None and properties is not None:
         inputs = [given for item in examples.greens if (given := _input_of(item)) is not None]
         required = {name for name, _ in texts_of(parameters.get("required"))}
         optional = set(properties.keys) - required
-        if inputs and optional and all(optional.isdisjoint(given.keys) for _, given in inputs):
-            found.add("LN733", (examples.start, examples.start + 1))
+        if inputs and optional and all(optional.isdisjoint(branch.keys) for _, branch in inputs):
+            collector.add("LN733", (examples.start, examples.start + 1))
 
 
 def _input_of(item: Green | None) -> tuple[int, Branch] | None:

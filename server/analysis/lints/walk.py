@@ -26,13 +26,13 @@ _MAX_SCANS = 256
 def lint_schemas(node: JsonNode, draft: Draft, *, parameters: bool, scans: Scans | None = None) -> list[Diag]:
     """All findings of ``parameters`` or ``output``, at absolute places; ``scans`` are the document's."""
     walk = _Walk(draft, {} if scans is None else scans, parameters)
-    found = [moved(diag, node.start) for diag in walk.schema(node, 0, str(parameters), top=parameters)]
-    found += _unused(node, walk)
+    diagnostics = [moved(diag, node.start) for diag in walk.schema(node, 0, str(parameters), top=parameters)]
+    diagnostics += _unused(node, walk)
     properties = object_at(node, "properties") if parameters else None
     if properties is not None:
         members = [view for i in walk.referring(properties) if isinstance(view := properties.view(i), Member)]
-        found += lint_references(members, lambda ref: _target(node, ref))
-    return found
+        diagnostics += lint_references(members, lambda ref: _target(node, ref))
+    return diagnostics
 
 
 def _unused(node: JsonNode, walk: _Walk) -> list[Diag]:
@@ -43,15 +43,15 @@ def _unused(node: JsonNode, walk: _Walk) -> list[Diag]:
     used = walk.references(node, 0, str(node.kind))
     if None in used:
         return []
-    found = Collector()
+    collector = Collector()
     for key, table in tables:
         for member in table.members:
             pointer = f"#/{key}/{escape_pointer(member.key)}"
             if member.value is None or any(ref == pointer or (ref or "").startswith(f"{pointer}/") for ref in used):
                 continue
             fix = without_member(table, member, f"Remove '{member.key}'")
-            found.add("LN714", member.key_span, {"k": member.key}, fix=fix)
-    return list(found.found)
+            collector.add("LN714", member.key_span, {"k": member.key}, fix=fix)
+    return list(collector.found)
 
 
 def _target(root: JsonNode, ref: str) -> JsonNode | None:
@@ -80,16 +80,19 @@ class _Walk:
             return ()
 
         def look() -> Locals:
-            found: list[Diag] = [*lint_schema(node, self._draft)]
+            diagnostics: list[Diag] = [*lint_schema(node, self._draft)]
             if top:
-                found += lint_required(node)
+                diagnostics += lint_required(node)
             for member, value in parts_of(node, self._draft):
                 shape = "schemas" if value.kind == "array" else SHAPES[member.key]
                 below = f"{where}/{member.key}"
                 _carry(
-                    found, node, value, self._part(value, shape, depth + 1, below, top and member.key == "properties")
+                    diagnostics,
+                    node,
+                    value,
+                    self._part(value, shape, depth + 1, below, top and member.key == "properties"),
                 )
-            return tuple(found[:MAX_KEPT])
+            return tuple(diagnostics[:MAX_KEPT])
 
         return kept(node, ("schema", self._draft, top), look)
 
@@ -107,12 +110,12 @@ class _Walk:
             return (*found, *self.schema(value, depth, f"{where}/{view.key if isinstance(view, Member) else i}"))
 
         def look() -> Locals:
-            found: list[Diag] = [*self._names(node, where)] if parameters else []
+            diagnostics: list[Diag] = [*self._names(node, where)] if parameters else []
             for i, part in self._speaking(node, "part", where, below):
                 value = node.child(i)
                 if value is not None:
-                    _carry(found, node, value, part)
-            return tuple(found[:MAX_KEPT])
+                    _carry(diagnostics, node, value, part)
+            return tuple(diagnostics[:MAX_KEPT])
 
         return kept(node, ("part", self._draft, parameters), look)
 
@@ -122,12 +125,12 @@ class _Walk:
         known = self._scans.get(key)
         if known is not None and known[0] == node.keys:
             return known[1]
-        found = lint_names(node)
-        if all(diag.span == (0, 1) for diag in found):
-            self._scans[key] = (node.keys, found)
+        diagnostics = lint_names(node)
+        if all(diag.span == (0, 1) for diag in diagnostics):
+            self._scans[key] = (node.keys, diagnostics)
         else:
             self._scans.pop(key, None)
-        return found
+        return diagnostics
 
     def referring(self, properties: JsonNode) -> tuple[int, ...]:
         """The parameters that are what they are by reference."""
@@ -170,7 +173,7 @@ def _parameter(member: Member, value: JsonNode) -> Locals:
     return kept(value, key, lambda: lint_parameter(member))
 
 
-def _carry(found: list[Diag], above: JsonNode, node: JsonNode, below: Locals) -> None:
-    if below and len(found) < MAX_KEPT:
+def _carry(diagnostics: list[Diag], above: JsonNode, node: JsonNode, below: Locals) -> None:
+    if below and len(diagnostics) < MAX_KEPT:
         by = node.start - above.start
-        found.extend(moved(diag, by) for diag in below)
+        diagnostics.extend(moved(diag, by) for diag in below)

@@ -42,7 +42,7 @@ def definition(snapshot: Snapshot, offset: int) -> Found:
     named = reference_at(snapshot, offset) if holds_calls(snapshot.kind) else None
     if named is not None:
         # the comment that gives an earlier block its name
-        spans = [one.span for one in names_in(snapshot) if one.name == named[0].head and one.block < named[1]]
+        spans = [name.span for name in names_in(snapshot) if name.name == named[0].head and name.block < named[1]]
         return Found(named[0].span, tuple(Target(snapshot.path, span, span) for span in spans[:1]))
     subject = subject_at(snapshot, offset)
     if subject is None:
@@ -82,8 +82,8 @@ def text_of(snapshot: Snapshot, path: str) -> str:
     """The text of a file as far as it is known: this document, a file of the index, or another manifest."""
     if path == snapshot.path:
         return snapshot.text
-    found = snapshot.index.text(path) if snapshot.index is not None else ""
-    return found or snapshot.neighbours.get(path, "")
+    text = snapshot.index.text(path) if snapshot.index is not None else ""
+    return text or snapshot.neighbours.get(path, "")
 
 
 def tree_of(snapshot: Snapshot, path: str) -> JsonTree:
@@ -97,18 +97,18 @@ def tree_of(snapshot: Snapshot, path: str) -> JsonTree:
 
 def _manifests(snapshot: Snapshot, subject: Subject) -> list[Target]:
     """Every file that declares the tool; the version that would run first."""
-    found: list[Target] = []
+    targets: list[Target] = []
     for tool in snapshot.index.declarations(subject.tool_id) if snapshot.index is not None else ():
         declared = tool.declared
         text = text_of(snapshot, tool.path)
         whole = (0, len(text)) if declared.kind == "tool" else declared.span
-        found.append(Target(tool.path, declared.span, whole))
-    if not found and subject.manifest:
+        targets.append(Target(tool.path, declared.span, whole))
+    if not targets and subject.manifest:
         tree = tree_of(snapshot, subject.manifest)
         node = tree.root.get("toolId") if tree.root is not None and tree.root.kind == "object" else None
         span = inner(tree.text, *node.span) if node is not None else (0, 0)
-        found.append(Target(subject.manifest, span, (0, len(tree.text))))
-    return sorted(found, key=lambda target: target.path != subject.manifest)
+        targets.append(Target(subject.manifest, span, (0, len(tree.text))))
+    return sorted(targets, key=lambda target: target.path != subject.manifest)
 
 
 def _scripts(snapshot: Snapshot, subject: Subject) -> list[Target]:
@@ -130,9 +130,13 @@ def _declarations(snapshot: Snapshot, subject: Subject) -> list[tuple[str, Decla
     if subject.manifest == snapshot.path:
         facts = index.facts(snapshot.path)
         own = facts.declares if facts is not None else ()
-        return [(snapshot.path, one) for one in own if len(own) == 1 or one.tool_id == subject.tool_id]
+        return [
+            (snapshot.path, declaration)
+            for declaration in own
+            if len(own) == 1 or declaration.tool_id == subject.tool_id
+        ]
     found = [(tool.path, tool.declared) for tool in index.declarations(subject.tool_id)]
-    return sorted(found, key=lambda one: one[0] != subject.manifest)
+    return sorted(found, key=lambda item: item[0] != subject.manifest)
 
 
 def _property(snapshot: Snapshot, subject: Subject) -> list[Target]:

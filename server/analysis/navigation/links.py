@@ -44,8 +44,8 @@ class Link(msgspec.Struct, frozen=True):
 def links_of(snapshot: Snapshot) -> list[Link]:
     """The links of a document by place, at most a thousand."""
     find = answer(snapshot, "links")
-    found: list[Link] = list(find(snapshot)) if find is not None else []
-    return sorted(found, key=lambda link: link.span)[:MAX_LINKS]
+    links: list[Link] = list(find(snapshot)) if find is not None else []
+    return sorted(links, key=lambda link: link.span)[:MAX_LINKS]
 
 
 def of_manifest(snapshot: Snapshot) -> Iterator[Link]:
@@ -164,7 +164,11 @@ def linked_names(snapshot: Snapshot, offset: int) -> tuple[Span, Span] | None:
         del stack[at:]
         if _touches(opened, offset) or _touches(span, offset):
             return opened, span
-        if match.start() > offset and not any(_touches(one, offset) for _, one in stack) and not _before(stack, offset):
+        if (
+            match.start() > offset
+            and not any(_touches(item, offset) for _, item in stack)
+            and not _before(stack, offset)
+        ):
             return None
     return None
 

@@ -46,7 +46,7 @@ Names = Mapping[int, tuple[str, str]]
 def disproof(snapshot: Snapshot, path: str, text: str, edits: Sequence[Edit], proof: Proof, names: Names) -> str:
     """Why the edited text does not say the same with the new name; empty when it does."""
     ordered = sorted(edits, key=lambda edit: edit.start)
-    if any(one.end > two.start for one, two in pairwise(ordered)):
+    if any(edit.end > two.start for edit, two in pairwise(ordered)):
         return "two places overlap"
     after = apply(text, ordered)
     if kind_of(path, "") == "text":
@@ -164,11 +164,11 @@ def _errors(snapshot: Snapshot, before: str, after: str) -> str:
 
 def _shape(node: JsonNode) -> list[int | str]:
     """The tree without its names and values: kinds and numbers of parts, in order."""
-    found: list[int | str] = []
+    shape: list[int | str] = []
     stack = [node]
     while stack:
         here = stack.pop()
-        found += [here.kind, len(here.members), len(here.items)]
+        shape += [here.kind, len(here.members), len(here.items)]
         stack += [member.value for member in here.members if member.value is not None]
         stack += here.items
-    return found
+    return shape

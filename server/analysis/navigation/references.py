@@ -62,16 +62,16 @@ class Site(msgspec.Struct, frozen=True):
 def sites_of(snapshot: Snapshot, subject: Subject, *, only: str = "") -> list[Site]:
     """Every place of a subject by file and place; with ``only`` those of one file."""
     if subject.kind == "tool":
-        found = _tool(snapshot, subject, only)
+        sites = _tool(snapshot, subject, only)
     elif subject.kind == "parameter":
-        found = _parameter(snapshot, subject, only)
+        sites = _parameter(snapshot, subject, only)
     elif subject.kind in ("definition", "reference"):
-        found = _definition(snapshot, subject)
+        sites = _definition(snapshot, subject)
     elif subject.kind == "script":
-        found = _script(snapshot, subject, only)
+        sites = _script(snapshot, subject, only)
     else:
-        found = iter([_here(snapshot, subject)])
-    return sorted(dict.fromkeys(found), key=lambda site: (site.path, site.span))
+        sites = iter([_here(snapshot, subject)])
+    return sorted(dict.fromkeys(sites), key=lambda site: (site.path, site.span))
 
 
 def find_references(snapshot: Snapshot, offset: int, *, include_declaration: bool = True) -> list[Site]:
@@ -99,10 +99,10 @@ def highlights(snapshot: Snapshot, offset: int) -> list[Highlight]:
     if subject is None:
         return []
     sites = [site for site in sites_of(snapshot, subject, only=snapshot.path) if site.path == snapshot.path]
-    found = [Highlight(site.span, site.declares) for site in sites]
-    if not any(one.span == subject.span for one in found):
-        found.append(Highlight(subject.span, subject.declares))
-    return sorted(found, key=lambda one: one.span)
+    highlights = [Highlight(site.span, site.declares) for site in sites]
+    if not any(highlight.span == subject.span for highlight in highlights):
+        highlights.append(Highlight(subject.span, subject.declares))
+    return sorted(highlights, key=lambda highlight: highlight.span)
 
 
 def _here(snapshot: Snapshot, subject: Subject) -> Site:
@@ -113,15 +113,24 @@ def _here(snapshot: Snapshot, subject: Subject) -> Site:
 
 
 def _tool(snapshot: Snapshot, subject: Subject, only: str) -> Iterator[Site]:
-    for one in occurrences_of(snapshot, subject.tool_id):
-        if only and one.path != only:
+    for occurrence in occurrences_of(snapshot, subject.tool_id):
+        if only and occurrence.path != only:
             continue
-        text = text_of(snapshot, one.path)
-        form = _form(text, one.span, one.use.protocol, tag=one.use.tag)
-        declares = one.role in ("declaration", "alias")
-        for span in one.spans:
-            where: Form = "close" if span == one.use.close else form
-            yield Site(one.path, span, one.role, where, text[slice(*span)], declares, one.use.aside, one.use.protocol)
+        text = text_of(snapshot, occurrence.path)
+        form = _form(text, occurrence.span, occurrence.use.protocol, tag=occurrence.use.tag)
+        declares = occurrence.role in ("declaration", "alias")
+        for span in occurrence.spans:
+            where: Form = "close" if span == occurrence.use.close else form
+            yield Site(
+                occurrence.path,
+                span,
+                occurrence.role,
+                where,
+                text[slice(*span)],
+                declares,
+                occurrence.use.aside,
+                occurrence.use.protocol,
+            )
 
 
 def occurrences_of(snapshot: Snapshot, name: str) -> list[Occurrence]:
@@ -202,7 +211,9 @@ def _in_calls(snapshot: Snapshot, subject: Subject, only: str) -> Iterator[Site]
     if index is None:
         return
     tool_id = subject.tool_id or index_id(snapshot, subject.manifest)
-    paths = dict.fromkeys(one.path for one in occurrences_of(snapshot, tool_id) if one.role == "call")
+    paths = dict.fromkeys(
+        occurrence.path for occurrence in occurrences_of(snapshot, tool_id) if occurrence.role == "call"
+    )
     for path in paths:
         if only and path != only:
             continue
@@ -334,15 +345,15 @@ def callers_at(snapshot: Snapshot, offset: int) -> list[Caller]:
     if subject is None or subject.kind != "tool" or snapshot.index is None:
         return []
     tools = snapshot.index.declarations(subject.tool_id)
-    found = [caller_of(snapshot.index, tool.path, tool.tool_id) for tool in tools]
-    return [one for one in found if one.path == subject.manifest] or found
+    callers = [caller_of(snapshot.index, tool.path, tool.tool_id) for tool in tools]
+    return [caller for caller in callers if caller.path == subject.manifest] or callers
 
 
 def caller_of(index: WorkspaceIndex, path: str, tool_id: str = "") -> Caller:
     """A file as one end; of one that declares several tools the one with this id."""
     facts = index.facts(path)
     own = facts.declares if facts is not None else ()
-    declared = next((one for one in own if len(own) == 1 or one.tool_id == tool_id), None)
+    declared = next((declaration for declaration in own if len(own) == 1 or declaration.tool_id == tool_id), None)
     if declared is None or not declared.tool_id:
         return Caller(path, path.rsplit("/", 1)[-1], (0, 0))
     return Caller(path, declared.tool_id, declared.span, declared.tool_id, declared.display_name)
@@ -352,9 +363,9 @@ def incoming(index: WorkspaceIndex, path: str, tool_id: str = "") -> list[Edge]:
     """The files that name the tool of a file, by path; ``tool_id`` tells which where it declares several."""
     tool_id = caller_of(index, path, tool_id).tool_id
     places: dict[str, list[Span]] = {}
-    for one in index.occurrences(tool_id) if tool_id else ():
-        if one.role in ("call", "profile", "dependency"):
-            places.setdefault(one.path, []).append(one.span)
+    for occurrence in index.occurrences(tool_id) if tool_id else ():
+        if occurrence.role in ("call", "profile", "dependency"):
+            places.setdefault(occurrence.path, []).append(occurrence.span)
     return [Edge(caller_of(index, other), tuple(spans)) for other, spans in places.items()]
 
 

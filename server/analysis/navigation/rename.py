@@ -97,7 +97,11 @@ def remembered(snapshot: Snapshot, offset: int, new: str, edits: Sequence[Rename
     if subject is None or not edits or snapshot.index is None:
         return None
     subject = _named(snapshot, subject)
-    names = {(one.path, span[0]): one.name for one in occurrences_of(snapshot, subject.tool_id) for span in one.spans}
+    names = {
+        (occurrence.path, span[0]): occurrence.name
+        for occurrence in occurrences_of(snapshot, subject.tool_id)
+        for span in occurrence.spans
+    }
     move = moved_workflow(snapshot, offset, new)
     texts: dict[str, str] = {}
     if subject.kind == "tool":
@@ -105,7 +109,7 @@ def remembered(snapshot: Snapshot, offset: int, new: str, edits: Sequence[Rename
         texts = {path: way.after.text(path) for path, _ in way.more}
     before: dict[Place, Before] = {}
     for path, mine in in_files(edits).items():
-        changes = [one.edit for one in mine]
+        changes = [rename_edit.edit for rename_edit in mine]
         text = text_of(snapshot, path)
         then = move[1] if move is not None and path == move[0] else path
         texts[then] = apply(text, changes)
@@ -144,8 +148,8 @@ def _move(path: str, new: str) -> tuple[str, str] | None:
 def _named(snapshot: Snapshot, subject: Subject) -> Subject:
     """A reference as what it refers to, a name that is made of a tool's id as the id."""
     if subject.kind == "tool" and subject.name != subject.tool_id and not subject.declares:
-        made = _becomes(snapshot, msgspec.structs.replace(subject, name=subject.tool_id), subject.name, subject.tool_id)
-        return subject if made is None else msgspec.structs.replace(subject, name=subject.tool_id)
+        text = _becomes(snapshot, msgspec.structs.replace(subject, name=subject.tool_id), subject.name, subject.tool_id)
+        return subject if text is None else msgspec.structs.replace(subject, name=subject.tool_id)
     if subject.kind != "reference":
         return subject
     path = subject.path
@@ -168,7 +172,11 @@ Known = Mapping[str, Mapping[int, Before]]
 def _tool_sites(snapshot: Snapshot, subject: Subject, known: Known = MappingProxyType({})) -> list[tuple[Site, str]]:
     """The places that a rename of a tool's name changes, each with the name that stands there. In a file of which is ``known`` what stood
     there it is those places."""
-    names = {(one.path, span): one.name for one in occurrences_of(snapshot, subject.tool_id) for span in one.spans}
+    names = {
+        (occurrence.path, span): occurrence.name
+        for occurrence in occurrences_of(snapshot, subject.tool_id)
+        for span in occurrence.spans
+    }
     changes = {name for name in names.values() if _becomes(snapshot, subject, name, subject.name) is not None}
     return [
         (site, name)
@@ -198,16 +206,16 @@ def _made(snapshot: Snapshot, subject: Subject, site: Site, name: str, new: str,
 
 def _check_made(snapshot: Snapshot, subject: Subject, names: Collection[tuple[str, str]]) -> None:
     """A name that is made of the new id must not mean another tool."""
-    for name, made in sorted(names):
+    for name, text in sorted(names):
         index, registry = snapshot.index, snapshot.registry
-        if subject.kind != "tool" or name == subject.name or made == name or index is None:
+        if subject.kind != "tool" or name == subject.name or text == name or index is None:
             continue
-        tool = registry.get(made) if registry is not None else None
-        meant = {*index.may_mean(made), *((tool.tool_id,) if tool is not None else ())} - {subject.tool_id}
+        tool = registry.get(text) if registry is not None else None
+        meant = {*index.may_mean(text), *((tool.tool_id,) if tool is not None else ())} - {subject.tool_id}
         if meant:
             other = min(meant)
             raise RenameRefusedError(
-                f"Calls that say '{name}' would have to say '{made}', which means '{other}' already"
+                f"Calls that say '{name}' would have to say '{text}', which means '{other}' already"
             )
 
 
@@ -237,7 +245,7 @@ def _check_calls(snapshot: Snapshot, subject: Subject, new: str) -> None:
     """A new id must not take calls from another tool, which exports call so."""
     index = snapshot.index
     for other in index.may_mean(new) if index is not None else ():
-        if other != subject.tool_id and any(one.name == new for one in occurrences_of(snapshot, other)):
+        if other != subject.tool_id and any(occurrence.name == new for occurrence in occurrences_of(snapshot, other)):
             raise RenameRefusedError(f"'{new}' is taken: calls reach the tool '{other}' by it")
 
 
@@ -276,8 +284,8 @@ def _prove(
     places: Mapping[tuple[str, int], tuple[str, str]],
 ) -> None:
     by_path: dict[str, list[Edit]] = {}
-    for one in edits:
-        by_path.setdefault(one.path, []).append(one.edit)
+    for edit in edits:
+        by_path.setdefault(edit.path, []).append(edit.edit)
     declared = index_id(snapshot, subject.manifest)
     proof = Proof(
         what="tool" if subject.kind == "tool" else "name",

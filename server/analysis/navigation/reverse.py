@@ -92,14 +92,20 @@ def names_back(after: WorkspaceIndex, tool_id: str, new: str, old: str, path: st
 
     ``tool_id`` is the tool's id now, ``new`` that or an alias; ``path`` its file, of a workflow.
     """
-    found: dict[Place, tuple[str, str]] = {}
+    names_back: dict[Place, tuple[str, str]] = {}
     # As the registry resolves them where no call stands, in a profile.
     also = [name for name in plain_spellings(tool_id) if after.may_mean(name) == (tool_id,)]
-    for one in after.occurrences(tool_id, also):
-        then = old if one.name == new else follows(after, tool_id, one.name, old, path) if new == tool_id else None
+    for occurrence in after.occurrences(tool_id, also):
+        then = (
+            old
+            if occurrence.name == new
+            else follows(after, tool_id, occurrence.name, old, path)
+            if new == tool_id
+            else None
+        )
         if then is not None:
-            found.update({(one.path, span[0]): (one.name, then) for span in one.spans})
-    return found
+            names_back.update({(occurrence.path, span[0]): (occurrence.name, then) for span in occurrence.spans})
+    return names_back
 
 
 def said_of(places: Sequence[tuple[str, int]], text_of: Callable[[str], str]) -> str:
@@ -121,7 +127,7 @@ def way_back(
     index: WorkspaceIndex, subject: Subject, new: str, edits: Sequence[RenameEdit], move: tuple[str, str] | None
 ) -> WayBack:
     """What renaming a tool back would change; ``move``: where its workflow's file goes."""
-    by_path = {path: [one.edit for one in mine] for path, mine in in_files(edits).items()}
+    by_path = {path: [rename_edit.edit for rename_edit in mine] for path, mine in in_files(edits).items()}
     after = after_rename(index, by_path, move)
     old_file, new_file = move or ("", "")
     tool_id = new if subject.name == subject.tool_id else subject.tool_id
@@ -148,9 +154,15 @@ def with_losses(
     """The edits, those marked that renaming back would not undo, or after which it would change more."""
     if subject.kind != "tool" or snapshot.index is None:
         back: Mapping[Place, str] = {(site.path, site.span[0]): subject.name for site in sites}
-        return [_lossy(snapshot, subject, new, one, site, back) for one, site in zip(edits, sites, strict=True)]
+        return [
+            _lossy(snapshot, subject, new, rename_edit, site, back)
+            for rename_edit, site in zip(edits, sites, strict=True)
+        ]
     way = way_back(snapshot.index, subject, new, edits, move)
-    marked = [_lossy(snapshot, subject, new, one, site, way.names) for one, site in zip(edits, sites, strict=True)]
+    marked = [
+        _lossy(snapshot, subject, new, rename_edit, site, way.names)
+        for rename_edit, site in zip(edits, sites, strict=True)
+    ]
     if way.more and marked:
         where = said_of(way.more, way.after.text)
         note = f"'{new}' is named elsewhere already, and renaming back would change that too: {where}"
@@ -160,14 +172,14 @@ def with_losses(
 
 
 def _lossy(
-    snapshot: Snapshot, subject: Subject, new: str, one: RenameEdit, site: Site, back: Mapping[Place, str]
+    snapshot: Snapshot, subject: Subject, new: str, rename_edit: RenameEdit, site: Site, back: Mapping[Place, str]
 ) -> RenameEdit:
     then = back.get((site.path, site.span[0]))
-    raw = one.edit.new_text
+    raw = rename_edit.edit.new_text
     if then is not None:
         turned = msgspec.structs.replace(subject, name=new)
         raw = edit_of(snapshot, turned, msgspec.structs.replace(site, raw=raw), then).new_text
     if raw == site.raw:
-        return one
+        return rename_edit
     kept = f"Renaming back leaves '{raw}' where '{site.raw}' stands now"
-    return msgspec.structs.replace(one, lost=kept)
+    return msgspec.structs.replace(rename_edit, lost=kept)

@@ -41,12 +41,12 @@ Anchors = dict[tuple[Path, str], Path]
 
 def anchors_of(tree: JsonTree) -> Anchors:
     """The anchors of a file; of equal ones the first."""
-    found: Anchors = {}
+    anchors: Anchors = {}
     for path, node in _objects(tree):
         name = _text(node.get("$anchor"))
         if name:
-            found.setdefault((path[:1], name), path)
-    return found
+            anchors.setdefault((path[:1], name), path)
+    return anchors
 
 
 def resolve_reference(tree: JsonTree, reference: str, at: Path, anchors: Anchors | None = None) -> Path | None:
@@ -74,9 +74,9 @@ def _objects(tree: JsonTree) -> Iterator[tuple[Path, JsonNode]]:
 def references(tree: JsonTree) -> Iterator[tuple[Path, JsonNode]]:
     """Every ``$ref`` of the file: the path of the object that holds it, and the node of its text."""
     for path, node in _objects(tree):
-        found = node.get("$ref")
-        if found is not None and found.kind == "string":
-            yield path, found
+        ref = node.get("$ref")
+        if ref is not None and ref.kind == "string":
+            yield path, ref
 
 
 def object_schema(path: Path) -> Path:
@@ -159,7 +159,7 @@ def property_spots(tree: JsonTree, schema: Path, name: str) -> list[Spot]:
     for _, node in _branches(tree, schema):
         listed = node.get("properties")
         members = listed.members if listed is not None and listed.kind == "object" else []
-        spots += [_key(tree, one, declares=one.key_start == declared) for one in members if one.key == name]
+        spots += [_key(tree, member, declares=member.key_start == declared) for member in members if member.key == name]
         spots += _listed(tree, node, name)
     spots += [_key(tree, member) for member in _example_keys(tree, schema, name)]
     return sorted(set(spots), key=lambda spot: spot.span)
@@ -221,7 +221,7 @@ def pointer_sites(tree: JsonTree, target: Path) -> list[Span]:
 
     A reference by ``$anchor`` names something else, and a token that is written with escapes is left out.
     """
-    found: list[Span] = []
+    pointer_sites: list[Span] = []
     for at, node in references(tree):
         reference = node.value
         root = schema_root(at)
@@ -235,9 +235,9 @@ def pointer_sites(tree: JsonTree, target: Path) -> list[Span]:
             place += 1
             path = (*path, from_pointer("/" + _decoded(written))[0])
             if path == target:
-                found.append((place, place + len(written)))
+                pointer_sites.append((place, place + len(written)))
             place += len(written)
-    return found
+    return pointer_sites
 
 
 def _decoded(pointer: str) -> str:

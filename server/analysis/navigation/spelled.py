@@ -62,10 +62,10 @@ def _place(snapshot: Snapshot, site: Site) -> str:
 
 def in_files(edits: Iterable[RenameEdit]) -> Mapping[str, list[RenameEdit]]:
     """The edits by file."""
-    found: dict[str, list[RenameEdit]] = {}
-    for one in edits:
-        found.setdefault(one.path, []).append(one)
-    return found
+    files: dict[str, list[RenameEdit]] = {}
+    for edit in edits:
+        files.setdefault(edit.path, []).append(edit)
+    return files
 
 
 # Names that are made of a tool's id, and so become others with it: what exports call it, of a workflow also its bare name and its path. Aliases are
@@ -78,13 +78,15 @@ def follows(index: WorkspaceIndex, tool_id: str, name: str, new: str, path: str 
         return new
     if tool_id.startswith(PREFIX) and new.startswith(PREFIX):
         bare, then = tool_id.removeprefix(PREFIX), new.removeprefix(PREFIX)
-        declared = [one for one in index.declarations(tool_id) if one.declared.kind == "workflow"]
+        declared = [
+            declaration for declaration in index.declarations(tool_id) if declaration.declared.kind == "workflow"
+        ]
         if name == bare:
             # The `id` in the file stays what it is.
-            return None if any(one.declared.own_id == bare for one in declared) else then
-        for file in (path, *(one.path for one in declared)):
+            return None if any(tool.declared.own_id == bare for tool in declared) else then
+        for file in (path, *(tool.path for tool in declared)):
             base = posixpath.basename(file)
-            if base and f"/{file}".endswith(f"/{name}") and not any(one.declared.own_id == name for one in declared):
+            if base and f"/{file}".endswith(f"/{name}") and not any(tool.declared.own_id == name for tool in declared):
                 return f"{name[: -len(base)]}{then}.{base.rpartition('.')[2]}"
     if name in index.exports(tool_id):
         gemini = name != portable_name(tool_id, "openai") and name == portable_name(tool_id, "gemini")
@@ -114,11 +116,11 @@ def edits_of_moves(
         if facts is None or facts.declared is None:
             continue
         if facts.kind == "manifest":
-            found = _script(index, path, facts.declared, moves, notes)
-            edits += [found] if found is not None else []
+            rename_edit = _script(index, path, facts.declared, moves, notes)
+            edits += [rename_edit] if rename_edit is not None else []
         elif facts.kind == "workflow":
             edits += _workflow(index, path, facts.declared, moves, notes, roots)
-    return sorted(set(edits), key=lambda one: (one.path, one.edit.start)), notes
+    return sorted(set(edits), key=lambda rename_edit: (rename_edit.path, rename_edit.edit.start)), notes
 
 
 def moved(path: str, moves: Sequence[Move]) -> str:
@@ -180,9 +182,10 @@ def _workflow(
         notes.append(f"'{old}' cannot become '{new}': {fault}")
         return []
     return [
-        RenameEdit(one.path, Edit(*span, quoted(name)[1:-1]), one.use.aside)
-        for one in index.occurrences(old, paths)
-        if one.role != "declaration"
-        and (name := paths.get(one.name) or follows(index, old, one.name, new, path)) not in (None, one.name)
-        for span in one.spans
+        RenameEdit(occurrence.path, Edit(*span, quoted(name)[1:-1]), occurrence.use.aside)
+        for occurrence in index.occurrences(old, paths)
+        if occurrence.role != "declaration"
+        and (name := paths.get(occurrence.name) or follows(index, old, occurrence.name, new, path))
+        not in (None, occurrence.name)
+        for span in occurrence.spans
     ]

@@ -82,7 +82,9 @@ def manifest_of(snapshot: Snapshot, name: str, protocol: str = "") -> str:
     tool_id = tool.tool_id if tool is not None else index.resolve(name, protocol)
     declared = index.declarations(tool_id) if tool_id is not None else []
     # The registry may spell a path otherwise than the editor does (a link on the way).
-    fitting = [one for one in declared if tool is None or one.declared.version == tool.manifest.version]
+    fitting = [
+        candidate for candidate in declared if tool is None or candidate.declared.version == tool.manifest.version
+    ]
     return (fitting or declared)[0].path if declared else path
 
 
@@ -111,8 +113,8 @@ def _declares(snapshot: Snapshot, name: str) -> bool:
 def tool_subject(snapshot: Snapshot, name: str, span: Span, protocol: str = "", *, declares: bool = False) -> Subject:
     """The subject of a written tool name."""
     part, place = name_part(snapshot, name, span, protocol)
-    found = tool_id_of(snapshot, name, protocol) or tool_id_of(snapshot, part)
-    return Subject("tool", place, part, found or part, manifest_of(snapshot, name, protocol), declares=declares)
+    tool_id = tool_id_of(snapshot, name, protocol) or tool_id_of(snapshot, part)
+    return Subject("tool", place, part, tool_id or part, manifest_of(snapshot, name, protocol), declares=declares)
 
 
 # Texts
@@ -337,7 +339,7 @@ def input_of(tree: JsonTree, name: str, tool_id: str) -> Member | None:
     for owner in () if root is None else [root] if root.kind == "object" else root.items:
         if owner.kind != "object" or _full_type(owner) not in ("", tool_id):
             continue
-        inputs = next((found for group in _inputs_of(owner) if (found := owner.get(group)) is not None), None)
+        inputs = next((node for group in _inputs_of(owner) if (node := owner.get(group)) is not None), None)
         member = inputs.member(name) if inputs is not None and inputs.kind == "object" else None
         if member is not None:
             return member

@@ -200,7 +200,7 @@ def outline_of_profile(snapshot: Snapshot) -> list[Symbol]:
     root = tree.root
     if root is None or root.kind != "object":
         return []
-    found: list[Symbol] = []
+    symbols: list[Symbol] = []
     for member in root.members:
         value = member.value
         if value is None or not member.key or not count.take():
@@ -211,10 +211,10 @@ def outline_of_profile(snapshot: Snapshot) -> list[Symbol]:
                 if isinstance(item.value, str) and item.value and count.take():
                     place = inner(tree.text, *item.span)
                     symbol.children.append(Symbol(item.value, "name", item.span, place))
-            found.append(symbol)
+            symbols.append(symbol)
         else:
-            found.append(_field(tree, member, count, 0))
-    return found
+            symbols.append(_field(tree, member, count, 0))
+    return symbols
 
 
 def outline_of_workflow(snapshot: Snapshot) -> list[Symbol]:
@@ -287,10 +287,10 @@ def find_tools(index: WorkspaceIndex, query: str) -> list[ToolSymbol]:
             ):
                 continue
             ranked.append((rank, len(name), name.casefold(), tool.path, ToolSymbol(name, container, tool)))
-    ranked.sort(key=lambda one: one[:4])
+    ranked.sort(key=lambda item: item[:4])
     seen: dict[tuple[str, str], ToolSymbol] = {}
-    for *_, found in ranked:
-        seen.setdefault((found.name, found.tool.path), found)
+    for *_, symbol in ranked:
+        seen.setdefault((symbol.name, symbol.tool.path), symbol)
     return list(seen.values())[:MAX_FOUND]
 
 

@@ -31,11 +31,11 @@ def workflow_files(index: WorkspaceIndex, folders: Sequence[str], path: str) -> 
 
     Goes by names and a look at each text, so nothing has to be read for it. Relative folders are those of any folder above ``path``.
     """
-    found: dict[str, str] = {}
+    workflow_files: dict[str, str] = {}
     for file in index.files():
-        if kind_of(file, "") == "workflow" and (not folders or any(_inside(file, one, path) for one in folders)):
-            found.setdefault(workflow_id(file), file)
-    return found
+        if kind_of(file, "") == "workflow" and (not folders or any(_inside(file, folder, path) for folder in folders)):
+            workflow_files.setdefault(workflow_id(file), file)
+    return workflow_files
 
 
 def _inside(file: str, folder: str, path: str) -> bool:
@@ -75,20 +75,20 @@ def workflow_findings(snapshot: Snapshot) -> list[Diag]:
         return []
     if all(root.get(name) is None for name in INTERFACE):
         return []
-    given = root.get("description")
-    if given is not None and (not isinstance(given.value, str) or given.value.strip()):
+    node = root.get("description")
+    if node is not None and (not isinstance(node.value, str) or node.value.strip()):
         return []
     tool_id = workflow_id(snapshot.path)
-    if given is not None:
-        return [Diag("LN780", given.span, {"id": tool_id})]
+    if node is not None:
+        return [Diag("LN780", node.span, {"id": tool_id})]
     first = root.members[0]
     begin = snapshot.text.rfind("\n", 0, first.key_start) + 1
     lead = snapshot.text[begin : first.key_start]
     between = f"\n{lead}" if not lead.strip() else " "
     name = root.get("name")
-    said = name.value if name is not None and isinstance(name.value, str) else ""
-    edit = Edit(first.key_start, first.key_start, f'"description": {quoted(said)},{between}')
-    title = "Add 'description', with the name to begin with" if said else "Add 'description'"
+    text = name.value if name is not None and isinstance(name.value, str) else ""
+    edit = Edit(first.key_start, first.key_start, f'"description": {quoted(text)},{between}')
+    title = "Add 'description', with the name to begin with" if text else "Add 'description'"
     return [Diag("LN780", (root.start, root.start + 1), {"id": tool_id}, fix=Fix(title, (edit,), "unsafe"))]
 
 

@@ -55,7 +55,7 @@ def expectations_of(snapshot: Snapshot, block: int) -> list[Expectation]:
     blocks = snapshot.document.blocks
     start = blocks[block].span[1]
     later = (blocks[number] for number in range(block + 1, len(blocks)))
-    end = next((one.span[0] for one in later if one.calls and not one.aside), len(snapshot.text))
+    end = next((block.span[0] for block in later if block.calls and not block.aside), len(snapshot.text))
     return list(_fences(snapshot.text, start, end))
 
 
@@ -67,9 +67,9 @@ def _fences(text: str, start: int, end: int) -> Iterator[Expectation]:
         body = min(opened.end() + 1, end)
         closed = next(
             (
-                one
-                for one in _FENCE.finditer(text, body, end)
-                if not one[2] and one[1][0] == mark[0] and len(one[1]) >= len(mark)
+                match
+                for match in _FENCE.finditer(text, body, end)
+                if not match[2] and match[1][0] == mark[0] and len(match[1]) >= len(mark)
             ),
             None,
         )
@@ -105,11 +105,11 @@ def expectation_findings(snapshot: Snapshot) -> list[Diag]:
     if WORD not in snapshot.text:
         return []
     return [
-        Diag("VA474", one.span, {"reason": reason})
+        Diag("VA474", expectation.span, {"reason": reason})
         for number, block in enumerate(snapshot.document.blocks)
         if block.calls and not block.aside
-        for one in expectations_of(snapshot, number)
-        if (reason := fault_of(one))
+        for expectation in expectations_of(snapshot, number)
+        if (reason := fault_of(expectation))
     ]
 
 
@@ -130,7 +130,9 @@ def judge(
     if not expectations:
         short = shortfall(UNSET, "equal", last)
         return [] if short is None else [Judgement(None, *short)]
-    return [found for one in expectations if (found := _judged(one, last, variables)) is not None]
+    return [
+        judgement for expectation in expectations if (judgement := _judged(expectation, last, variables)) is not None
+    ]
 
 
 def _judged(expectation: Expectation, result: ExecutionResult, variables: Variables) -> Judgement | None:
@@ -146,14 +148,14 @@ def _judged(expectation: Expectation, result: ExecutionResult, variables: Variab
     short = shortfall(UNSET, "equal", result)
     if short is not None:
         return Judgement(expectation, *short)
-    given = text_of_output(result)
+    text = text_of_output(result)
     if expectation.form == "regex":
-        found = compile_pattern(_text_of(expectation)).test(given)
-        return None if found else Judgement(expectation, "the pattern is not found in the output", tuple(_lines(given)))
+        test = compile_pattern(_text_of(expectation)).test(text)
+        return None if test else Judgement(expectation, "the pattern is not found in the output", tuple(_lines(text)))
     wanted = _text_of(expectation)
-    if wanted == given.rstrip("\n"):
+    if wanted == text.rstrip("\n"):
         return None
-    return Judgement(expectation, "the output is not the expected text", tuple(_difference(wanted, given)))
+    return Judgement(expectation, "the output is not the expected text", tuple(_difference(wanted, text)))
 
 
 def expected_value(expectation: Expectation) -> Json:

@@ -119,7 +119,9 @@ def resolved_title(
     if snapshot.index is None:
         return ""
     roles = {"call"} if lens_resolve == "calls" else {"call", "profile", "dependency"}
-    count = sum(one.role in roles for name in dict.fromkeys(tool_ids) for one in occurrences_of(snapshot, name))
+    count = sum(
+        occurrence.role in roles for name in dict.fromkeys(tool_ids) for occurrence in occurrences_of(snapshot, name)
+    )
     word = "call" if lens_resolve == "calls" else "reference"
     return f"{count} {word}{'' if count == 1 else 's'}"
 
@@ -152,36 +154,36 @@ def _of(target: Target, around: Around, wanted: _Wanted) -> list[Lens]:
 
 def _of_block(target: Target, around: Around, wanted: _Wanted) -> list[Lens]:
     several = len(target.tool_ids)
-    found = _running(target, around, f"▶ Run {several} calls" if several > 1 else "▶ Run")
+    lenses = _running(target, around, f"▶ Run {several} calls" if several > 1 else "▶ Run")
     if not target.reason:
         if not around.barred and target.needs:
-            found.insert(1, Lens(target.head, f"▶ Run with {', '.join(target.needs)}", RUN, target, {"chain": True}))
+            lenses.insert(1, Lens(target.head, f"▶ Run with {', '.join(target.needs)}", RUN, target, {"chain": True}))
         if not around.barred:
-            found.insert(1, Lens(target.head, "Dry run", DRY_RUN, target))
-        found.append(Lens(target.head, "Copy as…", COPY_AS, target))
+            lenses.insert(1, Lens(target.head, "Dry run", DRY_RUN, target))
+        lenses.append(Lens(target.head, "Copy as…", COPY_AS, target))
         if wanted.converting:
-            found.append(Lens(target.head, "⇄ Convert to…", CONVERT, target))
+            lenses.append(Lens(target.head, "⇄ Convert to…", CONVERT, target))
     if wanted.counts and several == 1 and not target.reason:
-        found.append(Lens(target.head, "", SHOW_REFERENCES, target, {"toolId": target.tool_ids[0]}, "references"))
-    return found
+        lenses.append(Lens(target.head, "", SHOW_REFERENCES, target, {"toolId": target.tool_ids[0]}, "references"))
+    return lenses
 
 
 def _of_manifest(target: Target, around: Around, wanted: _Wanted) -> list[Lens]:
-    found: list[Lens] = []
+    lenses: list[Lens] = []
     if target.examples and target.reason:
-        found.append(_told(target, f"Not run: {target.reason}"))
+        lenses.append(_told(target, f"Not run: {target.reason}"))
     elif target.examples:
         word = "all examples" if target.examples > 1 else "the example"
-        found += _running(target, around, f"▶ Test {word}", TEST_EXAMPLES)
+        lenses += _running(target, around, f"▶ Test {word}", TEST_EXAMPLES)
     if not target.reason and around.tries:
-        found.insert(0, Lens(target.head, "▶ Try…", TRY, target, {"toolId": target.tool_ids[0]}))
+        lenses.insert(0, Lens(target.head, "▶ Try…", TRY, target, {"toolId": target.tool_ids[0]}))
     if not target.reason:
-        found.append(
+        lenses.append(
             Lens(target.head, "Preview prompt", PREVIEW_PROMPT, target, {"toolId": target.tool_ids[0]}, "prompt")
         )
     if wanted.counts:
-        found.append(Lens(target.head, "", SHOW_REFERENCES, target, {"toolId": target.tool_ids[0]}, "calls"))
-    return found
+        lenses.append(Lens(target.head, "", SHOW_REFERENCES, target, {"toolId": target.tool_ids[0]}, "calls"))
+    return lenses
 
 
 def _running(target: Target, around: Around, title: str, command: str = RUN) -> list[Lens]:
@@ -191,17 +193,17 @@ def _running(target: Target, around: Around, title: str, command: str = RUN) -> 
     if around.barred:
         return [_told(target, around.barred)]
     more = {"example": target.example} if target.kind == "example" else {}
-    found = [Lens(target.head, title, command, target, more)]
+    lenses = [Lens(target.head, title, command, target, more)]
     for asking in around.asking.get(target.span, ()):
         for option, label in (("allow", "✓ Allow once"), ("session", "✓ Allow for this session"), ("reject", "✗ Deny")):
             extra = {"approvalId": asking.approval_id, "optionId": option}
-            found.append(Lens(target.head, f"{label}: {asking.tool_id}", APPROVE, target, extra))
+            lenses.append(Lens(target.head, f"{label}: {asking.tool_id}", APPROVE, target, extra))
     outcome = around.outcomes.get(target.span)
     if outcome is not None:
-        found.append(Lens(target.head, outcome.title, SHOW_RESULT, target, {"run": outcome.run}))
-    return found
+        lenses.append(Lens(target.head, outcome.title, SHOW_RESULT, target, {"run": outcome.run}))
+    return lenses
 
 
 def _told(target: Target, text: str) -> Lens:
-    said = text if len(text) <= MAX_REASON_CHARS else text[: MAX_REASON_CHARS - 1] + "…"
-    return Lens(target.head, said, EXPLAIN, target, {"reason": text[:1000]})
+    phrase = text if len(text) <= MAX_REASON_CHARS else text[: MAX_REASON_CHARS - 1] + "…"
+    return Lens(target.head, phrase, EXPLAIN, target, {"reason": text[:1000]})

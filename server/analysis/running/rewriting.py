@@ -51,7 +51,7 @@ def converted(snapshot: Snapshot, target: Target, to: Protocol) -> Rewritten:
         return Rewritten(problem=made)
     new = made.text.rstrip("\n")
     if made.refused or not new:
-        return Rewritten(losses=tuple(made.losses), problem="; ".join(one.message for one in made.losses))
+        return Rewritten(losses=tuple(made.losses), problem="; ".join(loss.message for loss in made.losses))
     after = snapshot.read(snapshot.text[:start] + new + snapshot.text[end:])
     if _running(after) != _running(snapshot.document):
         why = f"in this place {title_of(to)} would not be read as the same calls"
@@ -80,7 +80,7 @@ def copied(snapshot: Snapshot, target: Target, form: Form) -> Rewritten:
     if isinstance(made, str):
         return Rewritten(problem=made)
     if made.refused or not made.text:
-        return Rewritten(losses=tuple(made.losses), problem="; ".join(one.message for one in made.losses))
+        return Rewritten(losses=tuple(made.losses), problem="; ".join(loss.message for loss in made.losses))
     return Rewritten(made.text, losses=tuple(made.losses))
 
 

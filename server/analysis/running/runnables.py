@@ -86,27 +86,27 @@ def selected(document: Document, target: Target) -> Document:
 
 def example_input(snapshot: Snapshot, number: int) -> dict[str, Any] | None:
     """The input of an example as it is written, comments and trailing commas allowed; None when it is no object."""
-    found = _node(snapshot, f"/examples/{number}/input")
-    given = found.to_python() if found is not None else None
+    node = _node(snapshot, f"/examples/{number}/input")
+    given = node.to_python() if node is not None else None
     return given if is_object(given) else None
 
 
 def expected_output(snapshot: Snapshot, number: int) -> tuple[bool, Any]:
     """Whether an example says what should come out, and what."""
-    found = _node(snapshot, f"/examples/{number}/expectedOutput")
-    return (False, None) if found is None else (True, found.to_python())
+    node = _node(snapshot, f"/examples/{number}/expectedOutput")
+    return (False, None) if node is None else (True, node.to_python())
 
 
 def expected_span(snapshot: Snapshot, number: int) -> Span | None:
     """Where an example says what should come out."""
-    found = _node(snapshot, f"/examples/{number}/expectedOutput")
-    return None if found is None else found.span
+    node = _node(snapshot, f"/examples/{number}/expectedOutput")
+    return None if node is None else node.span
 
 
 def expected_match(snapshot: Snapshot, number: int) -> Any:
     """What an example says about how its output is compared (``x-match``), if it does."""
-    found = _node(snapshot, f"/examples/{number}/x-match")
-    return None if found is None else found.to_python()
+    node = _node(snapshot, f"/examples/{number}/x-match")
+    return None if node is None else node.to_python()
 
 
 def _node(snapshot: Snapshot, pointer: str) -> JsonNode | None:
@@ -115,13 +115,13 @@ def _node(snapshot: Snapshot, pointer: str) -> JsonNode | None:
 
 def of_text(snapshot: Snapshot) -> list[Target]:
     """The blocks and calls of a text."""
-    found: list[Target] = []
+    targets: list[Target] = []
     for number, block in enumerate(snapshot.document.blocks):
         if (not block.calls and block.state == "mention") or is_markup(snapshot, block):
             continue
         reason = _TEMPLATE if is_template(snapshot, block) else _why_not(block)
         names = tuple(call.tool_id for call in block.calls)
-        found.append(
+        targets.append(
             Target(
                 "block",
                 block.span,
@@ -134,10 +134,10 @@ def of_text(snapshot: Snapshot) -> list[Target]:
             )
         )
         if len(block.calls) > 1:
-            found += [_of_call(block, number, place, call, reason) for place, call in enumerate(block.calls)]
-        if len(found) >= MAX_TARGETS:
+            targets += [_of_call(block, number, place, call, reason) for place, call in enumerate(block.calls)]
+        if len(targets) >= MAX_TARGETS:
             break
-    return found[:MAX_TARGETS]
+    return targets[:MAX_TARGETS]
 
 
 def _needs(snapshot: Snapshot, block: Block, number: int) -> tuple[str, ...]:
@@ -191,13 +191,13 @@ def of_manifest(snapshot: Snapshot) -> list[Target]:
     items = examples.items if examples is not None and examples.kind == "array" else []
     reason = "" if snapshot.manifest.manifest is not None else "the manifest has errors; its tool is not registered"
     head = root.member("toolId")
-    found = [
+    targets = [
         Target("manifest", root.span, head.key_span if head else root.span, names, examples=len(items), reason=reason)
     ]
     for number, item in enumerate(items[:MAX_TARGETS]):
         head_span = (item.span[0], min(item.span[0] + 1, item.span[1]))
-        found.append(Target("example", item.span, head_span, names, example=number, reason=reason))
-    return found
+        targets.append(Target("example", item.span, head_span, names, example=number, reason=reason))
+    return targets
 
 
 # Where a script failed: the innermost line of its own files in what Python, Node or Bun wrote on standard error. What a script writes is not trusted:
@@ -233,8 +233,8 @@ def places(logs: Sequence[str]) -> list[Place]:
         elif (match := _NODE.match(line)) is not None:
             node.append(_place(match[1], match[2]))
     # Python names the innermost call last, Node first.
-    found = [*reversed(python), *sorted(node, key=lambda place: place.line < 0)]
-    return [place for place in dict.fromkeys(found) if place.line >= 0][:MAX_PLACES]
+    places = [*reversed(python), *sorted(node, key=lambda place: place.line < 0)]
+    return [place for place in dict.fromkeys(places) if place.line >= 0][:MAX_PLACES]
 
 
 def _place(path: str, line: str) -> Place:

@@ -137,12 +137,12 @@ def names_in(snapshot: Snapshot) -> list[Named]:
     """The names that comments give to blocks, in the document's order; also those that are given twice or cannot be names."""
     if "tamis-name:" not in snapshot.text:
         return []
-    found: list[Named] = []
+    names: list[Named] = []
     for number, block in enumerate(snapshot.document.blocks):
         given = None if block.aside or not block.calls else _name_above(snapshot.text, block.span[0])
         if given is not None:
-            found.append(Named(given[0], given[1], number))
-    return found
+            names.append(Named(given[0], given[1], number))
+    return names
 
 
 def _name_above(text: str, at: int) -> tuple[str, Span] | None:
@@ -257,9 +257,9 @@ def reference_at(snapshot: Snapshot, offset: int) -> tuple[Reference, int] | Non
         if block.aside or not block.span[0] <= offset <= block.span[1]:
             continue
         for call in block.calls:
-            for one in references(call, snapshot.text):
-                if one.span[0] <= offset <= one.span[1]:
-                    return one, number
+            for reference in references(call, snapshot.text):
+                if reference.span[0] <= offset <= reference.span[1]:
+                    return reference, number
     return None
 
 
@@ -269,21 +269,25 @@ def filled(call: Call, text: str, variables: Variables, block: int | None = None
         return Filled(call)
     found = list(references(call, text))
     if not variables.in_use:
-        found = [one for one in found if one.secret]
-    values = {one.span: look_up(one, variables, block) for one in found}
+        found = [reference for reference in found if reference.secret]
+    values = {reference.span: look_up(reference, variables, block) for reference in found}
     left = MAX_FILLED_CHARS
-    for one in found:
-        value = values[one.span]
+    for reference in found:
+        value = values[reference.span]
         left -= len(_as_text(value)) if value is not MISSING and value is not OPEN else 0
         if left < 0:
-            values[one.span] = MISSING
-    unknown = tuple(one for one in found if values[one.span] is MISSING)
-    waiting = tuple(one for one in found if values[one.span] is OPEN)
+            values[reference.span] = MISSING
+    unknown = tuple(reference for reference in found if values[reference.span] is MISSING)
+    waiting = tuple(reference for reference in found if values[reference.span] is OPEN)
     known = {span: value for span, value in values.items() if value is not MISSING and value is not OPEN}
     if known or variables.in_use:
-        params = [msgspec.structs.replace(one, value=_filled_value(one.value, text, known)) for one in call.params]
+        params = [
+            msgspec.structs.replace(param, value=_filled_value(param.value, text, known)) for param in call.params
+        ]
         call = msgspec.structs.replace(call, params=params)
-    return Filled(call, unknown, waiting, tuple(one for one in found if one.secret), too_long=left < 0)
+    return Filled(
+        call, unknown, waiting, tuple(reference for reference in found if reference.secret), too_long=left < 0
+    )
 
 
 def _filled_value(value: Value, text: str, known: Mapping[Span, Any]) -> Value:
@@ -457,22 +461,24 @@ def takes_secret(parameters: Mapping[str, Json] | None, name: str) -> bool:
 
 def reference_findings(snapshot: Snapshot, variables: Variables) -> list[Diag]:
     """What is wrong with the references and the names of a text."""
-    found = _of_names(variables)
+    diagnostics = _of_names(variables)
     for number, block in enumerate(snapshot.document.blocks):
         if block.aside or "{{" not in snapshot.text[block.span[0] : block.span[1]]:
             continue
         for call in block.calls:
             result = filled(call, snapshot.text, variables, number)
-            found += [_of_unknown(one, variables, number, too_long=result.too_long) for one in result.unknown]
-            found += _of_secrets(snapshot, call, result.secrets)
-    return found
+            diagnostics += [
+                _of_unknown(reference, variables, number, too_long=result.too_long) for reference in result.unknown
+            ]
+            diagnostics += _of_secrets(snapshot, call, result.secrets)
+    return diagnostics
 
 
 def example_references(snapshot: Snapshot, variables: Variables) -> list[tuple[Span, Diag | None]]:
     """The texts with references in the inputs of a manifest's examples, each with what is wrong with it."""
     root = snapshot.manifest.tree.root
     examples = root.get("examples") if root is not None and root.kind == "object" else None
-    found: list[tuple[Span, Diag | None]] = []
+    example_references: list[tuple[Span, Diag | None]] = []
     for example in examples.items if examples is not None and examples.kind == "array" else ():
         stack = [example.get("input")] if example.kind == "object" else []
         while stack:
@@ -480,9 +486,9 @@ def example_references(snapshot: Snapshot, variables: Variables) -> list[tuple[S
             if node is None:
                 continue
             if node.kind == "string" and isinstance(node.value, str) and "{{" in node.value:
-                found += _of_example(node.span, node.value, variables)
+                example_references += _of_example(node.span, node.value, variables)
             stack += [member.value for member in node.members] + node.items
-    return found
+    return example_references
 
 
 def _of_example(span: Span, text: str, variables: Variables) -> Iterator[tuple[Span, Diag | None]]:
@@ -500,16 +506,16 @@ def _of_example(span: Span, text: str, variables: Variables) -> Iterator[tuple[S
 
 
 def _of_names(variables: Variables) -> list[Diag]:
-    found: list[Diag] = []
+    diagnostics: list[Diag] = []
     seen: set[str] = set()
     for one in variables.named:
         if not is_name(one.name):
             why = f"a name begins with a letter and holds letters, digits, '_' and '-', at most {MAX_NAME_CHARS}"
-            found.append(Diag("VA473", one.span, {"name": one.name[:MAX_NAME_CHARS], "why": why}))
+            diagnostics.append(Diag("VA473", one.span, {"name": one.name[:MAX_NAME_CHARS], "why": why}))
         elif one.name in seen:
-            found.append(Diag("VA473", one.span, {"name": one.name, "why": "an earlier block has it already"}))
+            diagnostics.append(Diag("VA473", one.span, {"name": one.name, "why": "an earlier block has it already"}))
         seen.add(one.name)
-    return found
+    return diagnostics
 
 
 def _of_unknown(reference: Reference, variables: Variables, block: int, *, too_long: bool) -> Diag:
@@ -538,15 +544,15 @@ def _of_secrets(snapshot: Snapshot, call: Call, secrets: Sequence[Reference]) ->
         return []
     parameters = tool.manifest.parameters
     return [
-        Diag("VA472", one.span, {"name": one.secret, "p": one.parameter})
-        for one in secrets
-        if not (one.whole and takes_secret(parameters, one.parameter))
+        Diag("VA472", secret.span, {"name": secret.secret, "p": secret.parameter})
+        for secret in secrets
+        if not (secret.whole and takes_secret(parameters, secret.parameter))
     ]
 
 
 def needed(block: Block, text: str, variables: Variables) -> list[Named]:
     """The named blocks whose results a block uses, in the order of the document, without those that these use in turn."""
-    heads = {one.head for call in block.calls for one in references(call, text) if not one.secret}
+    heads = {reference.head for call in block.calls for reference in references(call, text) if not reference.secret}
     first = {one.name: one for one in reversed(variables.named)}
     return [one for one in variables.named if one.name in heads and first[one.name] is one]
 
@@ -592,27 +598,31 @@ async def ready_to_run(
     spellings: set[str] = set()
     for call in document.calls:
         secrets: dict[str, str] = {}
-        named = [one for one in references(call, document.text) if one.secret]
+        named = [reference for reference in references(call, document.text) if reference.secret]
         tool = tool_of(call) if named else None
-        for one in named:
-            if tool is None or not (one.whole and takes_secret(tool.manifest.parameters, one.parameter)):
-                raise NotReady(message(Diag("VA472", one.span, {"name": one.secret, "p": one.parameter})))
-        for one in named:
-            secrets[one.secret], spelled = await secret_of(one.secret, tool)
+        for reference in named:
+            if tool is None or not (reference.whole and takes_secret(tool.manifest.parameters, reference.parameter)):
+                raise NotReady(
+                    message(Diag("VA472", reference.span, {"name": reference.secret, "p": reference.parameter}))
+                )
+        for reference in named:
+            secrets[reference.secret], spelled = await secret_of(reference.secret, tool)
             spellings.update(spelled)
         result = filled(call, document.text, msgspec.structs.replace(variables, secrets=secrets), block)
-        for one in result.unknown:
-            path = one.name
-            if one.head in variables.results and one.head != path:
-                raise NotReady(f"the last result of the block '{one.head}' has no {path.partition('.')[2]}")
-            raise NotReady(message(_of_unknown(one, variables, block, too_long=result.too_long)))
-        for one in result.open:
+        for reference in result.unknown:
+            path = reference.name
+            if reference.head in variables.results and reference.head != path:
+                raise NotReady(f"the last result of the block '{reference.head}' has no {path.partition('.')[2]}")
+            raise NotReady(message(_of_unknown(reference, variables, block, too_long=result.too_long)))
+        for reference in result.open:
             raise NotReady(
-                f"the block '{one.head}' has no good result yet: run it first, or run this block with what it uses"
+                f"the block '{reference.head}' has no good result yet: run it first, or run this block with what it uses"
             )
         calls.append(result.call)
     kept = {id(old): new for old, new in zip(document.calls, calls, strict=True)}
-    blocks = [msgspec.structs.replace(one, calls=[kept[id(call)] for call in one.calls]) for one in document.blocks]
+    blocks = [
+        msgspec.structs.replace(block, calls=[kept[id(call)] for call in block.calls]) for block in document.blocks
+    ]
     return msgspec.structs.replace(document, blocks=blocks, calls=calls), tuple(
         sorted(spellings, key=len, reverse=True)
     )

@@ -222,14 +222,14 @@ def _leaf_schemas(snapshot: Snapshot, call: Call, param: Param, tool: ToolView) 
     """The schemas of the texts in a parameter's nested elements, by where each begins."""
     root = tool.manifest.parameters or {}
     whole = resolved(snapshot.properties(call.tool_id).get(param.name), root)
-    found: dict[int, dict[str, Any]] = {}
+    leaf_schemas: dict[int, dict[str, Any]] = {}
     for pointer, value in param.value.walk():
         if value.kind == "text":
             here = whole
             for name in from_pointer(pointer):
                 here = part(here, name, root)
-            found.update((piece.start, here) for piece in value.pieces)
-    return found
+            leaf_schemas.update((piece.start, here) for piece in value.pieces)
+    return leaf_schemas
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
@@ -289,13 +289,13 @@ def _tokens_of_calls(snapshot: Snapshot, block: Block) -> list[Token]:
                     taken.extend(json_tokens(text, *value.span))
     markers = [span for span in (block.open, block.close) if span is not None]
     taken += [token(*span, KEYWORD) for span in markers if text[span[0] : span[0] + 1] not in ("{", "[")]
-    found: list[Token] = []
+    tokens: list[Token] = []
     at = block.span[0]
-    for one in sorted(taken):
-        if at <= one[0] < one[1] <= block.span[1]:
-            found.append(one)
-            at = one[1]
-    return found
+    for item in sorted(taken):
+        if at <= item[0] < item[1] <= block.span[1]:
+            tokens.append(item)
+            at = item[1]
+    return tokens
 
 
 # Semantic tokens: what the parts of call blocks and of manifests are, for colours that know the tools. In a text every part of a block has a token:
@@ -325,9 +325,9 @@ class TokenCache:
         text = snapshot.text[start:end]
         kept = self._kept.get(text)
         if kept is None:
-            kept = [(one[0] - start, one[1] - start, *one[2:]) for one in tokens_of_block(snapshot, block)]
+            kept = [(token[0] - start, token[1] - start, *token[2:]) for token in tokens_of_block(snapshot, block)]
             self._kept[text] = kept
-        return [(one + start, other + start, kind, bits) for one, other, kind, bits in kept]
+        return [(item + start, other + start, kind, bits) for item, other, kind, bits in kept]
 
 
 def semantic_tokens(
@@ -347,7 +347,7 @@ def tokens_of_text(
     """The tokens of the blocks of a text."""
     del whole  # of a text only blocks are told
     cache = cache or TokenCache()
-    found = [token for block in blocks_in(snapshot.document.blocks, span) for token in cache.of(snapshot, block)]
+    tokens = [token for block in blocks_in(snapshot.document.blocks, span) for token in cache.of(snapshot, block)]
     if span is None:
-        return found
-    return [token for token in found if token[0] < span[1] and span[0] < token[1]]
+        return tokens
+    return [token for token in tokens if token[0] < span[1] and span[0] < token[1]]

@@ -41,8 +41,8 @@ def folds(snapshot: Snapshot) -> list[Fold]:
 
 def of_text(snapshot: Snapshot) -> list[Fold]:
     """Blocks, calls and values, as far as they break lines."""
-    found = [fold for block in snapshot.document.blocks for fold in _in_block(snapshot, block)]
-    return [fold for fold in found if _breaks(snapshot.text, fold.span)]
+    folds = [fold for block in snapshot.document.blocks for fold in _in_block(snapshot, block)]
+    return [fold for fold in folds if _breaks(snapshot.text, fold.span)]
 
 
 def of_json(snapshot: Snapshot) -> list[Fold]:
@@ -73,8 +73,8 @@ def _breaks(text: str, span: Span) -> bool:
 def _in_block(snapshot: Snapshot, block: Block) -> Iterator[Fold]:
     text = snapshot.text
     end = block.close[0] if block.close is not None else block.span[1]
-    said = ", ".join(dict.fromkeys(call.tool_id for call in block.calls if call.tool_id))
-    yield Fold((block.open[1], end), 0, text=_short(said), last=block.close is None)
+    phrase = ", ".join(dict.fromkeys(call.tool_id for call in block.calls if call.tool_id))
+    yield Fold((block.open[1], end), 0, text=_short(phrase), last=block.close is None)
     several = len(block.calls) > 1
     for call in block.calls:
         inside = extras_of(block.protocol).elements and call.shape == "tag"

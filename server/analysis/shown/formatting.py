@@ -120,10 +120,10 @@ def _line_end(text: str) -> str:
 
 
 def _same_json(before: str, after: str) -> bool:
-    one, other = parse_json(before), parse_json(after)
-    if one.root is None or other.root is None or not other.ok:
+    tree, other = parse_json(before), parse_json(after)
+    if tree.root is None or other.root is None or not other.ok:
         return False
-    return one.root.to_python() == other.root.to_python()
+    return tree.root.to_python() == other.root.to_python()
 
 
 # Blocks

@@ -59,18 +59,18 @@ class HintWish(msgspec.Struct, frozen=True):
 def inlay_hints(snapshot: Snapshot, span: Span | None = None, wish: HintWish | None = None) -> list[Hint]:
     """The hints of a document, or those within ``span``, by place."""
     find = answer(snapshot, "hints")
-    found: list[Hint] = find(snapshot, span, wish or HintWish()) if find is not None else []
-    kept = [hint for hint in found if span is None or span[0] <= hint.offset <= span[1]]
+    hints: list[Hint] = find(snapshot, span, wish or HintWish()) if find is not None else []
+    kept = [hint for hint in hints if span is None or span[0] <= hint.offset <= span[1]]
     kept.sort(key=lambda hint: hint.offset)
     return kept
 
 
 def of_text(snapshot: Snapshot, span: Span | None, wish: HintWish) -> list[Hint]:
     """The hints of a text: what its runs gave, types and defaults of arguments."""
-    found = list(_results(snapshot, wish))
+    hints = list(_results(snapshot, wish))
     for block in blocks_in(snapshot.document.blocks, span) if wish.parameters else ():
-        found.extend(_in_block(snapshot, block))
-    return found
+        hints.extend(_in_block(snapshot, block))
+    return hints
 
 
 def of_manifest(snapshot: Snapshot, _span: Span | None, wish: HintWish) -> list[Hint]:
@@ -219,7 +219,9 @@ def token_tooltip(snapshot: Snapshot, view: PromptView) -> str:
     if tool is None:
         return ""
     lines = ["Tokens of what a model reads about this tool:", ""]
-    lines += [f"- {heading(one.protocol)}: {one.count}" for one in prompt_texts(snapshot, tool, view)]
+    lines += [
+        f"- {heading(prompt_text.protocol)}: {prompt_text.count}" for prompt_text in prompt_texts(snapshot, tool, view)
+    ]
     handler = cast("object", tool.manifest.handler)
     wall = _operator_wall(snapshot)
     if wall is not None and hasattr(handler, "script_path"):

@@ -46,7 +46,7 @@ def types_of(schema: Schema) -> frozenset[str]:
         if isinstance(kind, str):
             found.add(kind)
         elif is_list(kind):
-            found.update(one for one in kind if isinstance(one, str))
+            found.update(item for item in kind if isinstance(item, str))
         else:
             listed = [here["const"]] if "const" in here else here.get("enum")
             found.update(_type_of(value) for value in (listed if is_list(listed) else []))

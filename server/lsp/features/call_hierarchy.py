@@ -26,7 +26,7 @@ def prepare(session: Session, params: types.CallHierarchyPrepareParams) -> list[
         return []
     document, snapshot = found
     places = Elsewhere(session, snapshot)
-    return [_item(places, one) for one in callers_at(snapshot, offset_of(document, params.position))]
+    return [_item(places, caller) for caller in callers_at(snapshot, offset_of(document, params.position))]
 
 
 def incoming_calls(session: Session, params: types.CallHierarchyIncomingCallsParams) -> list[dict[str, Any]]:

@@ -50,8 +50,12 @@ def code_lens(session: Session, params: types.CodeLensParams) -> msgspec.Raw | l
 
 def _sorts_lenses(session: Session) -> bool:
     """Whether the client sorts the lenses of a line by their columns, equal ones in any order: Neovim does."""
-    told = session.initialize
-    return told is not None and told.client_info is not None and told.client_info.name == "Neovim"
+    initialize_params = session.initialize
+    return (
+        initialize_params is not None
+        and initialize_params.client_info is not None
+        and initialize_params.client_info.name == "Neovim"
+    )
 
 
 def _in_order(lenses: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -124,17 +128,17 @@ def actions(session: Session, document: Document, snapshot: Snapshot, span: Span
     from tamis.server.analysis.running.lenses import CONVERT, COPY_AS, run_actions
     from tamis.server.analysis.running.rewriting import can_become, form_title
 
-    made: list[dict[str, Any]] = []
+    actions: list[dict[str, Any]] = []
     for lens in run_actions(snapshot, span, around(session, document, snapshot)):
         if lens.command == CONVERT:
             for name in can_become(snapshot, lens.target):
                 title = f"Convert to {form_title(name)}"
-                made.append(_action(document, lens, title, CONVERT_KIND, {"to": name}))
+                actions.append(_action(document, lens, title, CONVERT_KIND, {"to": name}))
         elif lens.command == COPY_AS:
-            made.append(_action(document, lens, "Copy the call as…", RUN_KIND, {}))
+            actions.append(_action(document, lens, "Copy the call as…", RUN_KIND, {}))
         else:
-            made.append(_action(document, lens, lens.title.removeprefix("▶ "), RUN_KIND, {}))
-    return made
+            actions.append(_action(document, lens, lens.title.removeprefix("▶ "), RUN_KIND, {}))
+    return actions
 
 
 def _action(document: Document, lens: Lens, title: str, kind: str, more: Mapping[str, Any]) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def _client(session: Session) -> Client:
         markdown="markdown" in formats,
         edit_range="editRange" in defaults,
         format_default="insertTextFormat" in defaults,
-        kinds=frozenset(one for one in cast("list[Any]", kinds) if isinstance(one, int))
+        kinds=frozenset(item for item in cast("list[Any]", kinds) if isinstance(item, int))
         if isinstance(kinds, list)
         else None,
     )
@@ -136,19 +136,19 @@ def complete(session: Session, params: CompletionParams) -> CompletionList:
     kept = session.state(Kept)
     client = kept.client
     offset = document.offset(params.position)
-    found = propose(session.workspace.snapshot(document), offset)
-    items = found.items
+    proposals = propose(session.workspace.snapshot(document), offset)
+    items = proposals.items
     number = kept.keep(items) if client.resolves and items else 0
     common = _common_range(document, offset, items) if client.edit_range else None
     # Plain text is what a client takes for granted.
     most = 2 if client.format_default and client.snippets and any(item.snippet for item in items) else 1
     maker = _Maker(document, offset, client, number, common, most)
-    made = [maker.item(item, index) for index, item in enumerate(items)]
+    completion_items = [maker.item(item, index) for index, item in enumerate(items)]
     defaults = UNSET
-    if made and (common is not None or most != 1):
+    if completion_items and (common is not None or most != 1):
         edit_range = common[1] if common is not None else UNSET
         defaults = ItemDefaults(edit_range, most if most != 1 else UNSET)
-    return CompletionList(found.cut, made, defaults)
+    return CompletionList(proposals.cut, completion_items, defaults)
 
 
 def resolve(session: Session, item: dict[str, Any]) -> dict[str, Any]:
@@ -159,10 +159,10 @@ def resolve(session: Session, item: dict[str, Any]) -> dict[str, Any]:
     proposal = kept.find(item.get("data"))
     if proposal is None:
         return item
-    said = documentation_of(proposal)
-    if not said:
+    documentation = documentation_of(proposal)
+    if not documentation:
         return item
-    return {**item, "documentation": _markup(said, kept.client.markdown)}
+    return {**item, "documentation": _markup(documentation, kept.client.markdown)}
 
 
 def _markup(text: str, markdown: bool) -> MarkupContent:
@@ -188,8 +188,8 @@ def _on_one_line(text: str, span: tuple[int, int], offset: int) -> tuple[int, in
     start, end = span
     for char in "\n\r":
         start = max(start, min(text.rfind(char, start, offset) + 1, offset))
-        found = text.find(char, max(start, offset), end)
-        end = found if found >= 0 else end
+        position = text.find(char, max(start, offset), end)
+        end = position if position >= 0 else end
     return start, max(start, end)
 
 
@@ -274,10 +274,10 @@ class _Maker:
             if proposal.documentation or proposal.subject is not None:
                 item.data = [self._number, index]
         elif self._said < MAX_DOCUMENTATION:
-            said = documentation_of(proposal)
-            if said:
-                self._said += len(said)
-                item.documentation = _markup(said, self._client.markdown)
+            documentation = documentation_of(proposal)
+            if documentation:
+                self._said += len(documentation)
+                item.documentation = _markup(documentation, self._client.markdown)
 
 
 REQUESTS = (

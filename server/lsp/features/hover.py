@@ -32,11 +32,11 @@ def hover(session: Session, params: types.HoverParams) -> dict[str, Any] | None:
         return None
     offset = offset_of(document, params.position)
     snapshot = session.workspace.snapshot(document, wait=0.5)
-    found = explain(snapshot, offset, facts_of(session, document, snapshot))
-    if found is None:
+    hover = explain(snapshot, offset, facts_of(session, document, snapshot))
+    if hover is None:
         return None
     formats = session.capability("textDocument.hover.contentFormat")
-    return {"contents": markup(found.markdown, formats), "range": msgspec.to_builtins(document.range(found.span))}
+    return {"contents": markup(hover.markdown, formats), "range": msgspec.to_builtins(document.range(hover.span))}
 
 
 def facts_of(session: Session, document: Document, snapshot: Snapshot) -> HoverFacts:

@@ -27,13 +27,13 @@ def document_link(session: Session, params: types.DocumentLinkParams) -> list[di
     _document, snapshot = found
     places = Elsewhere(session, snapshot)
     tooltips = session.can("textDocument.documentLink.tooltipSupport")
-    made: list[dict[str, Any]] = []
+    document_link: list[dict[str, Any]] = []
     for link in links_of(snapshot):
         target = _target(session, places, snapshot, link)
         if target:
             tooltip = {"tooltip": link.tooltip} if tooltips else {}
-            made.append({"range": places.range(snapshot.path, link.span), "target": target, **tooltip})
-    return made
+            document_link.append({"range": places.range(snapshot.path, link.span), "target": target, **tooltip})
+    return document_link
 
 
 def resolve(_session: Session, link: types.DocumentLink) -> types.DocumentLink:

@@ -94,7 +94,7 @@ def _related(session: Session, document: Document) -> dict[str, FullReport | Unc
 def _paths_beside(snapshot: Snapshot) -> list[str]:
     from tamis.server.analysis.diagnostics import diagnose
 
-    return list(dict.fromkeys(item.path for one in diagnose(snapshot) for item in one.related if item.path))
+    return list(dict.fromkeys(item.path for finding in diagnose(snapshot) for item in finding.related if item.path))
 
 
 def pull_workspace(session: Session, params: WorkspaceDiagnosticParams, request_id: MessageId) -> Any:
@@ -109,7 +109,9 @@ class _Asked:
     def __init__(self, request_id: MessageId, params: WorkspaceDiagnosticParams) -> None:
         self.request_id = request_id
         self.token = params.partial_result_token
-        self.known = {one.uri: one.value for one in params.previous_result_ids}
+        self.known = {
+            previous_result_id.uri: previous_result_id.value for previous_result_id in params.previous_result_ids
+        }
 
 
 class _Found(msgspec.Struct):
@@ -291,9 +293,9 @@ class Reports:
         if asked.token is None:
             session.answer(asked.request_id, {"items": reports})
             return
-        told = [one for one in reports if isinstance(one, WorkspaceFullReport)]
-        for at in range(0, len(told), REPORTS_A_MESSAGE):
-            value = {"items": told[at : at + REPORTS_A_MESSAGE]}
+        workspace_full_reports = [report for report in reports if isinstance(report, WorkspaceFullReport)]
+        for at in range(0, len(workspace_full_reports), REPORTS_A_MESSAGE):
+            value = {"items": workspace_full_reports[at : at + REPORTS_A_MESSAGE]}
             session.notify("$/progress", {"token": asked.token, "value": value})
         session.answer(asked.request_id, {"items": []})
 

@@ -40,8 +40,8 @@ def document_highlight(session: Session, params: types.DocumentHighlightParams) 
     document, snapshot = found
     places = Elsewhere(session, snapshot)
     return [
-        {"range": places.range(snapshot.path, one.span), "kind": _WRITE if one.write else _READ}
-        for one in highlights(snapshot, offset_of(document, params.position))
+        {"range": places.range(snapshot.path, highlight.span), "kind": _WRITE if highlight.write else _READ}
+        for highlight in highlights(snapshot, offset_of(document, params.position))
     ]
 
 

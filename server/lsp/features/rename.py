@@ -92,7 +92,7 @@ def do_rename(session: Session, params: types.RenameParams) -> dict[str, Any] | 
             done = remembered(snapshot, offset, params.new_name, edits)
         except RenameRefusedError as refused:
             raise RpcError(_REQUEST_FAILED, str(refused)) from None
-        if not looked_again(session, (one.path for one in edits)):
+        if not looked_again(session, (edit.path for edit in edits)):
             places = Elsewhere(session, snapshot)
             answer = workspace_edit(session, places, edits)
             move = moved_workflow(snapshot, offset, params.new_name)
@@ -103,7 +103,7 @@ def do_rename(session: Session, params: types.RenameParams) -> dict[str, Any] | 
             if done is not None:
                 memory.keep(done)
             if not annotates(session):
-                for note in list(dict.fromkeys(one.lost for one in edits if one.lost))[:MAX_NOTES]:
+                for note in list(dict.fromkeys(edit.lost for edit in edits if edit.lost))[:MAX_NOTES]:
                     warn(session, note)
             return answer
     raise RpcError(_REQUEST_FAILED, "Files of the workspace are changing; try again in a moment")
@@ -130,7 +130,7 @@ def will_rename_files(session: Session, params: types.RenameFilesParams) -> dict
     session.workspace.settle()
     roots = [root.path for root in session.workspace.roots]
     edits, notes = edits_of_moves(session.workspace.index, moves, roots)
-    if looked_again(session, (one.path for one in edits)):
+    if looked_again(session, (edit.path for edit in edits)):
         edits, notes = edits_of_moves(session.workspace.index, moves, roots)
     for note in notes[:5]:
         warn(session, note)
@@ -161,11 +161,14 @@ def workspace_edit(session: Session, places: Elsewhere, edits: Sequence[RenameEd
     for path, mine in in_files(edits).items():
         document = places.document(path)
         made: list[dict[str, Any]] = []
-        for one in mine:
-            edit = {"range": places.range(path, (one.edit.start, one.edit.end)), "newText": one.edit.new_text}
-            kind = _CLOSED if document is None else _ASIDE if one.aside else None
-            if annotated and one.lost:
-                edit["annotationId"] = _annotation(used, one.lost)
+        for rename_edit in mine:
+            edit = {
+                "range": places.range(path, (rename_edit.edit.start, rename_edit.edit.end)),
+                "newText": rename_edit.edit.new_text,
+            }
+            kind = _CLOSED if document is None else _ASIDE if rename_edit.aside else None
+            if annotated and rename_edit.lost:
+                edit["annotationId"] = _annotation(used, rename_edit.lost)
             elif annotated and kind is not None:
                 used[kind] = _ANNOTATIONS[kind]
                 edit["annotationId"] = kind

@@ -26,14 +26,14 @@ def signature_help(session: Session, params: types.SignatureHelpParams) -> dict[
     document = session.documents.get(params.text_document.uri)
     if document is None or document.kind != "text":
         return None
-    found = signature_at(session.workspace.snapshot(document, wait=0.5), offset_of(document, params.position))
-    if found is None:
+    signature = signature_at(session.workspace.snapshot(document, wait=0.5), offset_of(document, params.position))
+    if signature is None:
         return None
     offsets = session.capability(f"{_INFORMATION}.parameterInformation.labelOffsetSupport") is True
-    plain = _plain(found, offsets, session.capability(f"{_INFORMATION}.documentationFormat"))
+    plain = _plain(signature, offsets, session.capability(f"{_INFORMATION}.documentationFormat"))
     active: dict[str, Any] = {}
-    if found.active is not None:
-        active = {"activeParameter": found.active}
+    if signature.active is not None:
+        active = {"activeParameter": signature.active}
     elif session.capability(f"{_INFORMATION}.noActiveParameterSupport") is True:
         active = {"activeParameter": None}
     if session.capability(f"{_INFORMATION}.activeParameterSupport") is True:
@@ -41,19 +41,21 @@ def signature_help(session: Session, params: types.SignatureHelpParams) -> dict[
     return {"signatures": [plain], "activeSignature": 0, **active}
 
 
-def _plain(found: Signature, offsets: bool, formats: Any) -> dict[str, Any]:
+def _plain(signature: Signature, offsets: bool, formats: Any) -> dict[str, Any]:
     parameters: list[dict[str, Any]] = []
-    for argument in found.arguments:
+    for argument in signature.arguments:
         start, end = argument.span
         # Offsets into labels count UTF-16 units, whatever the positions count.
-        label: Any = [_utf16(found.label[:start]), _utf16(found.label[:end])] if offsets else found.label[start:end]
+        label: Any = (
+            [_utf16(signature.label[:start]), _utf16(signature.label[:end])] if offsets else signature.label[start:end]
+        )
         made: dict[str, Any] = {"label": label}
         if argument.documentation:
             made["documentation"] = markup(argument.documentation, formats)
         parameters.append(made)
-    plain: dict[str, Any] = {"label": found.label, "parameters": parameters}
-    if found.documentation:
-        plain["documentation"] = markup(found.documentation, formats)
+    plain: dict[str, Any] = {"label": signature.label, "parameters": parameters}
+    if signature.documentation:
+        plain["documentation"] = markup(signature.documentation, formats)
     return plain
 
 

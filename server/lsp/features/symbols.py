@@ -93,20 +93,20 @@ def workspace_symbol(session: Session, params: types.WorkspaceSymbolParams) -> l
     places = Elsewhere(session)
     resolved = session.capability("workspace.symbol.resolveSupport.properties")
     lazily = isinstance(resolved, list) and "location.range" in resolved
-    made: list[dict[str, Any]] = []
-    for found in find_tools(session.workspace.index, params.query):
-        path, span = found.tool.path, found.tool.declared.span
+    workspace_symbol: list[dict[str, Any]] = []
+    for tool in find_tools(session.workspace.index, params.query):
+        path, span = tool.tool.path, tool.tool.declared.span
         entry: dict[str, Any] = {
-            "name": found.name,
+            "name": tool.name,
             "kind": _kind_of(session, "tool", "workspace.symbol"),
             "location": {"uri": places.uri(path)} if lazily else places.location(path, span),
         }
-        if found.container:
-            entry["containerName"] = found.container
+        if tool.container:
+            entry["containerName"] = tool.container
         if lazily:
-            entry["data"] = {"toolId": found.tool.tool_id}
-        made.append(entry)
-    return made
+            entry["data"] = {"toolId": tool.tool.tool_id}
+        workspace_symbol.append(entry)
+    return workspace_symbol
 
 
 def resolve(session: Session, symbol: types.WorkspaceSymbol) -> types.WorkspaceSymbol | dict[str, Any]:

@@ -28,7 +28,7 @@ def watched(session: Session, params: DidChangeWatchedFilesParams) -> None:
     _look(session, [change.uri for change in params.changes])
     if any(change.uri.endswith(SCRIPTS) for change in params.changes):
         # What a script says is held against its manifest.
-        session.diagnostics.refresh(one for one in session.documents.values() if one.kind == "manifest")
+        session.diagnostics.refresh(document for document in session.documents.values() if document.kind == "manifest")
 
 
 def operated(session: Session, params: FilesParams) -> None:

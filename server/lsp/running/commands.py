@@ -89,23 +89,23 @@ def find_place(session: Session, arguments: Arguments, *kinds: TargetKind) -> Pl
     """What the arguments are about. Raises ``RpcError``: -32602 when they say too little, -32801 when the text is another one now."""
     document = session.documents.get(arguments.uri)
     if document is None:
-        said = f"'{arguments.uri}' is not open" if arguments.uri else "give the 'uri' of an open document"
-        raise RpcError(INVALID_PARAMS, f"{said}; commands work on open documents")
+        text = f"'{arguments.uri}' is not open" if arguments.uri else "give the 'uri' of an open document"
+        raise RpcError(INVALID_PARAMS, f"{text}; commands work on open documents")
     snapshot = session.workspace.snapshot(document, wait=0.5)
     if arguments.range is None and arguments.example is None and "manifest" not in kinds:
         raise RpcError(INVALID_PARAMS, "give the 'range' of the call")
     shown = (0, len(document.text)) if arguments.range is None else _span(document, arguments.range)
     _check_shown(document, arguments, document.text[shown[0] : shown[1]])
     if arguments.example is not None:
-        found = next((one for one in targets(snapshot) if one.example == arguments.example), None)
+        target = next((target for target in targets(snapshot) if target.example == arguments.example), None)
     else:
         chosen = [target_at(snapshot, shown, kind) for kind in kinds]
-        fitting = [one for one in chosen if one is not None]
-        exact = [one for one in fitting if one.span == shown]
-        found = min(exact or fitting, key=lambda one: one.span[1] - one.span[0], default=None)
-    if found is None or found.kind not in kinds:
+        fitting = [target for target in chosen if target is not None]
+        exact = [target for target in fitting if target.span == shown]
+        target = min(exact or fitting, key=lambda target: target.span[1] - target.span[0], default=None)
+    if target is None or target.kind not in kinds:
         raise RpcError(INVALID_PARAMS, f"There is no {' or '.join(kinds)} at this place")
-    return Place(document, snapshot, found)
+    return Place(document, snapshot, target)
 
 
 def _span(document: Document, found: Range) -> tuple[int, int]:
@@ -114,16 +114,16 @@ def _span(document: Document, found: Range) -> tuple[int, int]:
     return start, max(start, lines.offset(found.end.line, found.end.character, encoding))
 
 
-def _check_shown(document: Document, given: Arguments, here: str) -> None:
+def _check_shown(document: Document, arguments: Arguments, here: str) -> None:
     """Ruling of the mission: exactly the text that was shown is run."""
-    if given.text is None and given.digest is None and given.version is None:
+    if arguments.text is None and arguments.digest is None and arguments.version is None:
         raise RpcError(INVALID_PARAMS, "say which text was shown: by 'digest', 'text' or 'version'")
     same = (
-        given.text == here
-        if given.text is not None
-        else given.digest == digest_of(here)
-        if given.digest is not None
-        else given.version == document.version
+        arguments.text == here
+        if arguments.text is not None
+        else arguments.digest == digest_of(here)
+        if arguments.digest is not None
+        else arguments.version == document.version
     )
     if not same:
         raise RpcError(CONTENT_MODIFIED, "The text at this place is another one now; nothing was done")
@@ -184,46 +184,46 @@ class Commands:
 
     # Running
 
-    async def _run(self, given: Arguments, token: Token, cancel: asyncio.Event) -> Run:
+    async def _run(self, arguments: Arguments, token: Token, cancel: asyncio.Event) -> Run:
         self.runner.check_allowed()
-        place = find_place(self._session, given, "call", "block")
+        place = find_place(self._session, arguments, "call", "block")
         document = place.document
-        for target in self.runner.chain(place.snapshot, place.target) if given.chain else ():
+        for target in self.runner.chain(place.snapshot, place.target) if arguments.chain else ():
             run = await self.runner.run_calls(document, place.snapshot, target, token, cancel)
             if not is_good(run):
-                return self._told(run, given)
+                return self._told(run, arguments)
             if self._session.documents.get(document.uri) is not document:
                 raise RpcError(
                     CONTENT_MODIFIED, "The document was edited meanwhile; what was left of the chain was not run"
                 )
         run = await self.runner.run_calls(document, place.snapshot, place.target, token, cancel)
-        return self._told(run, given)
+        return self._told(run, arguments)
 
-    async def _dry_run(self, given: Arguments, token: Token, cancel: asyncio.Event) -> Run:
+    async def _dry_run(self, arguments: Arguments, token: Token, cancel: asyncio.Event) -> Run:
         self.runner.check_allowed()
-        place = find_place(self._session, given, "call", "block")
+        place = find_place(self._session, arguments, "call", "block")
         run = await self.runner.run_calls(place.document, place.snapshot, place.target, token, cancel, dry_run=True)
-        return self._told(run, given)
+        return self._told(run, arguments)
 
-    async def _run_example(self, given: Arguments, token: Token, cancel: asyncio.Event) -> Run:
+    async def _run_example(self, arguments: Arguments, token: Token, cancel: asyncio.Event) -> Run:
         self.runner.check_allowed()
-        place = find_place(self._session, given, "example")
+        place = find_place(self._session, arguments, "example")
         return self._told(
-            await self.runner.run_example(place.document, place.snapshot, place.target, token, cancel), given
+            await self.runner.run_example(place.document, place.snapshot, place.target, token, cancel), arguments
         )
 
-    async def _test_examples(self, given: Arguments, token: Token, cancel: asyncio.Event) -> dict[str, Any]:
+    async def _test_examples(self, arguments: Arguments, token: Token, cancel: asyncio.Event) -> dict[str, Any]:
         self.runner.check_allowed()
-        place = find_place(self._session, given, "manifest")
+        place = find_place(self._session, arguments, "manifest")
         runs = await self.runner.test_examples(place.document, place.snapshot, token, cancel)
         passed = sum(run.passed is True for run in runs)
         wrong = [run.outcome for run in runs if run.passed is False]
         outcome = f"{'✓' if passed == len(runs) else '✗'} {passed} of {len(runs)} examples passed"
-        if given.show:
+        if arguments.show:
             self._client.message("info" if not wrong else "warning", "\n".join([outcome, *wrong[:5]]))
         return {"outcome": outcome, "passed": passed, "failed": len(wrong), "runs": runs}
 
-    async def _rerun_last(self, given: Arguments, token: Token, cancel: asyncio.Event) -> Run:
+    async def _rerun_last(self, arguments: Arguments, token: Token, cancel: asyncio.Event) -> Run:
         self.runner.check_allowed()
         last = self._runs.last()
         document = self._session.documents.get(last.uri) if last is not None else None
@@ -236,11 +236,11 @@ class Commands:
         snapshot = self._session.workspace.snapshot(document, wait=0.5)
         target = next(
             (
-                one
-                for one in targets(snapshot)
-                if one.kind == last.target
-                and (last.example is None or one.example == last.example)
-                and digest_of(document.text[one.span[0] : one.span[1]]) == last.digest
+                target
+                for target in targets(snapshot)
+                if target.kind == last.target
+                and (last.example is None or target.example == last.example)
+                and digest_of(document.text[target.span[0] : target.span[1]]) == last.digest
             ),
             None,
         )
@@ -251,26 +251,26 @@ class Commands:
         else:
             dry = last.kind == "dryRun"
             run = await self.runner.run_calls(document, snapshot, target, token, cancel, dry_run=dry)
-        return self._told(run, given)
+        return self._told(run, arguments)
 
-    async def _cancel(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
-        return {"cancelled": self.runner.cancel(given.run)}
+    async def _cancel(self, arguments: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        return {"cancelled": self.runner.cancel(arguments.run)}
 
-    async def _approve(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
-        if given.option_id not in ("allow", "session", "reject"):
+    async def _approve(self, arguments: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        if arguments.option_id not in ("allow", "session", "reject"):
             raise RpcError(INVALID_PARAMS, "'optionId' must be 'allow', 'session' or 'reject'")
-        if not self.runner.approvals.answer(given.approval_id, given.option_id):
+        if not self.runner.approvals.answer(arguments.approval_id, arguments.option_id):
             data = {
                 "code": "approvalUnknown",
                 "retryable": False,
                 "hint": "it was answered already, or the run has ended",
             }
-            raise RpcError(1401, f"No approval '{given.approval_id}' is awaited", data)
+            raise RpcError(1401, f"No approval '{arguments.approval_id}' is awaited", data)
         return {"answered": True}
 
-    def _told(self, run: Run, given: Arguments) -> Run:
+    def _told(self, run: Run, arguments: Arguments) -> Run:
         """Shows what came of a run: as a document where the client opens ours, else as one line."""
-        if given.show and not self._client.show(run.result_uri):
+        if arguments.show and not self._client.show(run.result_uri):
             good = is_good(run)
             first = run.observation.strip()
             more = f"\n{first if len(first) <= 300 else first[:299] + '…'}" if first and run.kind != "dryRun" else ""
@@ -279,14 +279,14 @@ class Commands:
 
     # Results
 
-    async def _show_result(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> Run:
-        run = self._runs.get(given.run) if given.run is not None else self._runs.last()
+    async def _show_result(self, arguments: Arguments, _token: Token, _cancel: asyncio.Event) -> Run:
+        run = self._runs.get(arguments.run) if arguments.run is not None else self._runs.last()
         if run is None:
             raise RpcError(REQUEST_FAILED, "There is no such result any more; run it again")
-        return self._told(run, given)
+        return self._told(run, arguments)
 
-    async def _clear_results(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
-        had = self._runs.forget(given.uri or None)
+    async def _clear_results(self, arguments: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        had = self._runs.forget(arguments.uri or None)
         self._client.refresh_marks()
         for uri in had:
             self._session.post(lambda uri=uri: self._session.run_ended(uri))
@@ -294,21 +294,21 @@ class Commands:
 
     # Reading
 
-    async def _preview_prompt(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
-        document = self._session.documents.get(given.uri) if given.uri else None
-        if document is None and given.uri and path_of(given.uri) is None:
-            raise RpcError(INVALID_PARAMS, f"'{given.uri}' is not open")
-        root = self._session.workspace.root_of(document.path if document is not None else path_of(given.uri))
+    async def _preview_prompt(self, arguments: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        document = self._session.documents.get(arguments.uri) if arguments.uri else None
+        if document is None and arguments.uri and path_of(arguments.uri) is None:
+            raise RpcError(INVALID_PARAMS, f"'{arguments.uri}' is not open")
+        root = self._session.workspace.root_of(document.path if document is not None else path_of(arguments.uri))
         if root is None:
             raise RpcError(REQUEST_FAILED, "No folder is open, so there are no tools")
-        return self.previews.preview(root, document, given.tool_id, given.protocol, show=given.show)
+        return self.previews.preview(root, document, arguments.tool_id, arguments.protocol, show=arguments.show)
 
-    async def _convert(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
-        place = find_place(self._session, given, "block")
+    async def _convert(self, arguments: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        place = find_place(self._session, arguments, "block")
         target = place.target
         if target.reason:
             raise RpcError(REQUEST_FAILED, f"Not converted: {target.reason}")
-        to = given.to
+        to = arguments.to
         if to is None:
             names = can_become(place.snapshot, target)
             if not names:
@@ -322,57 +322,57 @@ class Commands:
         wanted = by_name.get(to)
         if wanted is None:
             raise RpcError(INVALID_PARAMS, f"'to' must be one of {', '.join(PROTOCOLS)}")
-        made = converted(place.snapshot, target, wanted)
-        if made.edit is None:
-            raise RpcError(REQUEST_FAILED, f"Not converted: {made.problem}")
-        if made.losses and not given.lossy:
-            lost = "\n".join(one.message for one in made.losses[:10])
+        rewriting = converted(place.snapshot, target, wanted)
+        if rewriting.edit is None:
+            raise RpcError(REQUEST_FAILED, f"Not converted: {rewriting.problem}")
+        if rewriting.losses and not arguments.lossy:
+            lost = "\n".join(loss.message for loss in rewriting.losses[:10])
             anyway = await self._chosen(f"Something would be lost:\n{lost}", {"Convert anyway": "yes"})
             if anyway is None:
-                return {"applied": False, "losses": made.losses, "text": made.text}
+                return {"applied": False, "losses": rewriting.losses, "text": rewriting.text}
         if not self._client.can("workspace.applyEdit"):
             # The text is what the caller can put there.
-            return {"applied": False, "losses": made.losses, "text": made.text}
+            return {"applied": False, "losses": rewriting.losses, "text": rewriting.text}
         applied = await self._apply(
-            place.document, f"Convert to {form_title(to)}", made.edit.start, made.edit.end, made.text
+            place.document, f"Convert to {form_title(to)}", rewriting.edit.start, rewriting.edit.end, rewriting.text
         )
-        return {"applied": applied, "losses": made.losses, "text": made.text}
+        return {"applied": applied, "losses": rewriting.losses, "text": rewriting.text}
 
-    async def _copy_as(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
-        place = find_place(self._session, given, "block")
+    async def _copy_as(self, arguments: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        place = find_place(self._session, arguments, "block")
         if place.target.reason:
             raise RpcError(REQUEST_FAILED, f"Not copied: {place.target.reason}")
-        form = given.to
+        form = arguments.to
         if form is None:
             form = await self._chosen("Copy this call as", {form_title(name): name for name in FORMS})
             if form is None:
                 return {"text": "", "losses": [], "form": None}
         if form not in FORMS:
             raise RpcError(INVALID_PARAMS, f"'to' must be one of {', '.join(FORMS)}")
-        made = copied(place.snapshot, place.target, form)
-        if made.problem:
-            raise RpcError(REQUEST_FAILED, f"Not copied: {made.problem}")
-        result = {"text": made.text, "losses": made.losses, "form": form}
-        if given.show:
+        rewriting = copied(place.snapshot, place.target, form)
+        if rewriting.problem:
+            raise RpcError(REQUEST_FAILED, f"Not copied: {rewriting.problem}")
+        result = {"text": rewriting.text, "losses": rewriting.losses, "form": form}
+        if arguments.show:
             # A server reaches no clipboard: the text is opened, or said, so that it can be taken from there.
-            uri = f"tamis-result:/copy-{digest_of(made.text)}.{_SUFFIXES.get(form, 'txt')}"
-            self.documents.put(uri, made.text)
+            uri = f"tamis-result:/copy-{digest_of(rewriting.text)}.{_SUFFIXES.get(form, 'txt')}"
+            self.documents.put(uri, rewriting.text)
             if not self._client.show(uri):
-                self._client.message("info", f"As {form_title(form)}:\n{made.text}")
+                self._client.message("info", f"As {form_title(form)}:\n{rewriting.text}")
         return result
 
-    async def _show_references(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
-        if not given.tool_id:
+    async def _show_references(self, arguments: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        if not arguments.tool_id:
             raise RpcError(INVALID_PARAMS, "give the 'toolId'")
         workspace = self._session.workspace
-        document = self._session.documents.get(given.uri)
+        document = self._session.documents.get(arguments.uri)
         index = workspace.index
         if document is not None:
             snapshot = workspace.snapshot(document, wait=0.5)
             workspace.settle()
-            named = occurrences_of(snapshot, given.tool_id)
+            named = occurrences_of(snapshot, arguments.tool_id)
         else:
-            named = index.occurrences(given.tool_id)
+            named = index.occurrences(arguments.tool_id)
         found: list[dict[str, Any]] = []
         for one in named:
             if one.role == "declaration":
@@ -380,23 +380,25 @@ class Commands:
             opened = self._session.documents.get(uri_of(one.path))
             shown = opened or Document(uri_of(one.path), "", None, index.text(one.path), self._session.encoding)
             found.append({"uri": shown.uri, "range": shown.range(one.span)})
-        if given.show:
-            lines = [f"{one['uri']}:{one['range'].start.line + 1}" for one in found[:MAX_SHOWN_REFERENCES]]
+        if arguments.show:
+            lines = [f"{item['uri']}:{item['range'].start.line + 1}" for item in found[:MAX_SHOWN_REFERENCES]]
             more = [f"… {len(found)} in all"] if len(found) > MAX_SHOWN_REFERENCES else []
             if len(found) == 1 and self._client.can("window.showDocument.support"):
                 one = found[0]
                 params = {"uri": one["uri"], "takeFocus": True, "selection": one["range"]}
                 self._client.tell("window/showDocument", params)
             else:
-                title = f"{given.tool_id}: {len(found)} references" if found else f"{given.tool_id} is used nowhere"
+                title = (
+                    f"{arguments.tool_id}: {len(found)} references" if found else f"{arguments.tool_id} is used nowhere"
+                )
                 self._client.message("info", "\n".join([title, *lines, *more]))
         return {"locations": found}
 
-    async def _explain(self, given: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
-        reason = given.reason or "nothing is known"
+    async def _explain(self, arguments: Arguments, _token: Token, _cancel: asyncio.Event) -> dict[str, Any]:
+        reason = arguments.reason or "nothing is known"
         if reason == lenses.UNTRUSTED:
             reason = "This workspace is not trusted, so nothing is run in it. Trust it in the editor to run calls."
-        if given.show:
+        if arguments.show:
             self._client.message("info", reason)
         return {"reason": reason}
 

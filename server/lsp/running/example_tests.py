@@ -128,13 +128,13 @@ class ExampleTests:
 
         try:
             if document is not None and not cancel.is_set():
-                one = _File(document, self._session.workspace.snapshot(document), self._runner, set())
+                file = _File(document, self._session.workspace.snapshot(document), self._runner, set())
                 for number in numbers:
                     if cancel.is_set():
                         break
                     self._state(path, number, {"tag": "started"})
                     try:
-                        tell(number, await one.run(number, cancel))
+                        tell(number, await file.run(number, cancel))
                     except RpcError as error:
                         tell(number, {"tag": "failed", "message": error.text})
         except Exception as error:  # one file's tests must not end the others'
@@ -181,9 +181,11 @@ class ExampleTests:
         if document.uri not in self._session.documents:
             self._session.workspace.forget(document)
         if document.kind == "manifest":
-            return document, [(one.example, one) for one in found if one.kind == "example"]
-        blocks = [one for one in found if one.kind == "block" and not snapshot.document.blocks[one.block].aside]
-        return document, [(one.block, one) for one in blocks if expectations_of(snapshot, one.block)]
+            return document, [(target.example, target) for target in found if target.kind == "example"]
+        blocks = [
+            target for target in found if target.kind == "block" and not snapshot.document.blocks[target.block].aside
+        ]
+        return document, [(block.block, block) for block in blocks if expectations_of(snapshot, block.block)]
 
     def _items(self, path: str) -> list[dict[str, Any]]:
         document, tests = self._tests(path)
@@ -219,12 +221,12 @@ def _descriptions(document: Document) -> dict[int, str]:
     from tamis.protocols.manifest.reading import read_manifest
 
     manifest = read_manifest(document.text).manifest
-    return {} if manifest is None else {at: plain(one.description) for at, one in enumerate(manifest.examples)}
+    return {} if manifest is None else {at: plain(example.description) for at, example in enumerate(manifest.examples)}
 
 
 def _block_names(snapshot: Snapshot) -> dict[int, str]:
     """The names that the blocks of a text have."""
-    return {one.block: one.name for one in reversed(names_in(snapshot))}
+    return {name.block: name.name for name in reversed(names_in(snapshot))}
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -245,7 +247,7 @@ class _File(msgspec.Struct, frozen=True):
 
     async def _run_block(self, number: int, cancel: asyncio.Event) -> dict[str, Any]:
         """A block, and before it what it uses, as far as that was not run here yet."""
-        found = {one.block: one for one in targets(self.snapshot) if one.kind == "block"}
+        found = {target.block: target for target in targets(self.snapshot) if target.kind == "block"}
         target = found.get(number)
         if target is None:
             return {"tag": "skipped"}
@@ -260,8 +262,8 @@ class _File(msgspec.Struct, frozen=True):
         unmet = self.runner.first_unmet(self.document, self.snapshot, target, run)
         if unmet is None:
             return _state(run, UNSET, None)
-        one, expected = unmet
-        return _state(run, expected, None if one is None else self.document.range(one.span))
+        expectation, expected = unmet
+        return _state(run, expected, None if expectation is None else self.document.range(expectation.span))
 
 
 def _state(run: Run, expected: Any, place: Range | None) -> dict[str, Any]:

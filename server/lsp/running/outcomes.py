@@ -120,7 +120,10 @@ def _names(results: Sequence[ExecutionResult]) -> str:
 
 def trace(results: Sequence[ExecutionResult], tools: Sequence[Tool]) -> tuple[Trace, ...]:
     """Where the first script that failed says that it did, in files of its tool's folder."""
-    failed = next((one for one in results if one.error is not UNSET and one.error.type == "ScriptError"), None)
+    failed = next(
+        (candidate for candidate in results if candidate.error is not UNSET and candidate.error.type == "ScriptError"),
+        None,
+    )
     tool = next((tool for tool in tools if failed is not None and tool.tool_id == failed.tool_id), None)
     if failed is None or tool is None:
         return ()

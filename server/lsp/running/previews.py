@@ -59,10 +59,10 @@ class Previews:
     def tokens(self, root: Root, tool_id: str) -> tuple[int, bool] | None:
         """Tokens of a tool's text in the default protocol, and whether they are exact; None when no model is told of it."""
         try:
-            found = self._generate(root, tool_id, None, "tag", instructions=False)
+            prompt = self._generate(root, tool_id, None, "tag", instructions=False)
         except RpcError:
             return None
-        return (found.tokens.total, found.tokens.exact) if found.text.strip() else None
+        return (prompt.tokens.total, prompt.tokens.exact) if prompt.text.strip() else None
 
     def preview(
         self, root: Root, document: Document | None, tool_id: str, protocol: str | None, *, show: bool
@@ -118,12 +118,12 @@ class Previews:
         for title, name, shape in sorted(_sections(), key=lambda section: section[1] != default):
             if protocol not in (None, name):
                 continue
-            found = self._generate(root, tool_id, name, shape)
+            prompt = self._generate(root, tool_id, name, shape)
             own = self._generate(root, tool_id, name, shape, instructions=False).tokens
-            whole = f"{'' if found.tokens.exact else '≈'}{found.tokens.total}"
+            whole = f"{'' if prompt.tokens.exact else '≈'}{prompt.tokens.total}"
             parts.append(f"## {title}: {tokens_of_tool(own.total, own.exact)}, {whole} with the general instructions\n")
-            parts += [f"{note}\n" for note in found.notes]
-            if found.text.strip():
-                fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", found.text)), default=0))
-                parts.append(f"{fence}text\n{found.text.rstrip(chr(10))}\n{fence}\n")
+            parts += [f"{note}\n" for note in prompt.notes]
+            if prompt.text.strip():
+                fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", prompt.text)), default=0))
+                parts.append(f"{fence}text\n{prompt.text.rstrip(chr(10))}\n{fence}\n")
         return "\n".join(parts)

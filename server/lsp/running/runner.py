@@ -157,8 +157,8 @@ class Runner:
     async def _with_scripts(self, root: Root, names: Sequence[str]) -> Runtime:
         """The runtime; a script that was missing is looked for once more, for not every client tells of new files."""
         runtime = self.runtime(root)
-        found = [runtime.registry.get(name) for name in names]
-        if any(tool is not None and not tool.available for tool in found) and await asyncio.to_thread(root.recheck):
+        tools = [runtime.registry.get(name) for name in names]
+        if any(tool is not None and not tool.available for tool in tools) and await asyncio.to_thread(root.recheck):
             self._session.post(self._session.tools_changed)
             return self.runtime(root)
         return runtime
@@ -241,8 +241,8 @@ class Runner:
                 if not expected
                 else expected_value(expected[0])
                 if len(expected) == 1
-                else [expected_value(one) for one in expected],
-                differences=tuple(line for one in unmet or () for line in (one.reason, *one.details)),
+                else [expected_value(expectation) for expectation in expected],
+                differences=tuple(line for judgement in unmet or () for line in (judgement.reason, *judgement.details)),
             )
             status = run.outcome
         finally:
@@ -254,7 +254,7 @@ class Runner:
     def chain(self, snapshot: Snapshot, target: Target) -> list[Target]:
         """The blocks that have to run before one, in the order of the document."""
         blocks = chain_of(snapshot, target.block, variables_in(snapshot))[:-1]
-        return [one for one in targets(snapshot) if one.kind == "block" and one.block in blocks]
+        return [target for target in targets(snapshot) if target.kind == "block" and target.block in blocks]
 
     def _variables(self, document: Document, snapshot: Snapshot) -> Variables:
         """The variables of a document, with the last good results of its named blocks as they stand there now."""
@@ -262,8 +262,8 @@ class Runner:
         if not variables.named:
             return variables
         found = targets(snapshot)
-        runs = self._runs.results(document.uri, document.text, [one.span for one in found])
-        spans = {one.block: one.span for one in found if one.kind == "block"}
+        runs = self._runs.results(document.uri, document.text, [target.span for target in found])
+        spans = {target.block: target.span for target in found if target.kind == "block"}
         first = {one.name: one.block for one in reversed(variables.named)}
         last = {name: runs.get(spans[block]) for name, block in first.items() if block in spans}
         results = {
@@ -282,10 +282,12 @@ class Runner:
         unmet = judge(expectations_of(snapshot, target.block), run.results, variables)
         if not unmet:
             return None
-        one = unmet[0].expectation
-        if one is None or one.form == "regex":
-            return one, UNSET
-        return one, filled_json(expected_value(one), variables)[0] if one.form == "json" else expected_value(one)
+        expectation = unmet[0].expectation
+        if expectation is None or expectation.form == "regex":
+            return expectation, UNSET
+        return expectation, filled_json(expected_value(expectation), variables)[
+            0
+        ] if expectation.form == "json" else expected_value(expectation)
 
     async def _put_in(
         self, document: Document, chosen: Read, block: int, variables: Variables, runtime: Runtime, *, dry_run: bool
@@ -329,9 +331,9 @@ class Runner:
     ) -> list[Run]:
         """Runs the examples of a manifest one after the other; after a cancel the ones left are ``cancelled``."""
         found = [
-            one
-            for one in targets(snapshot)
-            if one.kind == "example" and not one.reason and (only is None or one.example in only)
+            target
+            for target in targets(snapshot)
+            if target.kind == "example" and not target.reason and (only is None or target.example in only)
         ]
         if not found:
             raise RpcError(REQUEST_FAILED, "The manifest has no example that could be run")
@@ -359,8 +361,10 @@ class Runner:
         runtime = await self._with_scripts(self.root(document), target.tool_ids)
         tool = next((tool for tool in runtime.registry.tools if tool.path == document.path), None)
         if tool is None:
-            error = next((one for one in runtime.registry.errors if one.path == document.path), None)
-            other = next((one for one in runtime.registry.conflicts if one.dropped == document.path), None)
+            error = next((error for error in runtime.registry.errors if error.path == document.path), None)
+            other = next(
+                (conflict for conflict in runtime.registry.conflicts if conflict.dropped == document.path), None
+            )
             why = error.message if error is not None else other.message if other is not None else ""
             why = why or "it stands in none of the tool folders (setting 'tools')"
             raise RpcError(REQUEST_FAILED, f"Not run: this manifest is not registered: {why}")
@@ -470,14 +474,16 @@ class Runner:
 
     def cancel(self, number: int | None = None) -> list[int]:
         """Cancels a run, or all; gives those that were on their way."""
-        chosen = [one for one in self._running.values() if number is None or one.number == number]
-        for one in chosen:
-            one.cancelled.set()
-        return [one.number for one in chosen]
+        chosen = [
+            running_call for running_call in self._running.values() if number is None or running_call.number == number
+        ]
+        for running_call in chosen:
+            running_call.cancelled.set()
+        return [running_call.number for running_call in chosen]
 
     async def close(self) -> None:
         """Cancels what runs and waits until it has ended."""
-        waiting = [one.done.wait() for one in self._running.values()]
+        waiting = [running_call.done.wait() for running_call in self._running.values()]
         self.cancel()
         await asyncio.gather(*waiting)
 
@@ -509,9 +515,9 @@ def _secret_of(document: Document, runtime: Runtime, *, dry_run: bool) -> Secret
         if dry_run:
             return HIDDEN, ()
         try:
-            found = await runtime.secret_for(name, tool)
+            secret = await runtime.secret_for(name, tool)
         except SecretUnusable as unusable:
             raise NotReady(unusable.fault.sentence) from None
-        return found.text, found.spellings
+        return secret.text, secret.spellings
 
     return value

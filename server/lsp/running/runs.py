@@ -153,7 +153,7 @@ class Runs:
         """Forgets the runs of a document, or of all; gives the documents that had any."""
         with self._lock:
             uris = [uri] if uri is not None else list(self._places)
-            had = [one for one in uris if self._places.pop(one, None)]
+            had = [uri for uri in uris if self._places.pop(uri, None)]
             for number in [number for number, run in self._runs.items() if uri is None or run.uri == uri]:
                 del self._runs[number], self._sizes[number]
             return had
@@ -194,9 +194,9 @@ def keys_of(text: str, spans: Iterable[Span]) -> list[tuple[str, int]]:
     return keys
 
 
-def ordinal_of(text: str, found: Sequence[Target], target: Target) -> int:
+def ordinal_of(text: str, targets: Sequence[Target], target: Target) -> int:
     """Which of the equal texts among a document's targets one is."""
-    spans = [one.span for one in found]
+    spans = [target.span for target in targets]
     return dict(zip(spans, keys_of(text, spans), strict=True)).get(target.span, ("", 0))[1]
 
 
@@ -295,8 +295,12 @@ def _of_run(snapshot: Snapshot, target: Target, run: Run) -> list[Diag]:
         failed = _failure(run, target.head)
         return [] if failed is None else [failed]
     return [
-        Diag("VA462", target.head if one.expectation is None else one.expectation.span, {"reason": _told(one)})
-        for one in unmet
+        Diag(
+            "VA462",
+            target.head if judgement.expectation is None else judgement.expectation.span,
+            {"reason": _told(judgement)},
+        )
+        for judgement in unmet
     ]
 
 
@@ -325,8 +329,8 @@ def _failure(run: Run, span: Span) -> Diag | None:
 
 def _to_lsp(document: Document, diag: Diag, run: Run) -> Diagnostic:
     related = [
-        RelatedInformation(Location(one.uri, Range(Position(one.line, 0), Position(one.line, 0))), one.text)
-        for one in run.trace
+        RelatedInformation(Location(trace.uri, Range(Position(trace.line, 0), Position(trace.line, 0))), trace.text)
+        for trace in run.trace
     ]
     return Diagnostic(
         document.range(diag.span),

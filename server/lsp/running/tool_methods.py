@@ -153,8 +153,8 @@ class ToolMethods:
     @property
     def client(self) -> str:
         """The client's own name."""
-        told = self._lsp.initialize
-        info = None if told is None else told.client_info
+        initialize_params = self._lsp.initialize
+        info = None if initialize_params is None else initialize_params.client_info
         return "" if info is None else str(info.name)[:200]
 
     async def answer(self, identity: object, method: str, params: Any) -> Any:

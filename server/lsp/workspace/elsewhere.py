@@ -38,11 +38,11 @@ class Elsewhere:
     def document(self, path: str) -> Document | None:
         """The open document of a path."""
         documents = self._session.documents
-        found = documents.get(uri_of(path)) if path.startswith("/") else documents.get(path)
-        if found is not None or not path.startswith("/"):
-            return found
+        document = documents.get(uri_of(path)) if path.startswith("/") else documents.get(path)
+        if document is not None or not path.startswith("/"):
+            return document
         # Clients spell URIs in their own ways.
-        return next((one for one in list(documents.values()) if one.path == path), None)
+        return next((document for document in list(documents.values()) if document.path == path), None)
 
     def text(self, path: str) -> str | None:
         """The text of a file, or None where there is none to be had."""
@@ -60,8 +60,8 @@ class Elsewhere:
             return self._index.text(path)
         from tamis.server.runtime.tools.loader import FoundFile, read_manifest_file
 
-        found = read_manifest_file(path) if path.startswith("/") else None
-        return found.text if isinstance(found, FoundFile) else None
+        manifest_file = read_manifest_file(path) if path.startswith("/") else None
+        return manifest_file.text if isinstance(manifest_file, FoundFile) else None
 
     def range(self, path: str, span: Span) -> dict[str, Any]:
         """A span of a file as an LSP range."""
@@ -117,8 +117,8 @@ def looked_again(session: Session, paths: Iterable[str]) -> bool:
     for path in dict.fromkeys(paths):
         if session.workspace.is_open(path) or not path.startswith("/"):
             continue
-        found = read_manifest_file(path)
-        text = found.text if isinstance(found, FoundFile) else None
+        manifest_file = read_manifest_file(path)
+        text = manifest_file.text if isinstance(manifest_file, FoundFile) else None
         if text is None:
             index.remove(path)
         elif text != index.text(path):

@@ -208,10 +208,10 @@ class Root:
             self._dirty.add("")
         return True
 
-    def serve(self, given: list[Tool]) -> None:
+    def serve(self, tools: list[Tool]) -> None:
         """The methods that the host's services have now."""
         with self._lock:
-            self._given = given
+            self._given = tools
             self._fresh = False
             self._dirty.add("")
 
@@ -325,18 +325,18 @@ class Root:
             meanings.append(before[1])
         for path in self._read.keys() - self._files.keys() - self._open.keys():
             del self._read[path]
-        errors, given = list(self._problems.values()), self._given
+        errors, tools = list(self._problems.values()), self._given
         same = len(meanings) == len(self._built[0]) and all(
             a is b for a, b in zip(meanings, self._built[0], strict=True)
         )
-        same = same and errors == self._built[1] and given is self._built[2]
+        same = same and errors == self._built[1] and tools is self._built[2]
         if self._registry is not None and same and self._loaded_with is loaded:
             return
-        self._built = (meanings, errors, given)
+        self._built = (meanings, errors, tools)
         self._loaded_with = loaded
         found = gathered(meanings, self._write_roots)
         found.errors[:0] = errors
-        self._registry = composed(found, loaded.settings, given, self._own_tools(loaded))
+        self._registry = composed(found, loaded.settings, tools, self._own_tools(loaded))
 
     _loaded_with: LoadedSettings | None = None
     _own: tuple[LoadedSettings, list[Tool]] | None = None
@@ -356,7 +356,7 @@ class Root:
             from tamis.server.runtime.tools.tool import Tool
 
             found = manifests(Path(self.path), loaded.settings)
-            self._own = loaded, [Tool(one, "", origin="builtin", listed=listed) for one, listed in found]
+            self._own = loaded, [Tool(manifest, "", origin="builtin", listed=listed) for manifest, listed in found]
         return self._own[1]
 
 
@@ -383,7 +383,7 @@ def _is_broken(reading: ManifestReading | WorkflowReading | None) -> bool:
 def _lost(read: Meaning, before: Meaning) -> bool:
     """Whether a text is more broken than it was: all of it, or another one of its definitions."""
     return bool(read.errors) and (
-        not read.tools or not {one.tool_id for one in read.errors} <= {one.tool_id for one in before.errors}
+        not read.tools or not {error.tool_id for error in read.errors} <= {error.tool_id for error in before.errors}
     )
 
 

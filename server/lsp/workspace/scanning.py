@@ -285,12 +285,12 @@ class Scanner:
             self._drop(path)
             return
         self.give_way()
-        found = read_manifest_file(path)
-        if not isinstance(found, FoundFile):
+        manifest_file = read_manifest_file(path)
+        if not isinstance(manifest_file, FoundFile):
             self._drop(path)
             return
         index = self._workspace.index
-        index.update(path, found.text)
+        index.update(path, manifest_file.text)
         if self._workspace.is_open(path):  # opened meanwhile: the editor's text counts
             self._workspace.renote(path)
         elif index.knows(path):
@@ -379,8 +379,8 @@ class Scanner:
             else:
                 listing.files[path] = stamp
             if root.may_define(path):
-                found = read_manifest_file(path) if stamp is not None and root.searches(path) else None
-                tools = root.take(path, found) or tools
+                manifest_file = read_manifest_file(path) if stamp is not None and root.searches(path) else None
+                tools = root.take(path, manifest_file) or tools
             if stamp is None:
                 self._drop(path)
             else:

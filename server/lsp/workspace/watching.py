@@ -105,10 +105,10 @@ def changed(session: Session, change: Change) -> None:
         tell_status(session, news=True)
     elif change.listing:
         # A script or a file beside a manifest may have come or gone.
-        session.diagnostics.refresh(one for one in session.documents.values() if one.kind == "manifest")
+        session.diagnostics.refresh(document for document in session.documents.values() if document.kind == "manifest")
     if not change.tools and any(path.endswith(TEXTS) for path in change.paths):
         session.texts_changed()
     if any(path.endswith((".json", ".jsonc")) for path in change.paths):
         # A workflow that a profile lists may have come or gone.
-        session.diagnostics.refresh(one for one in session.documents.values() if one.kind == "profile")
+        session.diagnostics.refresh(document for document in session.documents.values() if document.kind == "profile")
     session.reports.changed()

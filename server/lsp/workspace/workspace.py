@@ -391,8 +391,8 @@ def _handler_type(reading: ManifestReading) -> object:
     # from the tree, which is there: a look through the text would take a millisecond of each keystroke in a large file
     root = reading.tree.root
     handler = root.get("handler") if root is not None and root.kind == "object" else None
-    given = handler.get("type") if handler is not None and handler.kind == "object" else None
-    return None if given is None else given.value
+    node = handler.get("type") if handler is not None and handler.kind == "object" else None
+    return None if node is None else node.value
 
 
 def _may_be_workflow(document: Document) -> bool:

@@ -39,32 +39,32 @@ _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*')
 def page(declared: Group) -> str:
     """The text of the page."""
     methods = described(declared)
-    made = all_schemas(methods)
+    schemas = all_schemas(methods)
     out = [_HEAD, "## Methods\n"]
-    out += [_method(one, made) for one in methods]
+    out += [_method(method, schemas) for method in methods]
     out.append("## Notifications of the daemon\n")
-    out += [_sent(name, "Notification", made) for name in NOTIFICATIONS]
+    out += [_sent(name, "Notification", schemas) for name in NOTIFICATIONS]
     out.append(
         "## Requests of the daemon\n\nThe host answers them; one that it does not know it answers with -32601.\n"
     )
-    out += [_sent(name, "Request", made) for name in REQUESTS]
+    out += [_sent(name, "Request", schemas) for name in REQUESTS]
     # Params stand with their message, unless something else has them too.
-    hidden = {str(ref["$ref"]).removeprefix(PREFIX) for ref in made.params.values()}
-    hidden -= {*re.findall(rf'"{re.escape(PREFIX)}(\w+)"', json.dumps([made.parts, made.results]))}
+    hidden = {str(ref["$ref"]).removeprefix(PREFIX) for ref in schemas.params.values()}
+    hidden -= {*re.findall(rf'"{re.escape(PREFIX)}(\w+)"', json.dumps([schemas.parts, schemas.results]))}
     out.append("## Shapes\n")
-    out += [_shape(name, part, made) for name, part in made.parts.items() if name not in hidden]
+    out += [_shape(name, part, schemas) for name, part in schemas.parts.items() if name not in hidden]
     out.append("## Numbers of errors\n\n| code | name | means |\n|---|---|---|")
     out += [f"| {code} | `{name}` | {MEANINGS.get(name, '')} |" for name, code in numbers().items()]
     return "\n".join(out) + "\n"
 
 
-def _method(one: Described, made: Schemas) -> str:
+def _method(one: Described, schemas: Schemas) -> str:
     words = [one.summary, one.description, "This method may still change." if one.stability != "stable" else ""]
     lines = [f"### Method `{one.name}`\n", "\n\n".join(word for word in words if word) + "\n"]
-    reference = made.params.get(one.name)
+    reference = schemas.params.get(one.name)
     if reference is not None:
-        lines.append(_table(_part(reference, made), made, head="param"))
-    lines.append(f"Result: {_linked(made.results[one.name], made)}.")
+        lines.append(_table(_part(reference, schemas), schemas, head="param"))
+    lines.append(f"Result: {_linked(schemas.results[one.name], schemas)}.")
     known = numbers()
     special = [f"{known[name]} `{name}`" for name in one.errors if name in GIVEN_BY and name != "overloaded"]
     if special:
@@ -72,19 +72,19 @@ def _method(one: Described, made: Schemas) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sent(name: str, kind: str, made: Schemas) -> str:
-    part = _part(made.params[name], made)
-    lines = [f"### {kind} `{name}`\n", f"{part.get('description', '')}\n", _table(part, made, head="param")]
-    if name in made.results:
-        lines.append(f"Result: {_linked(made.results[name], made)}.\n")
+def _sent(name: str, kind: str, schemas: Schemas) -> str:
+    part = _part(schemas.params[name], schemas)
+    lines = [f"### {kind} `{name}`\n", f"{part.get('description', '')}\n", _table(part, schemas, head="param")]
+    if name in schemas.results:
+        lines.append(f"Result: {_linked(schemas.results[name], schemas)}.\n")
     return "\n".join(lines)
 
 
-def _shape(name: str, part: Schema, made: Schemas) -> str:
-    return f"### {name}\n\n{part.get('description', '')}\n\n{_table(part, made, head='field')}"
+def _shape(name: str, part: Schema, schemas: Schemas) -> str:
+    return f"### {name}\n\n{part.get('description', '')}\n\n{_table(part, schemas, head='field')}"
 
 
-def _table(part: Schema, made: Schemas, *, head: str) -> str:
+def _table(part: Schema, schemas: Schemas, *, head: str) -> str:
     required = part.get("required", ())
     rows = [f"| {head} | type | meaning |", "|---|---|---|"]
     for field, schema in part["properties"].items():
@@ -95,19 +95,19 @@ def _table(part: Schema, made: Schemas, *, head: str) -> str:
         bounds = ", ".join(f"{word} {schema[key]}" for key, word in _BOUNDS.items() if key in schema)
         text = f"{text} ({bounds})" if bounds else text
         mark = "" if field in required else "?"
-        rows.append(f"| `{field}{mark}` | {_linked(schema, made)} | {text.replace('|', chr(92) + '|')} |")
+        rows.append(f"| `{field}{mark}` | {_linked(schema, schemas)} | {text.replace('|', chr(92) + '|')} |")
     return "\n".join(rows) + "\n"
 
 
 _BOUNDS = {"minimum": "at least", "maximum": "at most"}
 
 
-def _linked(schema: Schema, made: Schemas) -> str:
+def _linked(schema: Schema, schemas: Schemas) -> str:
     """The type with links to the shapes that it names."""
     text = type_of({key: value for key, value in schema.items() if key != "description"})
     if len(text) > 200:
         text = "object"
-    found = [name for name in _WORD.findall(text) if name in made.parts]
+    found = [name for name in _WORD.findall(text) if name in schemas.parts]
     shown = f"`{text}`".replace("|", "\\|")
     if not found:
         return shown
@@ -117,8 +117,8 @@ def _linked(schema: Schema, made: Schemas) -> str:
     return f"{shown}: {links}"
 
 
-def _part(reference: Any, made: Schemas) -> Schema:
-    return made.parts[str(cast("Schema", reference)["$ref"]).removeprefix(PREFIX)]
+def _part(reference: Any, schemas: Schemas) -> Schema:
+    return schemas.parts[str(cast("Schema", reference)["$ref"]).removeprefix(PREFIX)]
 
 
 @functools.cache

@@ -34,9 +34,9 @@ def plain(text: str) -> str:
     return _PARENTHESES.sub(_without_notes, " ".join(text.replace("``", "`").split())).strip()
 
 
-def _without_notes(found: re.Match[str]) -> str:
-    kept = _NOTE.sub("", found[1]).removeprefix(", ")
-    return found[0].replace(found[1], kept) if kept else ""
+def _without_notes(match: re.Match[str]) -> str:
+    kept = _NOTE.sub("", match[1]).removeprefix(", ")
+    return match[0].replace(match[1], kept) if kept else ""
 
 
 _ALWAYS = ("invalidRequest", "invalidParams", "internalError", "overloaded")

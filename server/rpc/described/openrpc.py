@@ -29,14 +29,14 @@ def document(declared: Group) -> OpenRpcDocument:
             "version": __version__,
             "license": {"name": "Apache-2.0"},
         },
-        methods=[_method(one, made) for one in methods],
+        methods=[_method(method, made) for method in methods],
         components={"schemas": _schema(_without_circles(made)), "errors": _errors()},
         notifications=[_sent(name, made) for name in NOTIFICATIONS],
         requests=[_sent(name, made) for name in REQUESTS],
     )
 
 
-def _method(one: Described, made: Schemas) -> dict[str, Any]:
+def _method(one: Described, schemas: Schemas) -> dict[str, Any]:
     content: dict[str, Any] = {
         "name": one.name,
         "tags": [{"name": one.name.replace(".", "/").partition("/")[0]}],
@@ -46,8 +46,8 @@ def _method(one: Described, made: Schemas) -> dict[str, Any]:
         content["description"] = one.description
     content |= {
         "paramStructure": "by-name",
-        "params": _params(made, one.name),
-        "result": _result(made, one.name),
+        "params": _params(schemas, one.name),
+        "result": _result(schemas, one.name),
         "errors": [{"$ref": f"#/components/errors/{name}"} for name in one.errors],
     }
     examples = [_example(example) for example in EXAMPLES if example.method == one.name]
@@ -63,7 +63,7 @@ def _schema(schema: Any) -> Any:
     return _tuples(refer(schema, _PARTS))
 
 
-def _without_circles(made: Schemas) -> dict[str, Any]:
+def _without_circles(schemas: Schemas) -> dict[str, Any]:
     """The parts, none of which leads back to itself: OpenRPC's own tools put every reference in place, and never end at a circle.
 
     Results are walked first, so that what closes a circle is what stands deepest in them (the error of a node of a failed workflow).
@@ -75,82 +75,82 @@ def _without_circles(made: Schemas) -> dict[str, Any]:
         if name in found or name in above:
             return
         above.append(name)
-        found[name] = changed(made.parts[name])
+        found[name] = changed(schemas.parts[name])
         above.pop()
 
     def changed(schema: Any) -> Any:
         if isinstance(schema, list):
-            return [changed(one) for one in cast("list[Any]", schema)]
+            return [changed(item) for item in cast("list[Any]", schema)]
         if not isinstance(schema, dict):
             return schema
         given = cast("Schema", schema)
         name = str(given.get("$ref", "")).removeprefix(PREFIX)
         if name in above:
-            rest = {key: one for key, one in given.items() if key != "$ref"}
-            said = str(rest.get("description") or made.parts[name].get("description") or "")
-            return {**rest, "type": "object", "description": f"{said} Its form is that of {name}.".strip()}
-        if name in made.parts:
+            rest = {key: item for key, item in given.items() if key != "$ref"}
+            description = str(rest.get("description") or schemas.parts[name].get("description") or "")
+            return {**rest, "type": "object", "description": f"{description} Its form is that of {name}.".strip()}
+        if name in schemas.parts:
             walk(name)
-        return {key: changed(one) for key, one in given.items()}
+        return {key: changed(item) for key, item in given.items()}
 
-    for reference in (*made.results.values(), *made.params.values()):
+    for reference in (*schemas.results.values(), *schemas.params.values()):
         changed(reference)
-    for name in made.parts:
+    for name in schemas.parts:
         walk(name)
-    return {name: found[name] for name in made.parts}
+    return {name: found[name] for name in schemas.parts}
 
 
 def _tuples(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_tuples(one) for one in cast("list[Any]", schema)]
+        return [_tuples(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    given = {name: _tuples(one) for name, one in cast("Schema", schema).items()}
+    given = {name: _tuples(item) for name, item in cast("Schema", schema).items()}
     if isinstance(given.get("prefixItems"), list):
         given |= {"items": given.pop("prefixItems"), "additionalItems": False}
     return given
 
 
-def _params(made: Schemas, name: str) -> list[dict[str, Any]]:
-    reference = made.params.get(name)
+def _params(schemas: Schemas, name: str) -> list[dict[str, Any]]:
+    reference = schemas.params.get(name)
     if reference is None:
         return []
-    part: Schema = made.parts[str(reference["$ref"]).removeprefix(PREFIX)]
+    part: Schema = schemas.parts[str(reference["$ref"]).removeprefix(PREFIX)]
     required = part.get("required", ())
-    found: list[dict[str, Any]] = []
+    params: list[dict[str, Any]] = []
     for field, schema in part["properties"].items():
         param: dict[str, Any] = {"name": field}
         if "description" in schema:
             param["description"] = schema["description"]
         rest = {key: value for key, value in schema.items() if key != "description"}
-        found.append(param | {"required": field in required, "schema": _schema(rest)})
-    return found
+        params.append(param | {"required": field in required, "schema": _schema(rest)})
+    return params
 
 
-def _result(made: Schemas, name: str) -> dict[str, Any]:
-    schema = made.results[name]
+def _result(schemas: Schemas, name: str) -> dict[str, Any]:
+    schema = schemas.results[name]
     title = str(schema.get("$ref", "")).removeprefix(PREFIX) or "result"
     return {"name": title, "schema": _schema(schema)}
 
 
-def _sent(name: str, made: Schemas) -> dict[str, Any]:
-    part = made.parts[str(made.params[name]["$ref"]).removeprefix(PREFIX)]
+def _sent(name: str, schemas: Schemas) -> dict[str, Any]:
+    part = schemas.parts[str(schemas.params[name]["$ref"]).removeprefix(PREFIX)]
     content: dict[str, Any] = {
         "name": name,
         "summary": part.get("description", ""),
         "paramStructure": "by-name",
-        "params": _params(made, name),
+        "params": _params(schemas, name),
     }
-    return content | ({"result": _result(made, name)} if name in made.results else {})
+    return content | ({"result": _result(schemas, name)} if name in schemas.results else {})
 
 
 def _errors() -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    errors: dict[str, Any] = {}
     for name, number in numbers().items():
-        found[name] = {"code": number, "message": MEANINGS.get(name, name)}
+        errors[name] = {"code": number, "message": MEANINGS.get(name, name)}
         if name not in STANDARD:
-            found[name]["data"] = {"code": name, "retryable": name == "overloaded", "hint": "what to do about it"}
-    return found
+            errors[name]["data"] = {"code": name, "retryable": name == "overloaded", "hint": "what to do about it"}
+    return errors
 
 
 def _example(example: Any) -> dict[str, Any]:

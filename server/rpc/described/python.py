@@ -106,7 +106,7 @@ def params_module(methods: Iterable[Described]) -> str:
     listed = [*methods]
     made = schemas(listed)
     outer = [made.params[one.name] for one in listed if one.name in made.params and one.name not in _SKIPPED]
-    names = reachable(outer, made.parts) - {str(one["$ref"]).removeprefix(PREFIX) for one in outer}
+    names = reachable(outer, made.parts) - {str(item["$ref"]).removeprefix(PREFIX) for item in outer}
     return _PARAMS_HEAD + "".join(_typed_dict(name, made.parts[name]) for name in sorted(names))
 
 
@@ -148,10 +148,10 @@ def _spelled(kind: type[Any]) -> str:
     return f"_results.{kind.__name__}"
 
 
-def _method(one: Described, made: Schemas, is_async: bool) -> str:
+def _method(one: Described, schemas: Schemas, is_async: bool) -> str:
     name = _snake(one.name.replace("/", "_").replace(".", "_"))
-    reference = made.params.get(one.name)
-    part: Schema = {} if reference is None else made.parts[str(reference["$ref"]).removeprefix(PREFIX)]
+    reference = schemas.params.get(one.name)
+    part: Schema = {} if reference is None else schemas.parts[str(reference["$ref"]).removeprefix(PREFIX)]
     required = part.get("required", ())
     fields = sorted(part.get("properties", {}).items(), key=lambda item: item[0] not in required)
     arguments: list[str] = []
@@ -184,8 +184,8 @@ def _type(schema: Any, refer: Callable[[str], str], *, nulls: bool = False) -> s
     if "$ref" in given:
         return refer(str(given["$ref"]).removeprefix(PREFIX))
     if "anyOf" in given:
-        kinds = [one for one in given["anyOf"] if nulls or one.get("type") != "null"]
-        return " | ".join(dict.fromkeys(spell(one) for one in kinds))
+        kinds = [item for item in given["anyOf"] if nulls or item.get("type") != "null"]
+        return " | ".join(dict.fromkeys(spell(kind) for kind in kinds))
     if "enum" in given or "const" in given:
         values = given["enum"] if "enum" in given else [given["const"]]
         return f"Literal[{', '.join(json.dumps(value, ensure_ascii=False) for value in values)}]"

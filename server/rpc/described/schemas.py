@@ -212,8 +212,8 @@ def _collect(info: Any, seen: set[type[msgspec.Struct]]) -> None:
         return
     for name in ("type", "item_type", "item_types", "key_type", "value_type", "types"):
         below = getattr(info, name, ())
-        for one in cast("Iterable[Any]", below) if isinstance(below, tuple) else (below,):
-            _collect(one, seen)
+        for item in cast("Iterable[Any]", below) if isinstance(below, tuple) else (below,):
+            _collect(item, seen)
 
 
 def _describe(part: Schema, kind: type[msgspec.Struct], shared: dict[str, str]) -> None:
@@ -254,10 +254,10 @@ def reachable(roots: Iterable[Any], parts: dict[str, Schema]) -> set[str]:
 
 
 def _field_texts(kind: type[msgspec.Struct]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    field_texts: dict[str, str] = {}
     for base in reversed(kind.__mro__):
-        found |= _texts_of(base.__module__).get(base.__name__, {}) if base.__module__.startswith("tamis.") else {}
-    return found
+        field_texts |= _texts_of(base.__module__).get(base.__name__, {}) if base.__module__.startswith("tamis.") else {}
+    return field_texts
 
 
 @functools.cache

@@ -53,11 +53,11 @@ def declarations(declared: Group) -> str:
         "/** The methods of the daemon. */\nexport interface Methods {\n"
         + "".join(
             entry(
-                one.name,
-                one.summary,
-                {"params": made.params.get(one.name, empty), "result": made.results[one.name]},
+                method.name,
+                method.summary,
+                {"params": made.params.get(method.name, empty), "result": made.results[method.name]},
             )
-            for one in methods
+            for method in methods
         )
         + "}\n"
     )
@@ -92,7 +92,7 @@ def type_of(schema: Any) -> str:
     if "$ref" in given:
         return str(given["$ref"]).removeprefix(PREFIX)
     if "anyOf" in given:
-        return " | ".join(dict.fromkeys(type_of(one) for one in given["anyOf"]))
+        return " | ".join(dict.fromkeys(type_of(item) for item in given["anyOf"]))
     if "enum" in given or "const" in given:
         values = given["enum"] if "enum" in given else [given["const"]]
         return " | ".join(json.dumps(value, ensure_ascii=False) for value in values)
@@ -106,7 +106,7 @@ def type_of(schema: Any) -> str:
 
 def _array(schema: Schema) -> str:
     if "prefixItems" in schema:
-        return f"[{', '.join(type_of(one) for one in schema['prefixItems'])}]"
+        return f"[{', '.join(type_of(prefix_item) for prefix_item in schema['prefixItems'])}]"
     inner = type_of(schema["items"]) if schema.get("items") else "Json"
     return f"({inner})[]" if "|" in inner else f"{inner}[]"
 
@@ -116,8 +116,8 @@ def _object(schema: Schema) -> str:
     if "properties" in schema:
         required = schema.get("required", ())
         fields = (
-            f"{_quoted(name)}{'' if name in required else '?'}: {type_of(one)}"
-            for name, one in schema["properties"].items()
+            f"{_quoted(name)}{'' if name in required else '?'}: {type_of(item)}"
+            for name, item in schema["properties"].items()
         )
         return f"{{ {'; '.join(fields)} }}"
     if below is False:

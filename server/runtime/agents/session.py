@@ -64,7 +64,7 @@ class Repeats:
 
 def digest_of(calls: Iterable[tuple[dict[str, Any], ExecutionResult]]) -> bytes:
     """What a round did: its tools, arguments and outcomes, in order; not how long they took, nor what they logged."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for args, result in calls:
         error = None if result.error is UNSET else [result.error.type, result.error.message]
         output = None if result.output is UNSET else result.output
@@ -74,8 +74,8 @@ def digest_of(calls: Iterable[tuple[dict[str, Any], ExecutionResult]]) -> bytes:
         except (RecursionError, TypeError, ValueError):
             # what cannot be compared is never a repeat
             return os.urandom(32)
-        found.update(text.encode() + b"\0")
-    return found.digest()
+        sha256.update(text.encode() + b"\0")
+    return sha256.digest()
 
 
 MAX_SESSIONS = 1_000
@@ -183,15 +183,15 @@ class AgentSession:
         """The model's answer, with the calls that it asks for."""
         requested = [
             RequestedToolCall(
-                request_id=one.request.request_id,
-                tool_name=cut_middle(one.request.tool_name, MAX_VALUE_CHARS),
-                args=_cut(one.shown),
+                request_id=question.request.request_id,
+                tool_name=cut_middle(question.request.tool_name, MAX_VALUE_CHARS),
+                args=_cut(question.shown),
                 status="pending",
             )
-            for one in asked[:MAX_REQUESTED]
+            for question in asked[:MAX_REQUESTED]
         ]
-        self._open.update((one.request_id, one) for one in requested)
-        self._asked_in.update((one.request_id, self.count) for one in requested)
+        self._open.update((call.request_id, call) for call in requested)
+        self._asked_in.update((call.request_id, self.count) for call in requested)
         while len(self._open) > MAX_OPEN:
             # what never came back
             self._closed(next(iter(self._open)))
@@ -226,20 +226,20 @@ class AgentSession:
 
     def note_state(self, call_id: str, state: State) -> None:
         """A call is in a state now."""
-        found = self._open.get(call_id)
-        if found is not None:
-            found.status = _RECORDED[state]
+        call = self._open.get(call_id)
+        if call is not None:
+            call.status = _RECORDED[state]
             if not NEXT[state] and call_id in self._results:
                 # a task that outlived its round
                 self._closed(call_id)
 
     def _note_result(self, asked: Asked, result: ExecutionResult) -> None:
         call_id = asked.request.request_id
-        found = self._open.get(call_id)
-        if found is None:
+        call = self._open.get(call_id)
+        if call is None:
             return
         if result.status not in ("success", "accepted", "inputRequired"):
-            found.error = cut_middle(result_text(asked, result), MAX_VALUE_CHARS)
+            call.error = cut_middle(result_text(asked, result), MAX_VALUE_CHARS)
         if NEXT[end_state(result.status)]:
             self._results.add(call_id)
         else:
@@ -253,9 +253,9 @@ class AgentSession:
     def broke_off(self, call_ids: Sequence[str], cause: str) -> None:
         """A step ended without results, as when the daemon ends: none of its calls stays open (V54)."""
         for call_id in call_ids:
-            found = self._open.get(call_id)
-            if found is not None:
-                found.status, found.error = "completed", f"the step broke off: {cause}"
+            call = self._open.get(call_id)
+            if call is not None:
+                call.status, call.error = "completed", f"the step broke off: {cause}"
                 self._closed(call_id)
         self.add_stop("cancelled", f"The step broke off: {cause}.")
 
@@ -394,7 +394,7 @@ def _size(message: SessionMessage) -> int:
     if record is not UNSET and record.raw_args is not UNSET:
         held.append(record.raw_args)
     if requested is not UNSET:
-        held.extend(one.args for one in requested)
+        held.extend(call.args for call in requested)
     return (
         200 + len(message.content) + sum(len(name) + len(value) + 100 for args in held for name, value in args.items())
     )

@@ -159,7 +159,7 @@ class _Round:
         session.unfinished = None
         if self.before is None:
             session.add_answer(answer, self.asked)
-        self.trail.keep_secret([secret for one in self.asked for secret in one.secrets])
+        self.trail.keep_secret([secret for question in self.asked for secret in question.secrets])
         self.trail.note(
             "agent.answered",
             sessionId=self.request.session_id,
@@ -171,7 +171,7 @@ class _Round:
         try:
             done, stop, explanation = await self._outcome()
         except BaseException as error:
-            session.broke_off([one.request.request_id for one in self.asked], type(error).__name__)
+            session.broke_off([question.request.request_id for question in self.asked], type(error).__name__)
             raise
         if not self.asked:
             done.observation = "\n".join(text for _block, text in self.beside.told)
@@ -230,7 +230,7 @@ class _Round:
     def _judged(self, results: Sequence[ExecutionResult]) -> tuple[StepStop | None, str]:
         """Counts the round, and says whether the loop ends with it."""
         session = self.session
-        pairs = [(one.args, result) for one, result in zip(self.asked, results, strict=True)]
+        pairs = [(question.args, result) for question, result in zip(self.asked, results, strict=True)]
         ran = [pair for pair in pairs if pair[1].attempts > 0 or pair[1].status == "accepted"]
         counted = any(not result.replayed for _, result in ran)
         if counted and not (self.before is not None and self.before.counted):
@@ -280,18 +280,18 @@ class _Round:
 
     def _record(self, done: ExecuteTextResult, stop: StepStop | None, explanation: str) -> None:
         untold = list(self.beside.told) if self.before is None else []
-        for item, one, result in zip(self.planned, self.asked, done.results, strict=True):
+        for item, question, result in zip(self.planned, self.asked, done.results, strict=True):
             while untold and untold[0][0] < item.block:
                 self.session.add_unread(untold.pop(0)[1])
             if item.index not in self.options.done:
-                self.session.add_result(one, result)
+                self.session.add_result(question, result)
         for _block, text in untold:
             self.session.add_unread(text)
         if stop is not None and explanation:
             self.session.add_stop(stop, explanation)
 
     def _result(self, done: ExecuteTextResult, stop: StepStop | None, explanation: str) -> StepResult:
-        requests = [one.request for one in self.asked]
+        requests = [question.request for question in self.asked]
         return StepResult(
             response_text=done.parse.response_text,
             publishable=not self.unread and not any(_is_wrong(result) for result in done.results),
@@ -305,7 +305,7 @@ class _Round:
             explanation=explanation or UNSET,
             parsed_requests=requests,
             execution_results=[
-                execution_result(one, result) for one, result in zip(self.asked, done.results, strict=True)
+                execution_result(question, result) for question, result in zip(self.asked, done.results, strict=True)
             ],
         )
 
@@ -338,7 +338,7 @@ async def execute_noted_text(
     planned = plan_text(document)
     asked = asked_for(document, planned, options, context.registry)
     trail = Trail(context.services.audit, context.services.log, str(context.root), options.call_prefix, context.trace)
-    trail.keep_secret([secret for one in asked for secret in one.secrets])
+    trail.keep_secret([secret for question in asked for secret in question.secrets])
     trail.note(
         "text.received",
         protocols=list(dict.fromkeys(block.protocol for block in document.blocks)),

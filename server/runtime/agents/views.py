@@ -45,13 +45,13 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 def asked_for(document: Document, planned: Sequence[Planned], options: TextOptions, registry: Registry) -> list[Asked]:
     """What an answer asks for, in order."""
     left = MAX_RAW * len(document.text)
-    found: list[Asked] = []
+    questions: list[Asked] = []
     for item in planned:
         block = document.blocks[item.block]
         span = block.span if len(block.calls) == 1 else item.call.span
         left -= span[1] - span[0]
-        found.append(_asked(document, item, options, registry, span if left >= 0 else item.call.tool_span))
-    return found
+        questions.append(_asked(document, item, options, registry, span if left >= 0 else item.call.tool_span))
+    return questions
 
 
 def _asked(document: Document, item: Planned, options: TextOptions, registry: Registry, raw: Span) -> Asked:
@@ -90,12 +90,12 @@ def kept_text(document: Document, asked: Sequence[Asked]) -> str:
     """An answer as it may be kept: without the secret values of its calls, wherever they stand in it."""
     pieces: list[str] = []
     at = 0
-    for start, end in sorted(span for one in asked for span in one.hidden):
+    for start, end in sorted(span for question in asked for span in question.hidden):
         if start >= at:
             pieces += (document.text[at:start], MASK)
             at = end
     pieces.append(document.text[at:])
-    secrets = sorted({secret for one in asked for secret in one.secrets}, key=len, reverse=True)
+    secrets = sorted({secret for question in asked for secret in question.secrets}, key=len, reverse=True)
     return without("".join(pieces), secrets)
 
 

@@ -37,7 +37,7 @@ def formats_held(check: Checked, lint: Mapping[str, Any]) -> Checked:
     if not odd:
         return check
     level = read_levels(lint).of(FORMAT)
-    rest = [one for one in check.warnings if one.code != FORMAT]
+    rest = [warning for warning in check.warnings if warning.code != FORMAT]
     if level == "error":
         return Checked(False, {}, [*check.errors, *odd], rest)
     return msgspec.structs.replace(check, warnings=rest) if level == "off" else check
@@ -61,15 +61,15 @@ def check_parsed(call: Call, source: str, tool: Tool, encoding: PositionEncoding
 
     def problem(located: LocatedFinding) -> Problem:
         assert lines is not None
-        made = to_problem(located.finding)
-        made.range = to_range(located.diag.span, lines, encoding)
-        return made
+        problem = to_problem(located.finding)
+        problem.range = to_range(located.diag.span, lines, encoding)
+        return problem
 
     return Checked(
         check.valid,
         dict(check.coerced),
-        [problem(one) for one in check.problems if one.finding.severity == "error"],
-        [problem(one) for one in check.problems if one.finding.severity != "error"],
+        [problem(located_finding) for located_finding in check.problems if located_finding.finding.severity == "error"],
+        [problem(located_finding) for located_finding in check.problems if located_finding.finding.severity != "error"],
     )
 
 
@@ -81,9 +81,9 @@ def check_wire_call(call: Mapping[str, Any], tool: Tool, prefix: str = "") -> Ch
     check = check_call(call_from_wire(call), "", tool.plan)
 
     def problem(finding: Finding) -> Problem:
-        made = to_problem(finding, prefix)
-        made.range = range_of_argument(call, finding.path)
-        return made
+        problem = to_problem(finding, prefix)
+        problem.range = range_of_argument(call, finding.path)
+        return problem
 
     return Checked(
         check.valid,

@@ -165,7 +165,7 @@ class TimeHeld:
         return self._before + (0.0 if self._since is None else asyncio.get_running_loop().time() - self._since)
 
 
-async def in_time(call: Invocation, work: Awaitable[T], held: TimeHeld | None = None) -> T:
+async def in_time(call: Invocation, work: Awaitable[T], time_held: TimeHeld | None = None) -> T:
     """What ``work`` gives, within the call's time. Raises ``Stopped`` when the time is over or the call is cancelled; then the
     work was cancelled too and has ended."""
     steps = work.__await__()
@@ -190,7 +190,7 @@ async def in_time(call: Invocation, work: Awaitable[T], held: TimeHeld | None = 
 
     def late() -> None:
         nonlocal timer
-        left = 0.0 if held is None else until + held.seconds - loop.time()
+        left = 0.0 if time_held is None else until + time_held.seconds - loop.time()
         if left > 0:
             timer = loop.call_later(max(left, LOOK_S), late)
         else:

@@ -26,7 +26,7 @@ def filled(value: T, variables: Mapping[str, str]) -> T:
 
 def _filled(value: Any, variables: Mapping[str, str], left: list[int]) -> Any:
     if isinstance(value, str):
-        return _VARIABLE.sub(lambda found: _put(found, variables, left), value) if "@{" in value else value
+        return _VARIABLE.sub(lambda match: _put(match, variables, left), value) if "@{" in value else value
     if isinstance(value, dict):
         return {key: _filled(item, variables, left) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
@@ -34,8 +34,8 @@ def _filled(value: Any, variables: Mapping[str, str], left: list[int]) -> Any:
     return value
 
 
-def _put(found: re.Match[str], variables: Mapping[str, str], left: list[int]) -> str:
-    text = variables.get(found[1], found[0])
+def _put(match: re.Match[str], variables: Mapping[str, str], left: list[int]) -> str:
+    text = variables.get(match[1], match[0])
     left[0] -= len(text)
     if left[0] < 0:
         message = f"the values of the variables in the arguments are more than {MAX_FILLED_CHARS} characters together"

@@ -204,23 +204,23 @@ class SuspendedRun:
 
     # what a host's call does
 
-    def take(self, request: CallRequest, context: CallContext, given: TokenAnswer | None) -> None:
+    def take(self, request: CallRequest, context: CallContext, token_answer: TokenAnswer | None) -> None:
         """A call waits for the run from now on, with an answer or without one. Raises ``ApprovalUnknown``; then it does not."""
         if self.attached is not None:
             raise ApprovalUnknown("the run was taken up already")
-        if given is not None:
+        if token_answer is not None:
             try:
-                self._approvals.check(given, (self.binding,))
+                self._approvals.check(token_answer, (self.binding,))
             except ApprovalUnknown:
-                if not given.lenient:
+                if not token_answer.lenient:
                     raise
-                given = None
+                token_answer = None
         self._resumed, self.attached = True, context
         if self.call is not None:
             self.call.trail.note("call.resumed", "info", by=request.call_id)
-        if given is not None and not self.cancelled.is_set():
+        if token_answer is not None and not self.cancelled.is_set():
             # a run that was cancelled may not have heard of it yet
-            self._approvals.answer(given, self.binding)
+            self._approvals.answer(token_answer, self.binding)
 
     async def outcome(self, request: CallRequest, context: CallContext) -> ExecutionResult:
         """The run's end, or the question that it waits for; a cancel of the call is one of the run."""
@@ -369,7 +369,7 @@ class SuspendedRuns:
 
     def begin(self, request: CallRequest, context: CallContext, binding: str, run: Work) -> SuspendedRun:
         """Begins a run for a call of that binding."""
-        made = SuspendedRun(request, context, binding, self._suspended, lambda one: self._runs.pop(one, None))
+        made = SuspendedRun(request, context, binding, self._suspended, lambda item: self._runs.pop(item, None))
         self._runs[made] = None
         made.begin(context, run)
         return made
@@ -417,8 +417,8 @@ def _is_again(request: CallRequest, first: CallRequest) -> bool:
     """Whether a call that names no question of a run is all the same the one that began it."""
     if request.idempotency_key:
         return has_same_key(request, first)
-    given, place = request.approval, _place(request)
-    return given is not None and given.lenient and place is not None and place == _place(first)
+    token_answer, place = request.approval, _place(request)
+    return token_answer is not None and token_answer.lenient and place is not None and place == _place(first)
 
 
 def has_same_key(request: CallRequest, first: CallRequest) -> bool:

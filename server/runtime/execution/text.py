@@ -280,13 +280,13 @@ async def check_approval(document: Document, context: CallContext, options: Text
         return
     planned = plan_text(document)
     steps = _step_counts(planned)
-    found = [
+    questions = [
         await question_of(_request(item, document, options, steps), context, anyway=True)
         for item in planned
         if item.refused is None and item.index not in options.done
     ]
     context.services.execution.approvals.check(
-        options.approval, [question.binding for question in found if question is not None]
+        options.approval, [question.binding for question in questions if question is not None]
     )
 
 

@@ -45,10 +45,10 @@ class PluginRunner:
         if isinstance(plugin, str):
             return plugin
         try:
-            said = cast("object", plugin.problem(dict(handler.fields)))
+            problem = cast("object", plugin.problem(dict(handler.fields)))
         except Exception as error:
             return f"the handler '{handler.type}' failed when it was asked about the tool: {words(error)}"
-        return plain(said) if isinstance(said, str) else ""
+        return plain(problem) if isinstance(problem, str) else ""
 
     async def run(self, call: Invocation) -> None:
         """Runs the handler once."""
@@ -102,12 +102,12 @@ async def _guarded(plugin: HandlerPlugin, call: Invocation, handler: OtherHandle
 async def _run(plugin: HandlerPlugin, call: Invocation, handler: OtherHandler) -> Any:
     from tamis.server.runtime.calls.outputs import failed
 
-    given = _given(call, handler)
+    handler_call = _given(call, handler)
     try:
         if inspect.iscoroutinefunction(plugin.run):
-            return await plugin.run(given)
-        made = await asyncio.to_thread(plugin.run, given)
-        return await made if inspect.isawaitable(made) else made
+            return await plugin.run(handler_call)
+        thread = await asyncio.to_thread(plugin.run, handler_call)
+        return await thread if inspect.isawaitable(thread) else thread
     except HandlerError as error:
         details = plain(error.details)[:MAX_LOG_CHARS]
         raise failed(

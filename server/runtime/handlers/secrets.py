@@ -64,9 +64,10 @@ def spellings_at_hand(tool: Tool, context: CallContext) -> tuple[str, ...]:
         return ()
     holder = tool if server is None else context.services.handlers.mcp.stand_in(server_name) or tool
     tool_id, version, security = holder.tool_id, holder.manifest.version, holder.manifest.security_context
-    names = [one for one in secrets if may_have(one, tool_id, version, settings.policy)]
+    names = [secret for secret in secrets if may_have(secret, tool_id, version, settings.policy)]
     names += [
-        one.secret for one in headers_of(tool_id, version, security.network.allow_hosts, settings.policy).values()
+        host_header.secret
+        for host_header in headers_of(tool_id, version, security.network.allow_hosts, settings.policy).values()
     ]
     found: set[str] = set()
     for name in dict.fromkeys(names):

@@ -164,12 +164,12 @@ class _Walk:
             return kept
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
         with open(descriptor, "rb") as stream:
-            found = hashlib.sha256(stream.read(facts.st_size + 1)).digest()
+            digest = hashlib.sha256(stream.read(facts.st_size + 1)).digest()
         if time.time_ns() - max(facts.st_mtime_ns, facts.st_ctime_ns) > SETTLED_NS:
             if len(_hashes) >= MAX_KEPT:
                 _hashes.clear()
-            _hashes[known] = found
-        return found
+            _hashes[known] = digest
+        return digest
 
 
 class _Listing(_Walk):

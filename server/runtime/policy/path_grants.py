@@ -60,12 +60,12 @@ class Root(NamedTuple):
 
 def real_roots(roots: tuple[str, ...]) -> list[Root]:
     """The roots that are absolute paths, each resolved; any other opens nothing."""
-    found: list[Root] = []
+    real_roots: list[Root] = []
     for root in roots:
         if root.startswith("/") and "\0" not in root and ".." not in root.split("/"):
             with contextlib.suppress(OSError, ValueError):
-                found.append(Root(os.path.normpath(root).replace("//", "/"), os.path.realpath(root)))
-    return found
+                real_roots.append(Root(os.path.normpath(root).replace("//", "/"), os.path.realpath(root)))
+    return real_roots
 
 
 def below_root(pattern: PathPattern, roots: list[Root], setting: str) -> tuple[Root, tuple[str, ...]]:

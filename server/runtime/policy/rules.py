@@ -42,8 +42,8 @@ class Ruling(msgspec.Struct, frozen=True):
     @property
     def sentence(self) -> str:
         """Why the call was refused; a model reads it."""
-        said = f": {plain(self.reason[:MAX_SHOWN])}" if self.reason else ""
-        return f"{self.name} in {self.where} denies it{said}"
+        text = f": {plain(self.reason[:MAX_SHOWN])}" if self.reason else ""
+        return f"{self.name} in {self.where} denies it{text}"
 
 
 _STRICTNESS: tuple[Verdict, ...] = ("allow", "ask", "deny")
@@ -62,10 +62,10 @@ def ruling(policy: Policy, tool_id: str, version: str, args: dict[str, Any], cal
     names = (tool_id, f"{tool_id}@{version}")
     decided = _decided(policy.chain, names, args, caller)
     unless = 0
-    for one in policy.held:
-        other = _decided([one], names, args, caller)
+    for rule_set in policy.held:
+        other = _decided([rule_set], names, args, caller)
         if other is None:
-            unless = max(unless, _CONFIRMATIONS.index(one.confirmation))
+            unless = max(unless, _CONFIRMATIONS.index(rule_set.confirmation))
         elif other.verdict != "allow" and (
             decided is None or _STRICTNESS.index(other.verdict) > _STRICTNESS.index(decided.verdict)
         ):
@@ -76,22 +76,22 @@ def ruling(policy: Policy, tool_id: str, version: str, args: dict[str, Any], cal
 
 
 def _decided(chain: Sequence[RuleSet], names: tuple[str, str], args: dict[str, Any], caller: Caller) -> Ruling | None:
-    for one in chain:
-        for number, rule in enumerate(one.rules, 1):
+    for rule_set in chain:
+        for number, rule in enumerate(rule_set.rules, 1):
             if _fits_tool(rule.tool, names) and _fits_caller(rule, caller) and _fits_value(rule, args):
                 name = f"rule {number} of policy.rules"
-                return Ruling(rule.verdict, name, rule.reason, _condition(rule), _shown_file(one.where))
+                return Ruling(rule.verdict, name, rule.reason, _condition(rule), _shown_file(rule_set.where))
     best = _most_exact(chain, names)
     if best is None:
         return None
-    name, one = best
+    name, rule_set = best
     shown = f"policy.tools '{plain(name[:MAX_SHOWN])}'"
-    return Ruling(one.tools[name], shown, where=_shown_file(one.where))
+    return Ruling(rule_set.tools[name], shown, where=_shown_file(rule_set.where))
 
 
 def _most_exact(chain: Sequence[RuleSet], names: tuple[str, str]) -> tuple[str, RuleSet] | None:
     """The most exact name of all tables that fits, as the strongest source has it."""
-    fitting = [(name, one) for one in chain for name in one.tools if _fits_tool(name, names)]
+    fitting = [(name, rule_set) for rule_set in chain for name in rule_set.tools if _fits_tool(name, names)]
     return max(fitting, key=lambda entry: _exactness(entry[0]), default=None)
 
 
@@ -105,9 +105,9 @@ def verdicts(policy: Policy, tool_id: str, version: str, caller: Caller) -> set[
     if not isinstance(policy, LayeredPolicy):
         return _possible([RuleSet(_HERE, policy.rules, policy.tools)], names, caller)
     said = _possible(policy.chain, names, caller)
-    for one in policy.held:
-        said |= _possible([one], names, caller) - {"allow", None}
-        if one.confirmation != "never":
+    for rule_set in policy.held:
+        said |= _possible([rule_set], names, caller) - {"allow", None}
+        if rule_set.confirmation != "never":
             said.add("ask")
     return said
 
@@ -121,8 +121,8 @@ def might_ask(policy: Policy, manifest: Manifest, caller: Caller) -> bool:
 
 def _possible(chain: Sequence[RuleSet], names: tuple[str, str], caller: Caller) -> set[Verdict | None]:
     verdicts: set[Verdict | None] = set()
-    for one in chain:
-        for rule in one.rules:
+    for rule_set in chain:
+        for rule in rule_set.rules:
             if _fits_tool(rule.tool, names) and _fits_caller(rule, caller):
                 verdicts.add(rule.verdict)
                 if not rule.parameter:
@@ -135,8 +135,8 @@ def told(policy: Policy) -> list[str]:
     """Each rule in words, in the order in which they are looked at."""
     layered = isinstance(policy, LayeredPolicy)
     sets = (*policy.chain, *policy.held) if layered else (RuleSet(_HERE, policy.rules, policy.tools),)
-    named = any(_shown_file(one.where) != _HERE for one in sets)
-    return [plain(words) for one in sets for words in _told(one, named=named)]
+    named = any(_shown_file(rule_set.where) != _HERE for rule_set in sets)
+    return [plain(words) for rule_set in sets for words in _told(rule_set, named=named)]
 
 
 def _told(rules: RuleSet, *, named: bool) -> Iterator[str]:

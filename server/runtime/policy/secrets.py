@@ -97,7 +97,7 @@ def headers_of(tool_id: str, version: str, hosts: Iterable[str], policy: Policy)
     from tamis.sandbox.network.hosts import parse_rule
 
     granted = [parse_rule(text) for text in hosts]
-    found: dict[str, HostHeader] = {}
+    headers: dict[str, HostHeader] = {}
     for text, header in policy.hosts.items():
         try:
             rule = parse_rule(text)
@@ -105,8 +105,8 @@ def headers_of(tool_id: str, version: str, hosts: Iterable[str], policy: Policy)
             # `policy_faults` says so
             continue
         if any(each.matches_host(rule.host) for each in granted) and _is_for(header, tool_id, version, policy):
-            found[text] = header
-    return found
+            headers[text] = header
+    return headers
 
 
 def _is_for(header: HostHeader, tool_id: str, version: str, policy: Policy) -> bool:

@@ -53,7 +53,7 @@ def _bounds(asked: Mapping[str, int], held: Mapping[str, int]) -> tuple[dict[str
     refused: dict[str, int] = {}
     for name in dict.fromkeys((*held, *asked)):
         wanted, before = asked.get(name, asked.get("*", 0)), held.get(name, held.get("*", 0))
-        joined[name] = min((one for one in (wanted, before) if one > 0), default=0)
+        joined[name] = min((item for item in (wanted, before) if item > 0), default=0)
         if name in asked and joined[name] != wanted:
             refused[name] = wanted
     return joined, refused or None
@@ -69,7 +69,7 @@ def _words(*strictest_first: object) -> Join:
 
 def _fewer(asked: Sequence[str], held: Sequence[str]) -> tuple[Sequence[str], Any]:
     """A list narrows where it holds nothing else; else what else it holds is not in force, and the operator's list stays."""
-    more = tuple(one for one in asked if one not in held)
+    more = tuple(item for item in asked if item not in held)
     return (held, more) if more else (asked, None)
 
 
@@ -134,8 +134,8 @@ _INSIDE = "folder, for what is inside it; else operator"
 
 
 def _narrowing(*strictest_first: object) -> SettingClass:
-    shown = [str(one).lower() if isinstance(one, bool) else f'"{one}"' for one in strictest_first]
-    told = "narrowing; the strictest first: " + ", ".join(f"`{one}`" for one in shown)
+    shown = [str(item).lower() if isinstance(item, bool) else f'"{item}"' for item in strictest_first]
+    told = "narrowing; the strictest first: " + ", ".join(f"`{item}`" for item in shown)
     return SettingClass("narrowing", told, _words(*strictest_first))
 
 
@@ -289,7 +289,7 @@ def is_default(settings: Settings, dotted: str) -> bool:
     value: Any = settings
     kind: Any = Settings
     for name in dotted.split("."):
-        field = next(one for one in msgspec.structs.fields(kind) if one.encode_name == name)
+        field = next(field for field in msgspec.structs.fields(kind) if field.encode_name == name)
         value, kind = getattr(value, field.name), cast("Any", field).type
     return value == default_of(dotted)
 

@@ -128,12 +128,12 @@ def protocol_faults(settings: Settings) -> list[Fault]:
     from tamis.server.runtime.settings.protocols import load_also, load_protocol
 
     problem = load_protocol(settings.protocol.default)
-    found = [Fault(("protocol", "default"), problem)] if problem else []
+    faults = [Fault(("protocol", "default"), problem)] if problem else []
     for index, name in enumerate(settings.protocol.also):
-        found.extend(
-            Fault(("protocol", "also"), said.removeprefix("protocol.also: "), index) for said in load_also((name,))[1]
+        faults.extend(
+            Fault(("protocol", "also"), text.removeprefix("protocol.also: "), index) for text in load_also((name,))[1]
         )
-    return found
+    return faults
 
 
 def engine_faults(settings: Settings) -> list[Fault]:
@@ -167,7 +167,8 @@ def _not_in_force(root: Path) -> list[Fault]:
     from tamis.server.runtime.settings.loading import load_settings
 
     return [
-        Fault(tuple(one.setting.split(".")), one.sentence, in_force=False) for one in load_settings(root).not_in_force
+        Fault(tuple(setting.setting.split(".")), setting.sentence, in_force=False)
+        for setting in load_settings(root).not_in_force
     ]
 
 
@@ -178,17 +179,17 @@ def disk_faults(root: Path, text: str) -> tuple[Fault, ...]:
     except (ValueError, RecursionError):
         return ()
     settings = settings_of(raw)
-    found = [*protocol_faults(settings), *root_faults(settings.policy), *engine_faults(settings)]
-    found += [*_unsafe(root), *_not_in_force(root)]
+    faults = [*protocol_faults(settings), *root_faults(settings.policy), *engine_faults(settings)]
+    faults += [*_unsafe(root), *_not_in_force(root)]
     for setting, names in (("tools", settings.tools), ("workflows", settings.workflows)):
         for index, name in enumerate(names[:MAX_PATHS]):
             if "\0" not in name and not os.path.isdir(root / name):
                 what = "is not a folder" if os.path.exists(root / name) else "does not exist"
-                found.append(Fault((setting,), f"the folder '{name}' {what}", index))
+                faults.append(Fault((setting,), f"the folder '{name}' {what}", index))
     if settings.profile and "\0" not in settings.profile:
         from tamis.server.runtime.settings.profile import load_agent_rules
 
         problem = load_agent_rules(root, settings.profile).problem
         if problem:
-            found.append(Fault(("profile",), problem))
-    return tuple(found)
+            faults.append(Fault(("profile",), problem))
+    return tuple(faults)

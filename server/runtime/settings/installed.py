@@ -38,14 +38,14 @@ def names(group: str) -> list[str]:
 
 def bring(group: str, name: str, what: str) -> Brought | str | None:
     """What a package brings under a name, or why it cannot be loaded; None when none brings it. ``what`` it is: ``the protocol``."""
-    found = [point for point in _points(group) if point.name == name]
-    if not found:
+    entry_points = [point for point in _points(group) if point.name == name]
+    if not entry_points:
         return None
-    if len({point.value for point in found}) > 1:
-        return f"two packages bring {what} '{name}': {' and '.join(map(_package, found))}; remove one"
-    where = f"{what} '{name}' of {_package(found[0])}"
+    if len({point.value for point in entry_points}) > 1:
+        return f"two packages bring {what} '{name}': {' and '.join(map(_package, entry_points))}; remove one"
+    where = f"{what} '{name}' of {_package(entry_points[0])}"
     try:
-        return Brought(found[0].load(), where)
+        return Brought(entry_points[0].load(), where)
     except BaseException as error:
         # also SystemExit: no package ends the process
         if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
@@ -67,10 +67,10 @@ def fault(plugin: Any, api: int, named: str, name: str, methods: Sequence[str]) 
 def words(error: BaseException) -> str:
     """An exception of somebody else's code, bounded and safe to show."""
     try:
-        said = str(error)
+        text = str(error)
     except Exception:
-        said = "it has no words"
-    return plain(f"{type(error).__name__}: {said[:MAX_WORDS]}")[:MAX_WORDS]
+        text = "it has no words"
+    return plain(f"{type(error).__name__}: {text[:MAX_WORDS]}")[:MAX_WORDS]
 
 
 def _points(group: str) -> list[EntryPoint]:

@@ -90,9 +90,9 @@ def load_settings(
     below = [_from_file(files.MACHINE_FILE), _from_file(user_file(), users=True)]
     above = [_from_file(_started.config)] if _started.config else []
     folder = _folder_source(root)
-    given = [_source(whose, _said(overlay))] if overlay else []
-    own = [folder, *given] if editor else [folder]
-    above += () if editor else given
+    sources = [_source(whose, _said(overlay))] if overlay else []
+    own = [folder, *sources] if editor else [folder]
+    above += () if editor else sources
     word = "" if trusted is False else "host" if trusted else word_of_start()
     everything = [*below, *own, *above]
     stack, record = _composed(root, below, own, above, []), ""
@@ -290,7 +290,7 @@ class _Stack:
                 self.refused.append(NotInForce(dotted, rest, source.name))
             self._narrow(dotted, kept, source, refused=refused)
         rules = _rules_of(source)
-        others = any(one.where != rules.where for one in self._chain)
+        others = any(rule_set.where != rules.where for rule_set in self._chain)
         if ((rules.rules or rules.tools) and (others or not self._chain)) or (rules.confirmation != "never" and others):
             self._hold(rules, refused=refused)
 
@@ -306,7 +306,7 @@ class _Stack:
             self.refused.append(NotInForce(dotted, rest, source.name, final))
 
     def _hold(self, rules: RuleSet, *, refused: bool, final: bool = False) -> None:
-        if any(one.where == rules.where for one in self._held):
+        if any(rule_set.where == rules.where for rule_set in self._held):
             return
         self._held.append(rules)
         allowing = tuple(rule for rule in rules.rules if rule.verdict == "allow")
@@ -338,10 +338,18 @@ class _Stack:
 
     def settings(self) -> Settings:
         """The settings in force."""
-        self._values["policy.rules"] = tuple(rule for one in (*self._chain, *self._held) for rule in one.rules)
-        self._values["policy.tools"] = {name: said for one in reversed(self._chain) for name, said in one.tools.items()}
+        self._values["policy.rules"] = tuple(
+            rule for rule_set in (*self._chain, *self._held) for rule in rule_set.rules
+        )
+        self._values["policy.tools"] = {
+            name: said for rule_set in reversed(self._chain) for name, said in rule_set.tools.items()
+        }
         settings = settings_with(self._values)
-        if not self._held and len(self._chain) <= 1 and all(one.where.endswith(FILE_NAME) for one in self._chain):
+        if (
+            not self._held
+            and len(self._chain) <= 1
+            and all(rule_set.where.endswith(FILE_NAME) for rule_set in self._chain)
+        ):
             return settings
         policy = LayeredPolicy(
             **msgspec.structs.asdict(settings.policy), chain=tuple(self._chain), held=tuple(self._held)

@@ -99,8 +99,8 @@ def settings_schema() -> dict[str, Any]:
 def meaning(dotted: str) -> str:
     """What a setting or table means, as Markdown without links; empty for an unknown one."""
     word = WORDS.get(dotted)
-    said = word.means if word is not None else TABLES.get(dotted) or _OTHERS.get(dotted, "")
-    return _LINK.sub(r"\1", said)
+    text = word.means if word is not None else TABLES.get(dotted) or _OTHERS.get(dotted, "")
+    return _LINK.sub(r"\1", text)
 
 
 def example(dotted: str) -> str:
@@ -123,8 +123,8 @@ def _table(kind: type[msgspec.Struct], prefix: str) -> dict[str, Any]:
 
 
 def _field(kind: Any, dotted: str) -> dict[str, Any]:
-    said = meaning(dotted)
-    about: dict[str, Any] = {"description": said} if said else {}
+    text = meaning(dotted)
+    about: dict[str, Any] = {"description": text} if text else {}
     if dotted in CLASSES:
         about["x-tamis-class"] = CLASSES[dotted].kind
     if dotted == "lint":

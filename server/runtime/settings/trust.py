@@ -125,7 +125,7 @@ def named_files(root: str, values: Mapping[str, Any]) -> tuple[str, ...]:
     named = [values.get(f"sandbox.interpreters.{name}", "") for name in ("python", "nodejs", "bun", "uv")]
     named += [word for runtime in values.get("sandbox.runtimes", {}).values() for word in runtime.command]
     named.append(values.get("profile", ""))
-    named += [os.path.join(one.folder, one.script) for one in values.get("mcpServers", {}).values() if one.script]
+    named += [os.path.join(item.folder, item.script) for item in values.get("mcpServers", {}).values() if item.script]
     paths = [os.path.join(root, os.path.expanduser(name)) for name in named if name and "\0" not in name]
     real = [os.path.realpath(path) for path in paths]
     return tuple(sorted(path for path in {*real} if os.path.lexists(path) and not _is_systems(path, root)))[:MAX_FILES]

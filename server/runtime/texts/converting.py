@@ -97,7 +97,7 @@ def convert_calls(
         plain.append(made)
         places.append(index)
     made = convert(plain, to, ConvertOptions(known, shape))
-    return Conversion(made.text, losses + [_moved(one, places) for one in made.losses])
+    return Conversion(made.text, losses + [_moved(loss, places) for loss in made.losses])
 
 
 def hints(runtime: Runtime, tools: Sequence[InlineTool] = (), *, guided: bool = True) -> dict[str, ToolHint]:
@@ -143,18 +143,20 @@ def _vendors_calls(call: Mapping[str, Any]) -> list[tuple[PlainCall, tuple[str, 
     block = document.blocks[0]
     around = read_envelope(document.text, block)
     if len(around.calls) != len(read_calls.calls):
-        return [(one, ()) for one in read_calls.calls]
+        return [(call, ()) for call in read_calls.calls]
     said = message_texts(document.text, block)
     more = around.members + (("content",) if (said.lead + said.tail).strip() or said.others else ())
     pairs = zip(read_calls.calls, around.calls, strict=True)
-    made = [(msgspec.structs.replace(one, number_id=about.number_id), about.members) for one, about in pairs]
+    made = [
+        (msgspec.structs.replace(plain_call, number_id=about.number_id), about.members) for plain_call, about in pairs
+    ]
     return [(made[0][0], more + made[0][1]), *made[1:]]
 
 
-def _moved(one: Loss, places: list[int]) -> Loss:
+def _moved(loss: Loss, places: list[int]) -> Loss:
     """A loss whose call is named by its place among all calls that were given."""
-    parts = one.path.split("/")
+    parts = loss.path.split("/")
     if len(parts) < 3 or parts[1] != "calls":
-        return one
+        return loss
     parts[2] = str(places[int(parts[2])])
-    return Loss(code=one.code, path="/".join(parts), message=one.message)
+    return Loss(code=loss.code, path="/".join(parts), message=loss.message)

@@ -82,16 +82,20 @@ def format_results(
     return observations(observed, max_chars)
 
 
-def _full(given: GivenResult) -> ExecutionResult:
-    result = empty_result(given.call_id, given.tool_id, given.status)
-    result.tool_call_id = UNSET if given.tool_call_id is None else given.tool_call_id
-    result.called_as = UNSET if given.called_as is None else given.called_as
-    result.output, result.duration_ms, result.attempts = given.output, given.duration_ms, given.attempts
-    result.task_id = UNSET if given.task_id is None else given.task_id
-    result.approval = UNSET if given.approval is None else given.approval
-    result.parts = UNSET if given.parts is None else given.parts
-    if given.error is not None:
-        result.error = _error(given.error, str)
+def _full(call_result: GivenResult) -> ExecutionResult:
+    result = empty_result(call_result.call_id, call_result.tool_id, call_result.status)
+    result.tool_call_id = UNSET if call_result.tool_call_id is None else call_result.tool_call_id
+    result.called_as = UNSET if call_result.called_as is None else call_result.called_as
+    result.output, result.duration_ms, result.attempts = (
+        call_result.output,
+        call_result.duration_ms,
+        call_result.attempts,
+    )
+    result.task_id = UNSET if call_result.task_id is None else call_result.task_id
+    result.approval = UNSET if call_result.approval is None else call_result.approval
+    result.parts = UNSET if call_result.parts is None else call_result.parts
+    if call_result.error is not None:
+        result.error = _error(call_result.error, str)
     return result
 
 
@@ -107,20 +111,20 @@ def _error(given: GivenError, shorten: Callable[[str], str]) -> ExecutionError:
     )
 
 
-def _is_problem(given: GivenResult) -> bool:
-    error = given.error
-    return error is not None and given.attempts == 0 and error.type in ("UnknownTool", "ParameterValidationError")
+def _is_problem(call_result: GivenResult) -> bool:
+    error = call_result.error
+    return error is not None and call_result.attempts == 0 and error.type in ("UnknownTool", "ParameterValidationError")
 
 
-def _unreadable(given: GivenResult) -> str:
+def _unreadable(call_result: GivenResult) -> str:
     """The observation of a block that could not be read: only it knows the place, so it is kept as it came (A29)."""
-    details = given.error.details if given.error is not None else None
+    details = call_result.error.details if call_result.error is not None else None
     code = UNSET if details is None else details.code
     broken = code is not UNSET and code in CATALOGUE and not code.startswith("VA")
     if not broken:
         return ""
-    head = "Observation: " if given.observation.startswith("Observation: ") else ""
-    return head + inert(given.observation.removeprefix(head))
+    head = "Observation: " if call_result.observation.startswith("Observation: ") else ""
+    return head + inert(call_result.observation.removeprefix(head))
 
 
 def _plugged(name: str, results: Sequence[GivenResult], max_chars: int | None) -> str:
@@ -142,12 +146,12 @@ def _plugged(name: str, results: Sequence[GivenResult], max_chars: int | None) -
     return text(low)
 
 
-def _shortened(given: GivenResult, limit: int | None) -> ExecutionResult:
-    result = _full(given)
+def _shortened(call_result: GivenResult, limit: int | None) -> ExecutionResult:
+    result = _full(call_result)
     if limit is None:
         return result
     if result.output is not UNSET and len(value_text(result.output)) > limit:
         result.output = cut_middle(value_text(result.output), limit)
-    if given.error is not None:
-        result.error = _error(given.error, lambda value: cut_middle(value, limit))
+    if call_result.error is not None:
+        result.error = _error(call_result.error, lambda value: cut_middle(value, limit))
     return result

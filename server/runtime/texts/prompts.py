@@ -99,9 +99,9 @@ class Prompts:
             return
         self._state = state
         content = [runtime.registry.etag(), runtime.agent, runtime.settings]
-        found = hashlib.sha256(msgspec.json.encode(content, order="sorted")).digest()
-        if found != self._hash:
-            self._hash = found
+        digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).digest()
+        if digest != self._hash:
+            self._hash = digest
             self._kept.clear()
 
 
@@ -174,25 +174,25 @@ def _tools(runtime: Runtime, request: PromptRequest, protocol: str, notes: list[
     tool_ids = request.tool_ids
     agent = runtime.agent_for(request.agent_id)
     discovered = runtime.discovery.find(runtime.registry, agent, protocol, request.agent_id)
-    found = list(runtime.registry.current()) if tool_ids is None else _named(runtime, tool_ids)
+    tools = list(runtime.registry.current()) if tool_ids is None else _named(runtime, tool_ids)
     if request.filter is not None:
         ranks = ranked(runtime.registry, request.filter, runtime.may_call)
         wanted = {tool.tool_id: place for place, (_, tool) in enumerate(ranks)}
         # the best first: where not all fit into a budget, these are chosen
-        found = sorted((tool for tool in found if tool.tool_id in wanted), key=lambda tool: wanted[tool.tool_id])
+        tools = sorted((tool for tool in tools if tool.tool_id in wanted), key=lambda tool: wanted[tool.tool_id])
     off = runtime.loaded.closed or discovered.off
-    kept_out = {one.tool.tool_id: one.reason for one in discovered.left_out}
+    kept_out = {left_out.tool.tool_id: left_out.reason for left_out in discovered.left_out}
     shown: list[Tool] = []
     reasons: list[str] = []
     ready: Ready = set()
-    for tool in found:
+    for tool in tools:
         reason = off or _reason(tool, kept_out, agent, runtime.registry) or runtime.why_not(tool, ready)
         if not reason:
             shown.append(tool)
         elif tool_ids is not None or tool.callable:
             reasons.append(reason if reason == off else f"{tool.tool_id} is left out: {reason}")
     notes += dict.fromkeys(reasons)
-    if not found:
+    if not tools:
         notes.append("no registered tool fits")
     return shown
 
@@ -201,8 +201,8 @@ def _reason(tool: Tool, kept_out: dict[str, str], agent: AgentRules, registry: R
     """Why discovery keeps a tool out; one that was named with a version, or is in no list, is judged by itself."""
     if tool.listed and tool.tool_id in kept_out:
         return kept_out[tool.tool_id]
-    found = judged(tool, agent, registry)
-    return "" if found is None else found.reason
+    left_out = judged(tool, agent, registry)
+    return "" if left_out is None else left_out.reason
 
 
 def _named(runtime: Runtime, names: Sequence[str]) -> list[Tool]:

@@ -36,7 +36,7 @@ def host_tools(services: HostServices | None) -> list[Tool]:
 def _owners_of_aliases(methods: list[HostMethod]) -> dict[str, str]:
     """Whose an alias is that several have: ``a_b_c`` may be ``c`` of ``a_b`` or ``b_c`` of ``a``; the longest service wins (V45, ruling 30)."""
     owners: dict[str, str] = {}
-    for method in sorted(methods, key=lambda one: len(one.manifest.tool_id.rpartition(":")[0]), reverse=True):
+    for method in sorted(methods, key=lambda method: len(method.manifest.tool_id.rpartition(":")[0]), reverse=True):
         for alias in method.manifest.aliases:
             owners.setdefault(alias, method.manifest.tool_id)
     return owners

@@ -160,7 +160,7 @@ class Discovered(msgspec.Struct, frozen=True):
 
     def reason(self, tool: Tool) -> str:
         """Why a tool was left out; empty for one that was not."""
-        return next((one.reason for one in self.left_out if one.tool.tool_id == tool.tool_id), "")
+        return next((left_out.reason for left_out in self.left_out if left_out.tool.tool_id == tool.tool_id), "")
 
 
 class Discovery:
@@ -217,10 +217,10 @@ def in_inventory(tool: Tool, agent: AgentRules, registry: Registry) -> bool:
         return True
     if tool.origin != "builtin" or tool.tool_id not in (TASK_STATUS, READER) or agent.profile is None:
         return False
-    held = [one for name in agent.profile.inventory or () if (one := registry.get(name)) is not None]
+    tools = [one for name in agent.profile.inventory or () if (one := registry.get(name)) is not None]
     if tool.tool_id == TASK_STATUS:
-        return any(one.manifest.execution.mode == "async" for one in held)
-    return any(streams(one) for one in held)
+        return any(tool.manifest.execution.mode == "async" for tool in tools)
+    return any(streams(tool) for tool in tools)
 
 
 _UNSAID = "the host did not say agentCallable: true of this method"

@@ -258,7 +258,7 @@ def _text(method: Mapping[str, Any], field: str) -> str:
 
 def _texts(method: Mapping[str, Any], field: str) -> list[str]:
     value = method.get(field, [])
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in cast("list[object]", value)):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in cast("list[object]", value)):
         raise Refused(f"'{field}' must be a list of texts")
     return cast("list[str]", value)
 

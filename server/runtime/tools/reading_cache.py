@@ -183,14 +183,14 @@ def _is_own(status: os.stat_result, kind: Any) -> bool:
 
 def _write(folder: Path, name: str, data: bytes) -> None:
     """Puts a file in the place of the one before; who reads meanwhile has one of the two whole."""
-    made = folder / f".{name}.{secrets.token_hex(4)}"
+    path = folder / f".{name}.{secrets.token_hex(4)}"
     try:
-        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with open(descriptor, "wb") as stream:
             stream.write(data)
-        os.replace(made, folder / name)
+        os.replace(path, folder / name)
     except OSError:
-        made.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         raise
 
 
@@ -229,6 +229,6 @@ def _manifest(record: _Record) -> Manifest:
     )
 
 
-def _plain(given: msgspec.Struct) -> dict[str, Any]:
-    values = msgspec.structs.asdict(given)
+def _plain(struct: msgspec.Struct) -> dict[str, Any]:
+    values = msgspec.structs.asdict(struct)
     return {name: value for name, value in values.items() if value is not msgspec.UNSET}

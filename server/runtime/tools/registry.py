@@ -183,10 +183,10 @@ class Registry:
         unusable = [node for node in needed_by if node in reasons or not self._versions[node[0]][node[1]].available]
         for node in unusable:
             why = reasons.get(node) or self._versions[node[0]][node[1]].reason
-            for one in needed_by.get(node, ()):
-                if one not in reasons:
-                    reasons[one] = f"it depends on '{node[0]}', which is not available: {why}"
-                    unusable.append(one)
+            for item in needed_by.get(node, ()):
+                if item not in reasons:
+                    reasons[item] = f"it depends on '{node[0]}', which is not available: {why}"
+                    unusable.append(item)
 
     def _known(self, name: str) -> tuple[str, list[str]] | None:
         versions = self._versions.get(name)
@@ -384,11 +384,11 @@ class Hints(dict[str, ToolHint]):
 
     def get(self, key: str, default: Any = None, /) -> Any:
         """The hint of a name."""
-        found = super().get(key)
-        if found is None and "@" in key:
+        tool_hint = super().get(key)
+        if tool_hint is None and "@" in key:
             tool = self._registry.get(key)
-            found = None if tool is None else tool.hint()
-        return default if found is None else found
+            tool_hint = None if tool is None else tool.hint()
+        return default if tool_hint is None else tool_hint
 
     def copy(self) -> Hints:
         """The same hints, to add to."""

@@ -83,10 +83,10 @@ class _Asking(threading.Thread):
         wrong = fault(brought.plugin, SOURCE_API, "name", self.source, ("manifests",))
         if wrong:
             return f"{brought.where} cannot be used: {wrong}"
-        given = cast("ToolSource", brought.plugin).manifests()
-        if isinstance(given, (str, bytes)):
+        manifests = cast("ToolSource", brought.plugin).manifests()
+        if isinstance(manifests, (str, bytes)):
             return f"{brought.where} cannot be used: manifests() gave one text, not a list of texts"
-        for text in given:
+        for text in manifests:
             if self.is_left:
                 break
             if len(self.texts) >= MAX_FILES:

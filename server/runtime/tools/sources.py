@@ -85,14 +85,14 @@ def _extension(root: Path, name: str) -> SchemaExtension:
     if not isinstance(file, FoundFile):
         return SchemaExtension(shown, "", file.message)
     if kept is not None and kept[1] == file.text and kept[2].name == shown:
-        made = kept[2]
+        schema_extension = kept[2]
     else:
-        made = SchemaExtension(shown, file.text.removeprefix("\ufeff"))
+        schema_extension = SchemaExtension(shown, file.text.removeprefix("\ufeff"))
     if file.stamp is not None:
         if len(_kept) >= MAX_KEPT:
             _kept.clear()
-        _kept[path] = file.stamp, file.text, made
-    return made
+        _kept[path] = file.stamp, file.text, schema_extension
+    return schema_extension
 
 
 WORTH = 100
@@ -173,7 +173,7 @@ def find(root: Path, settings: Settings, known: Known | None = None) -> Found:
     for file in flows.files:
         earlier = before.get(file.path)
         read[file.path] = _known(file, earlier if earlier and earlier.how == how else None, root, settings, how, 0)
-    found = gathered((one.meaning for one in read.values()), inner_write_roots(root, settings))
+    found = gathered((file.meaning for file in read.values()), inner_write_roots(root, settings))
     tools, errors = found.tools, [*errors, *flows.errors, *found.errors]
     if settings.sources:
         # most roots name none
@@ -221,22 +221,22 @@ def _from_cache(root: Path, settings: Settings, how: tuple[object, ...]) -> Know
 
 def _to_cache(root: Path, settings: Settings, how: tuple[object, ...], read: Known, before: Known) -> None:
     """Keeps what was read for the next process, where that is much more than is kept."""
-    fit = {path: one for path, one in read.items() if one.stamp is not None and path.endswith(SUFFIX)}
-    new = sum(1 for path, one in fit.items() if (there := before.get(path)) is None or there.stamp != one.stamp)
+    fit = {path: file for path, file in read.items() if file.stamp is not None and path.endswith(SUFFIX)}
+    new = sum(1 for path, file in fit.items() if (there := before.get(path)) is None or there.stamp != file.stamp)
     if new < WORTH // 2 and new * 20 < len(fit):
         return
     from tamis.server.runtime.tools.reading_cache import Kept, store
 
     kept = {
         path: (
-            one.stamp,
+            file.stamp,
             Kept(
-                next((tool.manifest for tool in one.meaning.tools), None),
-                next(iter(one.meaning.errors), None),
+                next((tool.manifest for tool in file.meaning.tools), None),
+                next(iter(file.meaning.errors), None),
             ),
         )
-        for path, one in fit.items()
-        if one.stamp is not None
+        for path, file in fit.items()
+        if file.stamp is not None
     }
     store(root, settings.tools, how, kept)
 

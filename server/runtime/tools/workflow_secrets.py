@@ -69,7 +69,7 @@ class _Marks:
 
     def may_hide(self, tool: Tool) -> bool:
         """Whether anything that a workflow or node runs has a secret, as far as that is seen without its own graph."""
-        return any(one.may_have_secrets for one in self.below(tool))
+        return any(tool.may_have_secrets for tool in self.below(tool))
 
     def find(self, tool: Tool) -> None:
         """Follows the inputs of a workflow, those of what it runs first. Workflows in a circle cannot run, and hide nothing of each other."""
@@ -84,14 +84,14 @@ class _Marks:
                 self._flows[key] = self._flow(here)
             else:
                 self._begun.add(key)
-                pending += [one for one in self.below(here) if _key(one) not in self._begun]
+                pending += [tool for tool in self.below(here) if _key(tool) not in self._begun]
 
     def _flow(self, tool: Tool) -> Flow:
         if isinstance(tool, WorkflowTool):
             return flow_of(tool.workflow, self)
         names = (tool.manifest.parameters or {}).get("properties")
         below = self.below(tool)
-        secret = [name for name in names if any(self._hides(one, name) for one in below)] if is_object(names) else []
+        secret = [name for name in names if any(self._hides(tool, name) for tool in below)] if is_object(names) else []
         known = self._flows.get(_key(below[0])) if below else None
         return Flow(frozenset(secret), known.passed if known is not None else {})
 
@@ -124,7 +124,7 @@ class _Marks:
         properties = parameters.get("properties") if parameters is not None else None
         if not new or parameters is None or not is_object(properties):
             return tool
-        shown = {name: _with_mark(one) if name in new else one for name, one in properties.items()}
+        shown = {name: _with_mark(item) if name in new else item for name, item in properties.items()}
         schema: dict[str, Json] = {**parameters, "properties": shown}
         raw = tool.manifest.raw
         raw = {**raw, "parameters": schema} if "parameters" in raw else raw

@@ -98,8 +98,8 @@ def graph_problems(tool: WorkflowTool, registry: Registry, *, complete: bool = T
 
 def graph_fault(tool: Tool, registry: Registry) -> str:
     """Why a workflow cannot run with these tools, cause and remedy; empty where it can."""
-    found = graph_problems(tool, registry) if isinstance(tool, WorkflowTool) else []
-    return f"the workflow cannot be run: {found[0].message}; see `tamis check`" if found else ""
+    problems = graph_problems(tool, registry) if isinstance(tool, WorkflowTool) else []
+    return f"the workflow cannot be run: {problems[0].message}; see `tamis check`" if problems else ""
 
 
 def workflow_files(root: Path, folders: Iterable[str]) -> tuple[list[FoundFile], list[RegistryError]]:
@@ -243,7 +243,7 @@ def told_apart(tools: list[Tool], policy: str) -> list[Tool]:
                 group[i].version for i in (range(number) if policy == "keepFirst" else range(number + 1, len(group)))
             ]
             if policy == "error":
-                others = [one.version for one in group if one is not tool]
+                others = [workflow_tool.version for workflow_tool in group if workflow_tool is not tool]
             twin = tool.by_path()
             if tool.version not in others:
                 # lists show it by its name
@@ -343,8 +343,8 @@ class RegistryTypes:
         """The slots of a tool by its schemas."""
         if node_type not in self._slots:
             tool = self._registry.get(node_type)
-            made = None if tool is None else slots_of(tool.manifest.parameters, tool.manifest.output)
-            self._slots[node_type] = made
+            slots = None if tool is None else slots_of(tool.manifest.parameters, tool.manifest.output)
+            self._slots[node_type] = slots
         return self._slots[node_type]
 
     def names(self) -> Iterable[str]:

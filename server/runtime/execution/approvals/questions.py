@@ -165,18 +165,18 @@ class Approvals:
         found = self._tokens.get(token)
         return found is not None and asyncio.get_running_loop().time() < found.until
 
-    def redeem(self, given: TokenAnswer, binding: str) -> tuple[Question, Reply]:
+    def redeem(self, token_answer: TokenAnswer, binding: str) -> tuple[Question, Reply]:
         """The answer that came with a token, for the call of that binding. Raises ``ApprovalUnknown``; then the token is as it was."""
-        found, reply = self._fitting(given, (binding,))
-        if found.settle is not None:
+        token, reply = self._fitting(token_answer, (binding,))
+        if token.settle is not None:
             raise ApprovalUnknown("the token belongs to a run that waits for it, not to a new one")
-        self._use(given.token, reply)
-        return found.question, reply
+        self._use(token_answer.token, reply)
+        return token.question, reply
 
-    def answer(self, given: TokenAnswer, binding: str) -> None:
+    def answer(self, token_answer: TokenAnswer, binding: str) -> None:
         """Settles the question of a call that waits, for whoever repeats the call of that binding. Raises like ``redeem``."""
-        _, reply = self._fitting(given, (binding,))
-        self._use(given.token, reply)
+        _, reply = self._fitting(token_answer, (binding,))
+        self._use(token_answer.token, reply)
 
     def withdraw(self, token: str) -> None:
         """The question of a call that waits is none any more; its token leads to the call until it expires."""
@@ -185,24 +185,24 @@ class Approvals:
             found.open = False
             _tell(found.on_resolved, found.question, CANCELLED)
 
-    def check(self, given: TokenAnswer, bindings: Collection[str]) -> None:
+    def check(self, token_answer: TokenAnswer, bindings: Collection[str]) -> None:
         """Raises ``ApprovalUnknown`` for an answer that ``redeem`` would take for none of these bindings; uses nothing up."""
-        self._fitting(given, bindings)
+        self._fitting(token_answer, bindings)
 
-    def _fitting(self, given: TokenAnswer, bindings: Collection[str]) -> tuple[_Token, Reply]:
-        found = self._tokens.get(given.token)
-        if found is None or not self.knows(given.token):
+    def _fitting(self, token_answer: TokenAnswer, bindings: Collection[str]) -> tuple[_Token, Reply]:
+        token = self._tokens.get(token_answer.token)
+        if token is None or not self.knows(token_answer.token):
             raise ApprovalUnknown(
                 "the token was never given, is used, or has expired; run the call without it to be asked again"
             )
-        if found.question.binding not in bindings:
+        if token.question.binding not in bindings:
             raise ApprovalUnknown(
                 "the token belongs to another call: it fits the tool, arguments, rights and session it was given for"
             )
-        reply = chosen(given.option_id, found.question.options, given.edited_args, given.comment)
+        reply = chosen(token_answer.option_id, token.question.options, token_answer.edited_args, token_answer.comment)
         if reply.answer not in ("allow", "deny"):
             raise ApprovalUnknown("the option is none of those that were offered with the token")
-        return found, reply
+        return token, reply
 
     def expire(self, token: str) -> None:
         """The time of a token is over."""

@@ -77,9 +77,9 @@ class StandingAnswers:
         def read(connection: sqlite3.Connection) -> list[tuple[str, Kind, str, str, str, bytes, float]]:
             return connection.execute(query, (self._root,)).fetchall()
 
-        found = list(self._session.values())
+        standing_approvals = list(self._session.values())
         for identity, kind, tool_id, version, agent_id, permissions, created in await self._store().run(read):
-            found.append(
+            standing_approvals.append(
                 StandingApproval(
                     id=identity,
                     kind=kind,
@@ -91,7 +91,7 @@ class StandingAnswers:
                     created_at=_iso(created),
                 )
             )
-        return found
+        return standing_approvals
 
     def forget_session(self, session_id: str) -> None:
         """A session has ended: what was allowed for it is asked for again, also by another one of the same id."""

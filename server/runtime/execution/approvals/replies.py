@@ -32,7 +32,7 @@ CANCELLED = Reply(answer="cancelled")
 
 def chosen(option_id: object, options: tuple[ApprovalOption, ...], edited_args: Any = None, comment: Any = "") -> Reply:
     """The answer that an option stands for; an option that was not offered is no answer."""
-    option = next((one for one in options if one.option_id == option_id), None)
+    option = next((option for option in options if option.option_id == option_id), None)
     if option is None:
         return CANCELLED
     verb, _, scope = option.kind.partition("_")

@@ -45,8 +45,8 @@ def read_url(url: str, policy: Policy) -> Target:
         raise ValueError("the URL must begin with http:// or https://")
     if parts.username is not None or parts.password is not None:
         raise ValueError("the URL must not hold a user or a password")
-    given = parts.hostname or ""
-    host = canonical_host(f"[{given}]" if ":" in given else given)
+    hostname = parts.hostname or ""
+    host = canonical_host(f"[{hostname}]" if ":" in hostname else hostname)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     decision = Rules(tuple(parse_policy_rule(text) for text in policy.allow_hosts)).decide(host, port)
     if not decision.allowed:

@@ -93,7 +93,7 @@ def page(db: sqlite3.Connection, root: str, before: int | None, limit: int) -> l
         f"SELECT {columns} FROM tasks WHERE root = ? AND number < ? ORDER BY number DESC LIMIT ?",
         (root, before if before is not None else 2**62, limit),
     )
-    return [_row(one) for one in found.fetchall()]
+    return [_row(item) for item in found.fetchall()]
 
 
 def ask_to_cancel(db: sqlite3.Connection, root: str, task_id: str) -> None:

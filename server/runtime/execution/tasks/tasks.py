@@ -243,15 +243,15 @@ class Tasks:
         running = self._running.get(task_id)
         return [] if running is None else [request for _, request in running.handed_out.values()]
 
-    def answer(self, task_id: str, given: TokenAnswer) -> None:
+    def answer(self, task_id: str, token_answer: TokenAnswer) -> None:
         """A person's answer to one of these questions. Raises ``ApprovalUnknown``."""
         running = self._running.get(task_id)
-        question, _ = running.handed_out.get(given.token, (None, None)) if running is not None else (None, None)
+        question, _ = running.handed_out.get(token_answer.token, (None, None)) if running is not None else (None, None)
         if question is None:
             raise ApprovalUnknown(
                 "no question of this task has this token: it is answered, its time is over, or another daemon asked"
             )
-        self._services.approvals.answer(given, question.binding)
+        self._services.approvals.answer(token_answer, question.binding)
 
     async def page(self, cursor: str | None = None, limit: int | None = None) -> TaskList:
         """One page of the tasks of this root, the newest first."""
@@ -263,9 +263,9 @@ class Tasks:
             rows.prune(db, own.keep, own.keep_seconds)
             return rows.page(db, self._root, before, size + 1)
 
-        found = await self._read(read)
-        tasks = [rows.to_task(row) for row in found[:size]]
-        return TaskList(tasks=tasks, next_cursor=str(found[size - 1].number) if len(found) > size else UNSET)
+        task_rows = await self._read(read)
+        tasks = [rows.to_task(row) for row in task_rows[:size]]
+        return TaskList(tasks=tasks, next_cursor=str(task_rows[size - 1].number) if len(task_rows) > size else UNSET)
 
     async def result(self, task_id: str, wait_ms: int = 0) -> ExecutionResult | None:
         """The result of a task, after waiting for its end for at most that long; ``accepted`` while it has none. None: no such task."""
@@ -328,7 +328,7 @@ class Tasks:
 
     def _own(self, call: Invocation, running: _Running) -> Invocation:
         """The call with a result, a cancel and listeners of its own: those of its request end with it."""
-        reader = ProgressReader(lambda said: self._progress(running, said))
+        reader = ProgressReader(lambda task_progress: self._progress(running, task_progress))
 
         def on_output(_call_id: str, stream: str, text: str) -> None:
             if stream == "stderr":
@@ -470,19 +470,19 @@ class Tasks:
     async def _call_back(self, task_id: str, trail: Trail) -> None:
         from tamis.server.runtime.execution.tasks.callback import call_back
 
-        said = rows.ENDED
+        text = rows.ENDED
         try:
             async with self._lines:
                 # read again, since results may be large and many may wait
                 task, settings = await self.get(task_id), self._services.settings
-                said = "" if task is None else await call_back(settings.tasks.callback_url, task, settings.policy)
+                text = "" if task is None else await call_back(settings.tasks.callback_url, task, settings.policy)
         except (sqlite3.Error, OSError) as error:
-            said = f"{type(error).__name__}: {error}"
+            text = f"{type(error).__name__}: {error}"
         finally:
-            trail.note("task.calledBack", "warning" if said else "debug", taskId=task_id, problem=said)
+            trail.note("task.calledBack", "warning" if text else "debug", taskId=task_id, problem=text)
 
-    def _progress(self, running: _Running, said: TaskProgress) -> None:
-        running.progress = said
+    def _progress(self, running: _Running, task_progress: TaskProgress) -> None:
+        running.progress = task_progress
         if running.telling is None and not running.ended.is_set():
             running.telling = asyncio.get_running_loop().call_later(PROGRESS_S, self._tell_progress, running)
 

@@ -45,12 +45,12 @@ def can_ask(call: Invocation) -> bool:
 class Questions:
     """The questions of one call, one after the other."""
 
-    def __init__(self, call: Invocation, server: str, lines: list[str], held: TimeHeld) -> None:
+    def __init__(self, call: Invocation, server: str, lines: list[str], time_held: TimeHeld) -> None:
         """``lines`` are the call's log; while a person is asked, the call's time is ``held``."""
         self._call = call
         self._server = server
         self._lines = lines
-        self._held = held
+        self._held = time_held
         self._number = 0
         self._turn = asyncio.Lock()
 
@@ -138,7 +138,7 @@ def _values(field: dict[str, Any]) -> list[tuple[Any, str]] | str:
     listed, names = field.get("enum"), field.get("enumNames")
     titled = field.get("oneOf")
     if isinstance(titled, list):
-        told = [cast("dict[str, Any]", one) if isinstance(one, dict) else {} for one in cast("list[Any]", titled)]
+        told = [cast("dict[str, Any]", item) if isinstance(item, dict) else {} for item in cast("list[Any]", titled)]
         listed, names = [one.get("const") for one in told], [one.get("title") for one in told]
     if field.get("type", "string") != "string" or not isinstance(listed, list) or not listed:
         return "it wants text or numbers to be typed, and only a choice is offered"

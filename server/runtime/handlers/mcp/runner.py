@@ -107,11 +107,11 @@ class McpRunner:
         session = running.session
         assert session is not None
         lines: list[str] = []
-        held = TimeHeld()
+        time_held = TimeHeld()
         call.trail.note("mcp.called", server=handler.server, tool=handler.tool)
         try:
             async with servers.using(running, lines):
-                result = await in_time(call, _called(call, handler, session, lines, held), held)
+                result = await in_time(call, _called(call, handler, session, lines, time_held), time_held)
         except McpError as error:
             text = f"the MCP server '{handler.server}' failed: {plain(str(error))[:MAX_MESSAGE_CHARS]}"
             text += await servers.ending(running)
@@ -131,7 +131,7 @@ class McpRunner:
 
 
 async def _called(
-    call: Invocation, handler: McpTool, session: McpSession, lines: list[str], held: TimeHeld
+    call: Invocation, handler: McpTool, session: McpSession, lines: list[str], time_held: TimeHeld
 ) -> dict[str, Any]:
     from tamis.server.runtime.handlers.mcp.elicitation import Questions, can_ask
     from tamis.server.runtime.handlers.mcp.session import McpError
@@ -151,7 +151,7 @@ async def _called(
         call.args,
         {} if trace is None else trace.headers(),
         None if on_progress is None else show,
-        Questions(call, handler.server, lines, held) if can_ask(call) else None,
+        Questions(call, handler.server, lines, time_held) if can_ask(call) else None,
     )
 
 

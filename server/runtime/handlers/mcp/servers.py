@@ -235,7 +235,11 @@ class McpServers:
         there = [running for running in self._running.values() if running.name == name]
         if len(there) < MAX_SESSIONS:
             return
-        idle = min((one for one in there if one.calls == 0 and one.session is not None), key=_used, default=None)
+        idle = min(
+            (running_call for running_call in there if running_call.calls == 0 and running_call.session is not None),
+            key=_used,
+            default=None,
+        )
         if idle is None:
             text = f"the MCP server '{name}' runs for {MAX_SESSIONS} sessions, and all of them use it; try again later"
             raise Stopped("error", failure("ServiceError", text))

@@ -126,12 +126,12 @@ class McpSession:
         another form say that it does not."""
         self._modern = MODERN_VERSIONS[0]
         try:
-            told = await self.request("server/discover", {})
+            request = await self.request("server/discover", {})
         except McpError:
             if self.over:
                 raise
             return False
-        answer = _info(told)
+        answer = _info(request)
         names = answer.get("supportedVersions")
         mutual = [version for version in MODERN_VERSIONS if isinstance(names, list) and version in names]
         if not mutual:
@@ -197,11 +197,11 @@ class McpSession:
             found: dict[str, dict[str, Any]] = {}
             cursor: str | None = None
             for _ in range(MAX_PAGES):
-                told = await self.request("tools/list", {} if cursor is None else {"cursor": cursor})
-                page = _object(told, "tools/list")
+                request = await self.request("tools/list", {} if cursor is None else {"cursor": cursor})
+                page = _object(request, "tools/list")
                 listed = page.get("tools")
-                for one in cast("list[object]", listed) if isinstance(listed, list) else []:
-                    tool = _object(one, "a tool")
+                for item in cast("list[object]", listed) if isinstance(listed, list) else []:
+                    tool = _object(item, "a tool")
                     if isinstance(tool.get("name"), str) and len(found) < MAX_TOOLS:
                         found[tool["name"]] = tool
                 after = page.get("nextCursor")
@@ -224,10 +224,10 @@ class McpSession:
         params: dict[str, Any] = {"name": name, "arguments": dict(arguments)}
         more: dict[str, Any] = {}
         for _ in range(MAX_QUESTIONS + 1):
-            told = await self.request(
+            request = await self.request(
                 "tools/call", {**params, **more}, meta=meta, on_progress=on_progress, on_question=on_question
             )
-            result = _object(told, "tools/call")
+            result = _object(request, "tools/call")
             if not self._modern or on_question is None or result.get("resultType") != "input_required":
                 return result
             more = await _input(result, on_question)
@@ -295,9 +295,9 @@ class McpSession:
             if self._stray <= MAX_STRAY_LINES:
                 self._note("printed beside its messages: " + line[:300].decode("utf-8", "replace"))
             return
-        for one in cast("list[object]", message) if isinstance(message, list) else [cast("object", message)]:
-            if isinstance(one, dict):
-                await self._message(cast("dict[str, Any]", one))
+        for item in cast("list[object]", message) if isinstance(message, list) else [cast("object", message)]:
+            if isinstance(item, dict):
+                await self._message(cast("dict[str, Any]", item))
 
     async def _message(self, message: dict[str, Any]) -> None:
         method, number = message.get("method"), message.get("id")
@@ -353,7 +353,7 @@ class McpSession:
         if "result" not in message and "error" not in message:
             return
         if isinstance(number, str | float):
-            meant = next((one for one in self._waiting if number in (str(one), float(one))), None)
+            meant = next((item for item in self._waiting if number in (str(item), float(item))), None)
             if meant is not None:
                 self._fail(meant, f"its answer to request {meant} has the id {number!r}, which is not the request's")
                 return

@@ -238,8 +238,12 @@ def audit(
             Audited(
                 tool_id=tool.tool_id,
                 packages=len(known),
-                vulnerabilities=[one for found in known.values() for one in found or ()],
-                unknown=[f"{name} {version}" for (name, version), found in known.items() if found is None],
+                vulnerabilities=[
+                    vulnerability for vulnerabilities in known.values() for vulnerability in vulnerabilities or ()
+                ],
+                unknown=[
+                    f"{name} {version}" for (name, version), vulnerabilities in known.items() if vulnerabilities is None
+                ],
                 reason=looked.problem or absent,
             )
         )
@@ -265,7 +269,9 @@ def _absent_tools(tool: Tool, handler: ExternalScript, registry: Registry | None
 
 def unreached_hosts(looked: Sequence[ToolDependencies], settings: Settings) -> tuple[Unreached, ...]:
     """The index hosts of what is not installed yet that would not be reached; looks their names up, within some seconds."""
-    hosts = tuple(dict.fromkeys(host for one in looked if not one.ready for host in one.hosts))
+    hosts = tuple(
+        dict.fromkeys(host for dependencies in looked if not dependencies.ready for host in dependencies.hosts)
+    )
     if not hosts:
         return ()
     import asyncio
@@ -297,14 +303,14 @@ def unusable(tool: Tool, handler: ExternalScript, settings: Settings) -> Unusabl
     except DependencyFault as fault:
         if fault.cause not in ("declaration", "refused", "source"):
             return None
-        found = re.match(r"([^\s:]+)(?::(\d+))?(?::\d+)?:? ", fault.message)
-        path = os.path.join(tool.folder, os.path.dirname(handler.script_path), found.group(1) if found else "")
-        if found is None or not os.path.lexists(path) or os.path.isdir(path):
+        match = re.match(r"([^\s:]+)(?::(\d+))?(?::\d+)?:? ", fault.message)
+        path = os.path.join(tool.folder, os.path.dirname(handler.script_path), match.group(1) if match else "")
+        if match is None or not os.path.lexists(path) or os.path.isdir(path):
             if fault.cause != "declaration":
                 return None  # it is about the indexes of this machine
-            path, found = tool.path, None
+            path, match = tool.path, None
         reason = f"{fault.message}; fix: {fault.remedy}" if fault.remedy else fault.message
-        return Unusable(os.path.normpath(path), int((found and found.group(2)) or 0), plain(reason))
+        return Unusable(os.path.normpath(path), int((match and match.group(2)) or 0), plain(reason))
     except (PathRefused, OSError):
         return None  # the script itself has a finding
     return None

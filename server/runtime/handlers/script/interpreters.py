@@ -75,16 +75,16 @@ def version_numbers(version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def describe(found: Interpreter) -> str:
+def describe(interpreter: Interpreter) -> str:
     """An interpreter for a person: its file, version and runner."""
-    version = interpreter_version(found)
-    by = f", started by {' '.join(found.runner[:2])}" if found.runner else ""
-    return f"{found.file or found.path}{f' ({version})' if version else ''}{by}"
+    version = interpreter_version(interpreter)
+    by = f", started by {' '.join(interpreter.runner[:2])}" if interpreter.runner else ""
+    return f"{interpreter.file or interpreter.path}{f' ({version})' if version else ''}{by}"
 
 
-def outdated(found: Interpreter) -> str:
+def outdated(interpreter: Interpreter) -> str:
     """What is wrong with an interpreter's version; empty when nothing is."""
-    version = interpreter_version(found) if found.language == "nodejs" else ""
+    version = interpreter_version(interpreter) if interpreter.language == "nodejs" else ""
     if version and version_numbers(version) < (MIN_NODE,):
         return f"Node.js {version} is older than {MIN_NODE}, which entryPoint and packages need"
     return ""

@@ -84,8 +84,8 @@ def judge(
                 "OutputFormatError", problem.text, text=without(_details(shown, stderr), secrets), exit_code=0
             )
         else:
-            if said := _fault_said(tool, output):
-                error = failure("ScriptError", _told_fault(said, secrets), text=_tail(stderr), exit_code=0)
+            if phrase := _fault_said(tool, output):
+                error = failure("ScriptError", _told_fault(phrase, secrets), text=_tail(stderr), exit_code=0)
                 output = UNSET
             else:
                 error = _output_fault(tool, output)
@@ -110,8 +110,8 @@ def judge(
                 "" if has_environment else _package_hint(stderr, tool)
             )
             remedy = hint or (outcome.remedy if outcome.signal else "")
-            if said := _last_words(tool, outcome):
-                remedy = "; ".join(filter(None, (_told_fault(said, secrets), remedy)))
+            if phrase := _last_words(tool, outcome):
+                remedy = "; ".join(filter(None, (_told_fault(phrase, secrets), remedy)))
         text = f"{outcome.message}; {remedy}" if remedy else outcome.message
         error = failure(
             error_type,
@@ -303,9 +303,9 @@ def _last_words(tool: Tool, outcome: sandbox.RunOutcome) -> str:
         return ""
 
 
-def _told_fault(said: str, secrets: tuple[str, ...]) -> str:
+def _told_fault(text: str, secrets: tuple[str, ...]) -> str:
     """A script's own words for its failure, fit for a sentence."""
-    return without(plain(said), secrets)[:MAX_DETAIL_CHARS]
+    return without(plain(text), secrets)[:MAX_DETAIL_CHARS]
 
 
 def _output_fault(tool: Tool, output: Any) -> ExecutionError | None:

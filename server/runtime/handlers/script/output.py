@@ -168,14 +168,14 @@ def _second_reading(text: str, data: bytes, reason: str) -> Any:
             raise OutputError(text, excerpt(data))
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for key, value in pairs:
             name = _SURROGATE.sub("\ufffd", key)
-            if name in found:
+            if name in members:
                 shown = plain(name if len(name) <= KEY_CHARS else name[:KEY_CHARS] + "…")
                 raise OutputError(f"the key '{shown}' stands twice in one object on standard output", excerpt(data))
-            found[name] = value
-        return found
+            members[name] = value
+        return members
 
     decoder = json.JSONDecoder(parse_constant=constant, parse_float=number, object_pairs_hook=members)
     try:

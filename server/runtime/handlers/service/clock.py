@@ -89,15 +89,15 @@ async def task_status(call: Invocation) -> dict[str, Any]:
     if task is None:
         text = f"there is no task '{call.args['task_id']}'; tasks are forgotten some time after their end"
         raise Stopped("error", failure("ServiceError", text, code="taskNotFound"), started=True)
-    told: dict[str, Any] = {"taskId": task.task_id, "status": task.status}
+    task_status: dict[str, Any] = {"taskId": task.task_id, "status": task.status}
     if task.progress is not UNSET:
-        told["progress"] = msgspec.to_builtins(task.progress)
+        task_status["progress"] = msgspec.to_builtins(task.progress)
     if task.result is not UNSET:
         given = msgspec.to_builtins(task.result)
-        told["result"] = {name: given[name] for name in ("status", "output", "error") if name in given}
+        task_status["result"] = {name: given[name] for name in ("status", "output", "error") if name in given}
     if task.error is not UNSET:
-        told["error"] = msgspec.to_builtins(task.error)
-    return told
+        task_status["error"] = msgspec.to_builtins(task.error)
+    return task_status
 
 
 # ``PublishEventTool`` (seed 000 §4.2): what a model publishes goes to the host as the notification ``event/published``. The host's own event bus

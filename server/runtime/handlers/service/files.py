@@ -268,18 +268,19 @@ def target_of(call: Invocation, name: str) -> Target:
         raise FileError(f"'{plain(name)}' has a variable that the host did not replace: @{{…}} is plain text here")
     settings, root = call.context.settings, call.context.root
     if is_resource(name):
-        found = place_of_uri(name, settings.resources, root)
-        key, top, parts = found.name, found.top, relative_parts(found.path)
+        resource_place = place_of_uri(name, settings.resources, root)
+        key, top, parts = resource_place.name, resource_place.top, relative_parts(resource_place.path)
     else:
         resources = {
-            one: os.path.realpath(root / folder) for one, folder in settings.resources.items() if can_be_path(folder)
+            item: os.path.realpath(root / folder) for item, folder in settings.resources.items() if can_be_path(folder)
         }
         if not name.startswith("/"):
             raise FileError(
                 f"'{plain(name)}' is no {SCHEME} URI and no absolute path; files are named {SCHEME}NAME/path"
             )
         key = next(
-            (key for key in sorted(resources, key=lambda one: -len(resources[one])) if inside(name, resources[key])), ""
+            (key for key in sorted(resources, key=lambda item: -len(resources[item])) if inside(name, resources[key])),
+            "",
         )
         if not key:
             names = ", ".join(f"{SCHEME}{resource}/" for resource in sorted(resources))

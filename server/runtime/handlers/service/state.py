@@ -244,19 +244,19 @@ def _holder(call: Invocation) -> str:
 
 
 async def _read(call: Invocation, holder: str, path: str, what: str) -> Any:
-    found = find(await call.services.states.read(holder), path)
-    if found.found:
-        return found.value
+    position = find(await call.services.states.read(holder), path)
+    if position.found:
+        return position.value
     if "default_value" in call.args:
         return call.args["default_value"]
-    missing = path[len(found.nearest) + 1 :] if found.nearest else path
-    near = best(missing.partition(".")[0], found.names)
-    suggestion = hint(f"{found.nearest}.{near}" if near and found.nearest else near)
+    missing = path[len(position.nearest) + 1 :] if position.nearest else path
+    near = best(missing.partition(".")[0], position.names)
+    suggestion = hint(f"{position.nearest}.{near}" if near and position.nearest else near)
     there = (
         ""
-        if suggestion or not found.names
-        else f"; '{found.nearest}' has {', '.join(found.names[:8])}"
-        if found.nearest
+        if suggestion or not position.names
+        else f"; '{position.nearest}' has {', '.join(position.names[:8])}"
+        if position.nearest
         else ""
     )
     text = f"nothing stands at '{plain(path)}' in {what}{suggestion}{there}; give default_value where that is no error"

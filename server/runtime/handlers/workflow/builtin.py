@@ -69,14 +69,14 @@ class _Graph:
             raise EngineError(f"more than {MAX_NODES} nodes or {MAX_EDGES} edges")
         self.nodes = [
             Node(
-                str(one.get("id")),
-                str(one.get("fullType")),
-                one.get("inputs") or {},
-                one.get("configValues") or {},
-                on_error=one.get("onError", STOP),
-                retry=one.get("retry", 0),
+                str(node.get("id")),
+                str(node.get("fullType")),
+                node.get("inputs") or {},
+                node.get("configValues") or {},
+                on_error=node.get("onError", STOP),
+                retry=node.get("retry", 0),
             )
-            for one in nodes
+            for node in nodes
         ]
         number = {node.id: index for index, node in enumerate(self.nodes)}
         if len(number) < len(self.nodes):
@@ -145,7 +145,7 @@ class _Execution:
                     break
                 done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 # several may be done at once: the order of the nodes decides, so that the same run fails alike
-                for task in sorted(done, key=lambda one: running[one]):
+                for task in sorted(done, key=lambda task: running[task]):
                     index = running.pop(task)
                     try:
                         outputs = task.result()

@@ -58,12 +58,12 @@ async def read_stream(call: Invocation) -> None:
     """Reads a stream once, for an agent (W22)."""
     handle, wait_ms = call.args.get("handle"), call.args.get("waitMs", 1000)
     streams = call.services.workflows.streams
-    found = await in_time(call, streams.read(str(handle), int(wait_ms)))
-    if found is None:
+    stream_items = await in_time(call, streams.read(str(handle), int(wait_ms)))
+    if stream_items is None:
         text = f"there is no stream '{handle}'; it was read to its end, or nobody read it for long"
         raise Stopped("error", failure("WorkflowError", text))
     call.result.status = "success"
-    call.result.output = msgspec.to_builtins(found)
+    call.result.output = msgspec.to_builtins(stream_items)
 
 
 def _workflow_of(call: Invocation) -> WorkflowTool:

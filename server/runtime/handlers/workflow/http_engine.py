@@ -86,8 +86,8 @@ class HttpEngine:
                 later(settle, error)
             except Exception as error:
                 what = "broke off" if exchange.is_asked else "cannot be asked"
-                said = f"{type(error).__name__}: {error}"[:MAX_EXCERPT]
-                later(settle, EngineError(f"the engine at {where} {what}: {said}"))
+                text = f"{type(error).__name__}: {error}"[:MAX_EXCERPT]
+                later(settle, EngineError(f"the engine at {where} {what}: {text}"))
 
         threading.Thread(target=work, name=THREAD, daemon=True).start()
         stop = asyncio.ensure_future(run.stopping.wait())
@@ -116,8 +116,8 @@ class HttpEngine:
         except Refused as refused:
             raise EngineError(f"the engine at {where} cannot be asked: {refused.reason}") from None
         except (TimeoutError, ValueError) as error:
-            said = str(error) or f"its name was not looked up within {CONNECT_S:g} s"
-            raise EngineError(f"the engine at {where} cannot be asked: {said}") from None
+            text = str(error) or f"its name was not looked up within {CONNECT_S:g} s"
+            raise EngineError(f"the engine at {where} cannot be asked: {text}") from None
         finally:
             addresses.close()
 

@@ -104,14 +104,14 @@ class Streams:
             return None
         self._unwind(handle)
         try:
-            found = await stream.read(wait_ms)
+            stream_items = await stream.read(wait_ms)
         finally:
             if handle in self._open:
                 self._wind(stream)
-        if found.done:
+        if stream_items.done:
             self._unwind(handle)
             self._open.pop(handle, None)
-        return found
+        return stream_items
 
     def drop(self, handle: str) -> None:
         """Forgets a stream that nobody reads; what fills it is ended."""

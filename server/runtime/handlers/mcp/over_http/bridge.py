@@ -66,21 +66,21 @@ class Bridge:
             work.join()  # what comes next stands on it
 
     def _headers(self, message: dict[str, Any], method: str, modern: str) -> dict[str, str]:
-        made = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         if self._token:
-            made["Authorization"] = f"Bearer {self._token}"
+            headers["Authorization"] = f"Bearer {self._token}"
         if modern:
-            made["MCP-Protocol-Version"] = modern
-            made["Mcp-Method"] = method
+            headers["MCP-Protocol-Version"] = modern
+            headers["Mcp-Method"] = method
             name = _params(message).get(NAMED.get(method, ""))
             if isinstance(name, str):
-                made["Mcp-Name"] = _header(name)
+                headers["Mcp-Name"] = _header(name)
         else:
             if self._session:
-                made["Mcp-Session-Id"] = self._session
+                headers["Mcp-Session-Id"] = self._session
             if self._version:
-                made["MCP-Protocol-Version"] = self._version
-        return made
+                headers["MCP-Protocol-Version"] = self._version
+        return headers
 
     def _post(self, message: dict[str, Any], method: str, modern: str) -> None:
         identity = message.get("id") if method else None  # an answer has the server's id, which may be one of ours too
