@@ -182,7 +182,7 @@ def _facts(schema: dict[str, Json], description: str) -> tuple[list[str], list[s
     step = schema.get("multipleOf")
     if isinstance(step, int | float) and not isinstance(step, bool):
         long.append(f"A multiple of {as_json(step)}.")
-    if isinstance(pattern, str) and not shown_pattern:
+    if isinstance(pattern, str) and not shown_pattern and not (len(pattern) > 2 and pattern in description):
         long.append(f"Pattern: {_cut(pattern)}.")
     form = schema.get("format")
     if isinstance(form, str):

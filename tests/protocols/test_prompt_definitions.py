@@ -268,6 +268,37 @@ def test_the_instructions_say_how_and_hold_no_call(name: str, shape: Shape) -> N
         assert "<![CDATA[" in shown
 
 
+@pytest.mark.parametrize("shape", ["tag", "inputs"])
+def test_action_says_that_one_block_may_hold_several_tools(shape: Shape) -> None:  # F11, A55, seed 000 §8.1
+    shown = instructions(protocol_of("action"), shape)
+    assert "one block in an answer, which may hold several tools one below the other" in shown
+    calls = {
+        "tag": "<ACTION><a><x>1</x></a><b><x>2</x></b></ACTION>",
+        "inputs": '<ACTION><tool_id>a</tool_id><inputs><input name="x">1</input></inputs>'
+        '<tool_id>b</tool_id><inputs><input name="x">2</input></inputs></ACTION>',
+    }
+    assert [call.tool_id for call in read_text(calls[shape], "action").calls] == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["action", "tam", "vcp"])
+def test_length_pattern_and_count_are_said_once(name: str) -> None:  # F11: 9 % of a prompt was said twice
+    bounds: dict[str, Json] = {"minLength": 3, "maxLength": 20, "pattern": "^[a-z]+$"}
+    said = text(description="A name of 3 to 20 characters, matching ^[a-z]+$.", **bounds)
+    unsaid = text(description="A name.", **bounds)
+    listed: dict[str, Json] = {"type": "array", "items": text(), "minItems": 2, "maxItems": 5}
+    several = {**listed, "description": "Two to five names (2 to 5 items)."}
+
+    def words(declared: dict[str, Json]) -> str:
+        shown = definitions(name, PromptTool("t", "Does it.", schema([], x=declared)))
+        return next(
+            line for line in shown.splitlines() if "x" in line and ": " in line and ("name" in line or "2" in line)
+        )
+
+    assert words(said).count("20") == 1 and words(said).count("[a-z]+") == 1
+    assert "20" in words(unsaid) and "[a-z]+" in words(unsaid)
+    assert words(several).count("5") == 1
+
+
 @forms
 @pytest.mark.parametrize("style", STYLES)
 def test_the_prompt_is_the_one_that_was_read_over(name: str, shape: Shape, style: Style) -> None:

@@ -194,6 +194,19 @@ def test_definitions_cost_no_more_than_minified_json(protocol: str) -> None:  # 
     assert count_tokens(spoken.generate_tool_definitions(shown, "compact"))[0] * 3 <= tokens
 
 
+def test_the_definitions_of_vcp_cost_little_more_than_those_of_action() -> None:  # F11: they were 40 % dearer
+    runtime = Runtime(EXAMPLES)
+
+    def cost(protocol: str) -> int:
+        spoken = find_protocol(protocol)
+        assert spoken is not None
+        tools = [tool for tool in runtime.registry.current() if tool.kind == "tool"]
+        shown = [prompt_tool(tool, protocol, "tag", runtime.registry) for tool in tools]
+        return count_tokens(spoken.generate_tool_definitions(shown, "full"))[0]
+
+    assert cost("vcp") <= cost("action") * 1.15
+
+
 def test_an_observation_uses_the_name_that_the_prompt_showed(root: Path) -> None:  # F11, issue 14, item 8
     runtime = Runtime(root)
     document = runtime.read("<ACTION><test_echo><text>x</text></test_echo></ACTION>")
