@@ -8,41 +8,6 @@
 
 local own_filetypes = { tam = true, vcp = true, toolaction = true }
 local markers = { { 'tamis.toml', '.tamis' }, { '.git' } }
-local searched_entries = 5000
-
---- Whether a folder holds tool manifests, looked up once per folder and bounded.
----@type table<string, boolean>
-local holds = {}
-
----@param root string
----@return boolean
-local function holds_manifests(root)
-  if holds[root] ~= nil then
-    return holds[root]
-  end
-  holds[root] = false
-  local seen = 0
-  local function skip(name)
-    local base = vim.fs.basename(name)
-    return base ~= 'node_modules' and base:sub(1, 1) ~= '.'
-  end
-  for name, kind in vim.fs.dir(root, { depth = 5, skip = skip }) do
-    seen = seen + 1
-    if kind == 'file' and (name:match('%.tool%.json$') or vim.fs.basename(name) == 'tamis.toml') then
-      holds[root] = true
-      break
-    end
-    if seen > searched_entries then
-      break
-    end
-  end
-  -- A folder without manifests may get its first one; the answer "yes" only stays.
-  local answer = holds[root]
-  if not answer then
-    holds[root] = nil
-  end
-  return answer
-end
 
 --- What is said of a folder's trust: `vim.g.tamis_trusted` as it is, or with 'secure' whether Neovim trusts its tamis.toml (`:trust`).
 ---@param root string?
@@ -84,7 +49,7 @@ return {
       on_dir(root or folder)
     elseif filetype == 'markdown' or filetype == 'text' or filetype == 'python' then
       local inside = root or folder
-      if holds_manifests(inside) then
+      if require('tamis').holds_manifests(inside) then
         on_dir(inside)
       end
     end
@@ -123,12 +88,12 @@ return {
       end
       tamis.event('TamisStatus')
     end,
-    ['experimental/changeTestState'] = function(_, params)
-      require('tamis.commands').test_state(params)
+    ['experimental/changeTestState'] = function(_, params, context)
+      require('tamis.tests').told(context.client_id, params)
     end,
     ['experimental/discoveredTests'] = function() end,
-    ['experimental/endRunTest'] = function()
-      require('tamis.commands').tests_ended()
+    ['experimental/endRunTest'] = function(_, _, context)
+      require('tamis.tests').ended(context.client_id)
     end,
   },
   settings = { tamis = vim.empty_dict() },

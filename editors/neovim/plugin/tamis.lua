@@ -104,6 +104,9 @@ vim.api.nvim_create_autocmd('LspDetach', {
     if package.loaded['tamis.jsonls'] then
       vim.schedule(require('tamis.jsonls').left)
     end
+    if package.loaded['tamis.tests'] then
+      vim.defer_fn(require('tamis.tests').detached, 500)
+    end
   end,
 })
 

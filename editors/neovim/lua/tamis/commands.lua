@@ -153,52 +153,45 @@ end
 
 -- Examples as tests, what failed in the quickfix list
 
-local tests = {}
-
-function M.test_state(params)
-  table.insert(tests, params)
-end
-
-function M.tests_ended()
-  local items, passed = {}, 0
-  for _, one in ipairs(tests) do
-    local found = M.known and M.known[one.testId]
-    if one.state.tag == 'passed' then
-      passed = passed + 1
-    elseif one.state.tag == 'failed' and found then
-      table.insert(items, {
-        filename = vim.uri_to_fname(found.textDocument.uri),
-        lnum = found.range.start.line + 1,
-        col = found.range.start.character + 1,
-        type = 'E',
-        text = ('%s: %s'):format(found.label, (one.state.message or ''):gsub('\n', ' ')),
-      })
-    end
-  end
-  tests = {}
-  vim.fn.setqflist({}, ' ', { title = 'tamis test', items = items })
-  vim.notify(('Tamis: %d passed, %d failed'):format(passed, #items), #items > 0 and vim.log.levels.WARN or vim.log.levels.INFO)
-  if #items > 0 then
-    vim.cmd('botright copen')
-  end
-  tamis.event('TamisTestsEnd', { passed = passed, failed = #items })
-end
-
 local function test()
   local client = tamis.client()
   if not client then
     return
   end
-  client:request('experimental/discoverTest', vim.empty_dict(), function(_, found)
-    M.known, tests = {}, {}
-    for _, one in ipairs(found and found.tests or {}) do
-      M.known[one.id] = one
+  local tests = require('tamis.tests')
+  tests.list(client, function(listed)
+    local known, items, passed = {}, {}, 0
+    for _, one in ipairs(listed) do
+      known[one.id] = one
     end
-    client:request('experimental/runTest', vim.empty_dict(), function(fault)
-      if fault then
-        vim.notify('Tamis: ' .. fault.message, vim.log.levels.WARN)
-      end
-    end)
+    tests.run({
+      client = client,
+      on_state = function(id, state)
+        local found = known[id]
+        if state.tag == 'passed' then
+          passed = passed + 1
+        elseif state.tag == 'failed' and found then
+          table.insert(items, {
+            filename = vim.uri_to_fname(found.textDocument.uri),
+            lnum = found.range.start.line + 1,
+            col = found.range.start.character + 1,
+            type = 'E',
+            text = ('%s: %s'):format(found.label, (state.message or ''):gsub('\n', ' ')),
+          })
+        end
+      end,
+      on_end = function(fault)
+        if fault then
+          return vim.notify('Tamis: ' .. fault, vim.log.levels.WARN)
+        end
+        vim.fn.setqflist({}, ' ', { title = 'tamis test', items = items })
+        vim.notify(('Tamis: %d passed, %d failed'):format(passed, #items), #items > 0 and vim.log.levels.WARN or vim.log.levels.INFO)
+        if #items > 0 then
+          vim.cmd('botright copen')
+        end
+        tamis.event('TamisTestsEnd', { passed = passed, failed = #items })
+      end,
+    })
   end)
 end
 

@@ -53,6 +53,42 @@ function M.schema()
   }
 end
 
+local searched_entries = 5000
+
+--- Whether a folder holds tool manifests, looked up once per folder and bounded.
+---@type table<string, boolean>
+local holds = {}
+
+---@param root string
+---@return boolean
+function M.holds_manifests(root)
+  if holds[root] ~= nil then
+    return holds[root]
+  end
+  holds[root] = false
+  local seen = 0
+  local function skip(name)
+    local base = vim.fs.basename(name)
+    return base ~= 'node_modules' and base:sub(1, 1) ~= '.'
+  end
+  for name, kind in vim.fs.dir(root, { depth = 5, skip = skip }) do
+    seen = seen + 1
+    if kind == 'file' and (name:match('%.tool%.json$') or vim.fs.basename(name) == 'tamis.toml') then
+      holds[root] = true
+      break
+    end
+    if seen > searched_entries then
+      break
+    end
+  end
+  -- A folder without manifests may get its first one; the answer "yes" only stays.
+  local answer = holds[root]
+  if not answer then
+    holds[root] = nil
+  end
+  return answer
+end
+
 --- Tells those who listen (`User TamisRunStart` and others) what happened.
 ---@param name string
 ---@param data? table
