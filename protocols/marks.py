@@ -140,9 +140,7 @@ _NAMED = lazy(r"\(\?P<\w+>")
 OBSERVATION_SIGNS = "OＯ" + "".join(chr(code) for code, latin in _CAPITALS.items() if chr(latin) == "O")
 """What the word begins with that begins an echo: a capital letter, or one that looks like it."""
 OBSERVATION_WORD = "bservation"
-OBSERVATION = re.compile(
-    rf"(?P<observation>[{OBSERVATION_SIGNS}]{_Z}{_spaced(OBSERVATION_WORD)}[ \t{IGNORABLE}]*+[:：])"
-)
+OBSERVATION = lazy(rf"(?P<observation>[{OBSERVATION_SIGNS}]{_Z}{_spaced(OBSERVATION_WORD)}[ \t{IGNORABLE}]*+[:：])")
 """What begins an echo in the words of our own observations, where it begins a line."""
 _UNSEEN = lazy(f"[{IGNORABLE}]")
 _LEAD = lazy(rf"(?:^|[\r\n])[ \t{IGNORABLE}]*+\Z")

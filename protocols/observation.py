@@ -8,9 +8,7 @@ person wrote stands in it without live markers (ruling 48).
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
-from html import escape
 from typing import cast
 
 import msgspec
@@ -36,10 +34,10 @@ _BLOCK_MARK = lazy(r"<{2,4}(?=\[(?i:(?:END_)?TOOL_(?:RESULT|DEFINITION))\]>{2,4}
 _ESCAPE_MARK = lazy("「(?=[始末](?i:ESCAPE)」)")
 
 # Everything but tab and line end that a terminal, a log or a prompt could take for more than text (D74).
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = lazy(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # What a terminal takes for a command (ECMA-48): CSI, OSC, the other strings (DCS, SOS, PM, APC), two-character escapes. No part
 # can hold its own beginning, so that each character is looked at once.
-_SEQUENCE = re.compile(
+_SEQUENCE = lazy(
     r"(?:\x1b\[|\x9b)[\x30-\x3f]*+[\x20-\x2f]*+[\x40-\x7e]"
     r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d]*+(?:\x07|\x1b\\|\x9c)"
     r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x90\x98\x9c\x9e\x9f]*+(?:\x1b\\|\x9c)"
@@ -154,6 +152,8 @@ def observation(
     shown_name = tool_id if step is None else f"{tool_id} (step {step})"
     if style == "action-inputs":
         inner = _ELEMENT_MARK.sub(r"\\u003c", _sentence(result, shown_name, "Output", shorten))
+        from html import escape
+
         return f'<OBSERVATION tool_id="{escape(result.tool_id)}">{inner}</OBSERVATION>'
     if problems and result.error is not UNSET:
         told = shorten(result.error.message)

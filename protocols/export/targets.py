@@ -20,9 +20,8 @@ from tamis.protocols.export.shape import is_constraint, map_parts
 from tamis.protocols.export.subset import Rules, Subset
 from tamis.protocols.manifest.reading import ExternalScript, Manifest
 from tamis.protocols.model import Json
-from tamis.protocols.prompt.guard import without_secret_values
 from tamis.protocols.prompt.parameters import Parameter, parameters_of
-from tamis.protocols.schema.secrets import mask
+from tamis.protocols.schema.secrets import mask, without_secret_values
 from tamis.protocols.schema.words import is_list, is_object
 
 META = "dev.tamis/"

@@ -22,6 +22,7 @@ from tamis.protocols.manifest.foreign import SHAPES, foreign_shape
 from tamis.protocols.manifest.security import CAPABILITIES, host_pattern_fault, path_pattern_fault, variable_name_fault
 from tamis.protocols.manifest.worked import Example, Memory, check_examples, read_once
 from tamis.protocols.model import MAX_NAME_CHARS, Diag, Edit, Fix, Json
+from tamis.protocols.patterns import lazy
 from tamis.protocols.suggest import best, hint
 
 if TYPE_CHECKING:
@@ -361,11 +362,11 @@ def _tool_id(node: JsonNode | None, findings: Findings) -> str | None:
     return tool_id
 
 
-_SEMVER = re.compile(
+_SEMVER = lazy(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?",
     re.ASCII,
 )
-_RANGE_PART = re.compile(
+_RANGE_PART = lazy(
     r"(?:[~^]|[<>]=?|=)?\s*v?(?:\*|[xX]|\d+(?:\.(?:\d+|[xX*])){0,2}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?)", re.ASCII
 )
 
@@ -629,7 +630,7 @@ def _protocol_config(node: JsonNode | None, findings: Findings) -> dict[str, str
     return {} if command is None else {"vcpCommand": command}
 
 
-_INTEGRITY = re.compile(r"sha256-[A-Za-z0-9+/]{43}=")
+_INTEGRITY = lazy(r"sha256-[A-Za-z0-9+/]{43}=")
 _EXECUTION = ("mode", "timeoutMs", "idempotent", "requireConfirmation", "allowBuild", "integrity", "files", "limits")
 MAX_FILE_GLOBS = 64
 

@@ -18,7 +18,8 @@ from tamis.protocols.contract import PromptMacro
 from tamis.protocols.plugins import extras_of
 from tamis.protocols.prompt import MAX_FEW_SHOT, listing
 from tamis.protocols.prompt.fewshot import FewShot, few_shot
-from tamis.protocols.prompt.guard import code, without_secret_values
+from tamis.protocols.prompt.guard import code
+from tamis.protocols.schema.secrets import without_secret_values
 from tamis.protocols.tokens import estimate_tokens
 
 CountTokens = Callable[[str], int]

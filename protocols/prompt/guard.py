@@ -13,11 +13,9 @@ from functools import cache
 
 from tamis.protocols.invisible import IGNORABLE
 from tamis.protocols.marks import OBSERVATION, TICKS, marks_of
-from tamis.protocols.model import MAX_DEPTH, Json
 from tamis.protocols.observation import plain
 from tamis.protocols.patterns import lazy
 from tamis.protocols.plugins import find_protocol, known_protocols
-from tamis.protocols.schema.words import MAPS, is_list, is_object
 
 _UNSEEN = f"[{IGNORABLE}]*+"
 _FENCE = lazy(rf"(?m:^)([ \t\u3000{IGNORABLE}]*+)(?=`{_UNSEEN}`{_UNSEEN}`|~{_UNSEEN}~{_UNSEEN}~)")
@@ -129,43 +127,3 @@ def marked(text: str) -> str:
     if _MARKS.search(text) is None:
         return f"「始」{text}「末」"
     return f"「始ESCAPE」{_ESCAPE_MARKS.sub('&#12300;', text)}「末ESCAPE」"
-
-
-# What no prompt says of a schema: the values of secrets (``"x-secret": true``), which only people and tools may see.
-
-
-_VALUES = frozenset(("default", "examples", "enum", "const"))
-
-
-def without_secret_values(schema: dict[str, Json]) -> dict[str, Json]:
-    """The schema without the values that it gives for a secret, or for an object or a list that holds one.
-
-    What nests deeper than 64 levels is left open: no prompt shows it.
-    """
-    return _cleaned(schema, 0)[0]
-
-
-def _cleaned(schema: dict[str, Json], depth: int) -> tuple[dict[str, Json], bool]:
-    if depth > MAX_DEPTH:
-        return {}, False
-    secret = schema.get("x-secret") is True
-    kept: dict[str, Json] = {}
-    for key, part in schema.items():
-        if key in _VALUES:
-            kept[key] = part
-            continue
-        kept[key], below = _part(part, depth + 1, is_map=key in MAPS)
-        secret = secret or below
-    return ({key: part for key, part in kept.items() if key not in _VALUES} if secret else kept), secret
-
-
-def _part(part: Json, depth: int, *, is_map: bool) -> tuple[Json, bool]:
-    if is_list(part):
-        cleaned = [_part(item, depth + 1, is_map=False) for item in part] if depth <= MAX_DEPTH else []
-        return [item for item, _ in cleaned], any(found for _, found in cleaned)
-    if not is_object(part):
-        return part, False
-    if not is_map:
-        return _cleaned(part, depth)
-    named = {name: _part(item, depth, is_map=False) for name, item in part.items()}
-    return {name: item for name, (item, _) in named.items()}, any(found for _, found in named.values())

@@ -22,13 +22,14 @@ from tamis.protocols.catalogue import message
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonTree
 from tamis.protocols.model import Diag, Edit, Json
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 
 MAX_DIGITS = 4_000
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_PLAIN_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_LOOSE_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_INTEGER = lazy(r"[+-]?[0-9]+")
+_PLAIN_INTEGER = lazy(r"-?(?:0|[1-9][0-9]*)")
+_NUMBER = lazy(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_LOOSE_NUMBER = lazy(r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _BLANKS = " \t\r\n"
 _EXACT_FLOAT = 2**53
 _YES_NO = {
@@ -168,7 +169,7 @@ def _not_finite(_: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_finite, parse_constant=_not_finite)
-_STRUCTURE = re.compile(r'"(?:[^"\\]++|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
+_STRUCTURE = lazy(r'"(?:[^"\\]++|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
 
 
 def read_json_text(text: str) -> tuple[Json, list[JsonNote]]:
@@ -225,9 +226,9 @@ class _Written:
         return start, max(start, end)
 
 
-_ANY_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-_SPACE_ESCAPE = re.compile(r"\\[nrt]")
-_BREAK = re.compile("[\n\r\t]")
+_ANY_STRING = lazy(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_SPACE_ESCAPE = lazy(r"\\[nrt]")
+_BREAK = lazy("[\n\r\t]")
 _BREAKS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -292,7 +293,7 @@ def _remarks(tree: JsonTree, written: _Written) -> list[JsonNote]:
     return remarks
 
 
-_DRIVE = re.compile(r'"[A-Za-z]:(\\[bfnrt])')
+_DRIVE = lazy(r'"[A-Za-z]:(\\[bfnrt])')
 _CONTROL = {"b": "a backspace", "f": "a form feed", "n": "a line break", "r": "a carriage return", "t": "a tab"}
 
 
@@ -374,14 +375,14 @@ def _too_deep(text: str) -> int | None:
 # String formats of JSON Schema (VA438): hints, never refusals.
 
 
-_DATE_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
-_TIME = re.compile(r"(\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)?", re.ASCII)
-_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_DURATION = re.compile(r"P(?!$)(\d+W|(\d+Y)?(\d+M)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+S)?)?)", re.ASCII)
-_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]*")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_POINTER = re.compile(r"(/([^~/]|~[01])*)*")
+_DATE_TIME = lazy(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_TIME = lazy(r"(\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)?", re.ASCII)
+_DATE = lazy(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DURATION = lazy(r"P(?!$)(\d+W|(\d+Y)?(\d+M)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+S)?)?)", re.ASCII)
+_LABEL = lazy(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+_URI = lazy(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]*")
+_UUID = lazy(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_POINTER = lazy(r"(/([^~/]|~[01])*)*")
 
 
 def _date(text: str) -> bool:

@@ -5,8 +5,8 @@ Must not know where the masked values go.
 
 from __future__ import annotations
 
-from tamis.protocols.model import Json
-from tamis.protocols.schema.words import is_list, is_object, resolve
+from tamis.protocols.model import MAX_DEPTH, Json
+from tamis.protocols.schema.words import MAPS, is_list, is_object, resolve
 
 MASK = "***"
 _MAX_DEPTH = 64
@@ -116,3 +116,43 @@ def _items(parts: list[dict[str, Json]], index: int) -> list[Json]:
                 found.append(below)
         found += [part[key] for key in ("additionalItems", "contains", "unevaluatedItems") if key in part]
     return found
+
+
+# What no prompt and no export says of a schema: the values of secrets, which only people and tools may see.
+
+
+_VALUES = frozenset(("default", "examples", "enum", "const"))
+
+
+def without_secret_values(schema: dict[str, Json]) -> dict[str, Json]:
+    """The schema without the values that it gives for a secret, or for an object or a list that holds one.
+
+    What nests deeper than 64 levels is left open: no prompt shows it.
+    """
+    return _cleaned(schema, 0)[0]
+
+
+def _cleaned(schema: dict[str, Json], depth: int) -> tuple[dict[str, Json], bool]:
+    if depth > MAX_DEPTH:
+        return {}, False
+    secret = schema.get("x-secret") is True
+    kept: dict[str, Json] = {}
+    for key, part in schema.items():
+        if key in _VALUES:
+            kept[key] = part
+            continue
+        kept[key], below = _part(part, depth + 1, is_map=key in MAPS)
+        secret = secret or below
+    return ({key: part for key, part in kept.items() if key not in _VALUES} if secret else kept), secret
+
+
+def _part(part: Json, depth: int, *, is_map: bool) -> tuple[Json, bool]:
+    if is_list(part):
+        cleaned = [_part(item, depth + 1, is_map=False) for item in part] if depth <= MAX_DEPTH else []
+        return [item for item, _ in cleaned], any(found for _, found in cleaned)
+    if not is_object(part):
+        return part, False
+    if not is_map:
+        return _cleaned(part, depth)
+    named = {name: _part(item, depth, is_map=False) for name, item in part.items()}
+    return {name: item for name, (item, _) in named.items()}, any(found for _, found in named.values())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 
 from tamis.protocols.model import Json
 from tamis.protocols.schema.check import Draft, draft_of, has_ids
@@ -343,7 +342,13 @@ def is_multiple(instance: Json, of: int | float) -> bool:
     try:
         quotient = instance / of
     except OverflowError:
-        return (Fraction(instance) / Fraction(of)).denominator == 1
+        return _is_multiple(instance, of)
     if math.isinf(quotient):
-        return (Fraction(instance) / Fraction(of)).denominator == 1
+        return _is_multiple(instance, of)
     return int(quotient) == quotient
+
+
+def _is_multiple(value: float, of: float) -> bool:
+    from fractions import Fraction
+
+    return (Fraction(value) / Fraction(of)).denominator == 1

@@ -7,7 +7,6 @@ editors store it: nodes with slots, edges between slots. Fields of an editor's o
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 import msgspec
@@ -19,6 +18,7 @@ from tamis.protocols.manifest.fields import Findings, value_of
 from tamis.protocols.manifest.reading import tool_id_fault
 from tamis.protocols.manifest.workflow import PREFIX
 from tamis.protocols.model import Diag, Json, escape_pointer
+from tamis.protocols.patterns import lazy
 from tamis.protocols.schema.words import excerpt, is_object
 from tamis.protocols.suggest import best, hint
 from tamis.protocols.workflow.model import (
@@ -99,7 +99,7 @@ _SIDES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "target": (("target", "targetNodeId"), ("targetHandle", "targetSlotKey")),
 }
 _PLACE = (("nodeId", "sourceNodeId", "targetNodeId", "node"), ("slotKey", "sourceSlotKey", "targetSlotKey", "slot"))
-_MEANT = re.compile(r'"(?:nodes"|interface|(?:in|out)putInterface|' + "|".join(f'{mark}"' for mark in MARKS) + ")")
+_MEANT = lazy(r'"(?:nodes"|interface|(?:in|out)putInterface|' + "|".join(f'{mark}"' for mark in MARKS) + ")")
 _OTHER_TYPES = {
     **dict.fromkeys(("STR", "TEXT"), "STRING"),
     **dict.fromkeys(("INT", "LONG"), "INTEGER"),

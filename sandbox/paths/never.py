@@ -16,11 +16,14 @@ import pwd
 import re
 import stat
 import time
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from tamis.sandbox.job import Hidden
 from tamis.sandbox.model import PathRefused
 from tamis.sandbox.paths.walk import Opened
+
+if TYPE_CHECKING:
+    from tamis.sandbox.job import Hidden
 
 SYSTEM = ("/proc", "/sys", "/dev", "/run", "/boot", "/var/run", "/lost+found")
 """Closed with all that is in them."""
@@ -319,6 +322,8 @@ def is_hidden_name(name: str) -> bool:
 
 
 def _look(folder: Opened) -> tuple[bool, tuple[Hidden, ...]]:
+    from tamis.sandbox.job import Hidden
+
     marked = False
     hidden: list[Hidden] = []
     descriptor = os.open(f"/proc/self/fd/{folder.fd}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -6,6 +6,7 @@ Start-up time is part of the interface, so this module imports next to nothing; 
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import types
@@ -88,6 +89,8 @@ def main(argv: list[str] | None = None) -> int:
     from tamis.server.runtime.settings.loading import StartedWith, start_with
 
     start_with(StartedWith(os.path.abspath(arguments.config) if arguments.config else "", arguments.trust))
+    gc.freeze()
+    gc.enable()
     return int(module.run(arguments))
 
 
@@ -98,6 +101,7 @@ def _is_within(short: str, word: str) -> bool:
 
 def entry() -> None:
     """The console script."""
+    gc.disable()  # until the command runs: what is loaded until then is no garbage, and is never looked through
     for stream in (sys.stdout, sys.stderr):
         # Works with LANG=C, and a lone surrogate in a text is shown, not fatal.
         reconfigure = getattr(stream, "reconfigure", None)

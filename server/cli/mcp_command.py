@@ -67,9 +67,13 @@ def run(arguments: argparse.Namespace) -> int:
         from tamis.server.cli.mcp_http import serve_http
 
         return serve_http(arguments, root)
-    from tamis.server.cli.interrupts import run_to_end
-    from tamis.server.mcp.server import serve
+    from tamis.server.runtime.store.collector import uncollected
 
+    with uncollected():  # what is loaded stays: looking for garbage in it is a tenth of the start
+        from tamis.server.cli.interrupts import run_to_end
+        from tamis.server.mcp.server import serve
+
+        gc.freeze()
     code = serve(root, lambda work: run_to_end(work, LEFT_BEHIND_SECONDS))
     # the interpreter's last collection walks everything that was loaded; a host waits for the process to end
     gc.freeze()

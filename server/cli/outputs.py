@@ -8,6 +8,7 @@ another program reads, stays byte for byte, and is escaped only where standard o
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -110,8 +111,28 @@ def flush() -> None:
     sys.stderr.flush()
 
 
+class _Help(argparse.HelpFormatter):
+    """Help as wide as the terminal. argparse asks one for each argument, and by itself loads ``shutil`` for its width."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+@functools.cache
+def _columns() -> int:
+    if os.environ.get("COLUMNS", "").isdigit():
+        return int(os.environ["COLUMNS"]) or 80
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose messages repeat what was typed, a file's name for one, only as text that can be seen."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(formatter_class=_Help, **how)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         super()._print_message(visible_lines(message), file)

@@ -29,7 +29,6 @@ from tamis.server.mcp.tools import Kept, OfferedTools, TaskMethods, Tools
 from tamis.server.rpc.session import Answer, Method, Request, Session
 from tamis.server.rpc.stray import catch_stray_text
 from tamis.server.rpc.watching import Watching
-from tamis.server.runtime.calls.model import HostError
 from tamis.server.runtime.observe.trail import Log
 from tamis.server.runtime.runtime import Runtime, early_log
 from tamis.server.runtime.settings.files import find_root
@@ -152,6 +151,8 @@ class Shared:
 
     async def ask(self, method: str, params: object) -> Any:
         """An MCP client has no services of its own. Raises ``HostError``."""
+        from tamis.server.runtime.calls.model import HostError
+
         raise HostError(f"an MCP client has no '{method}'")
 
     def tell(self, method: str, params: object) -> None:

@@ -21,9 +21,6 @@ from msgspec import UNSET
 
 from tamis.protocols.contract import ApprovalRequest, ExecutionResult, Task, TaskProgress
 from tamis.protocols.export.targets import export_tool, has_output_schema
-from tamis.protocols.observation import observation
-from tamis.server.mcp import asking
-from tamis.server.mcp.content import call_result
 from tamis.server.mcp.revisions import LEVELS, NAMESPACE, SERVER, TASKS, Peer, as_object, completed
 from tamis.server.rpc.session import Request
 from tamis.server.runtime.texts.exports import exported_names
@@ -31,8 +28,10 @@ from tamis.server.runtime.tools.registry import Registry, Tool
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
+    from tamis.server.mcp import asking
     from tamis.server.mcp.server import McpServer
     from tamis.server.runtime.calls.model import CallContext, OnOutput, OnProgress
+    from tamis.server.runtime.handlers.runners import Ready
     from tamis.server.runtime.runtime import Runtime
 
 PAGE = 250
@@ -116,8 +115,9 @@ class Tools:
         """What can be called now, by id: one page, and the cursor of the next one. Raises ``RpcError`` for a cursor that no page gave."""
         runtime, after = self.runtime, read_cursor(cursor)
         shown: list[tuple[str, Tool]] = []
+        ready: Ready = set()
         for name, tool in self.offered().tools:
-            if tool.tool_id <= after or not runtime.may_call(tool) or runtime.why_not(tool):
+            if tool.tool_id <= after or not runtime.may_call(tool) or runtime.why_not(tool, ready):
                 continue
             if len(shown) == PAGE:
                 return shown, write_cursor(shown[-1][1].tool_id)
@@ -152,6 +152,10 @@ class Tools:
 
     async def call(self, request: Request, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
         """``tools/call``."""
+        # what runs calls is loaded with the first one: a client that only lists does not wait for it
+        from tamis.server.mcp import asking
+        from tamis.server.mcp.content import call_result
+
         _, tool = self.find(params.get("name"))
         if not isinstance(params.get("arguments", {}), dict | None):
             raise RpcError(INVALID_PARAMS, "wrong params: arguments are an object - at `$.arguments`")
@@ -184,7 +188,6 @@ class Tools:
         params: Mapping[str, Any],
         answered: asking.Answered,
     ) -> ExecutionResult:
-        # what runs calls is loaded with the first one: a client that only lists does not wait for it
         from tamis.server.runtime.calls.model import CallRequest
         from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown
         from tamis.server.runtime.execution.pipeline import execute
@@ -210,6 +213,7 @@ class Tools:
             self._questions.pop(answered.state, None)
 
     def _context(self, request: Request, peer: Peer, tool: Tool, meta: Mapping[str, Any]) -> CallContext:
+        from tamis.server.mcp import asking
         from tamis.server.runtime.observe.tracing import read_trace
         from tamis.server.runtime.observe.trail import Caller
 
@@ -288,6 +292,7 @@ class _Told:
 
 
 def _closed(call_id: str, tool: Tool) -> ExecutionResult:
+    from tamis.protocols.observation import observation
     from tamis.server.runtime.calls.runner import empty_result
 
     result = empty_result(call_id, tool.tool_id, "cancelled", version=tool.version)
@@ -334,6 +339,8 @@ class TaskMethods:
 
     async def get(self, peer: Peer, params: Mapping[str, Any]) -> dict[str, Any]:
         """``tasks/get``: how a task is, with the result of one that has ended. A tool that failed has a result too."""
+        from tamis.server.mcp.content import call_result
+
         task = await self._found(_task_id(peer, params))
         told = self._shown(task)
         if told["status"] == "completed":

@@ -13,7 +13,6 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-from tamis.server.runtime.calls.model import HostError
 from tamis.server.runtime.observe.trail import Log
 from tamis.server.wire.framing import FrameDecoder, Framing, encode_frame
 from tamis.server.wire.jsonrpc import (
@@ -478,6 +477,8 @@ class SessionHost:
         try:
             return await self._session.ask(method, params)
         except RpcError as error:
+            from tamis.server.runtime.calls.model import HostError
+
             raise HostError(error.text[:MAX_ERROR_CHARS]) from None
 
     def tell(self, method: str, params: object) -> None:

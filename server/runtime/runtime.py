@@ -17,9 +17,6 @@ from msgspec.structs import replace
 from tamis.protocols.contract import Description, ParseResult, ToolList, ToolSummary, ValidateResult
 from tamis.protocols.model import Document, ReadOptions, ToolHint
 from tamis.protocols.positions import PositionEncoding
-from tamis.protocols.reader import read_text
-from tamis.protocols.wire import parse_result
-from tamis.server.runtime.execution.validating import validate_args, validate_manifest
 from tamis.server.runtime.handlers.runners import Ready, needs_of, runner_of
 from tamis.server.runtime.in_force import InForce
 from tamis.server.runtime.policy.permissions import missing_capability
@@ -184,6 +181,8 @@ class Runtime(InForce):
 
         Raises ``ValueError`` for a protocol that nobody brings.
         """
+        from tamis.protocols.reader import read_text
+
         return read_text(
             text, protocol, self.read_options(complete=complete, tools=tools, options=options, guided=guided)
         )
@@ -219,6 +218,8 @@ class Runtime(InForce):
         self, text: str, protocol: str = "auto", *, encoding: PositionEncoding | None = None, **reading: Any
     ) -> ParseResult:
         """``tool/parse``."""
+        from tamis.protocols.wire import parse_result
+
         return parse_result(self.read(text, protocol, **reading), encoding)
 
     def list_tools(
@@ -271,10 +272,14 @@ class Runtime(InForce):
         prefix: str = "",
     ) -> ValidateResult:
         """``tool/validate`` of one tool's arguments, or of a wire ``call``; an unknown tool is a problem, not an error."""
+        from tamis.server.runtime.execution.validating import validate_args
+
         return validate_args(self.registry, tool_id, args, tools, call=call, prefix=prefix, lint=self.settings.lint)
 
     def validate_manifest(self, manifest: Mapping[str, Any] | str) -> ValidateResult:
         """``tool/validate`` of a manifest, given as JSON or as its text (then problems carry ranges)."""
+        from tamis.server.runtime.execution.validating import validate_manifest
+
         return validate_manifest(self.settings, manifest, extensions_of(self.root, self.settings))
 
     def why_not(self, tool: Tool, ready: Ready | None = None) -> str:

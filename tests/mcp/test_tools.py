@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -271,3 +273,27 @@ def test_only_objects_are_structured_content_before_the_stateless_revision(root:
         server.shake()
         assert "structuredContent" not in server.ask("tools/call", {"name": "core_list"})["result"]
         assert server.call("core_list", version=MODERN)["structuredContent"] == [1, 2]
+
+
+def test_a_client_that_only_lists_does_not_wait_for_what_runs_calls(root: Path) -> None:
+    """mcp, Bars: from the start to the first list."""
+    lines = [
+        {"id": 1, "method": "server/discover", "params": {"_meta": meta()}},
+        {"id": 2, "method": "tools/list", "params": {"_meta": meta()}},
+    ]
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "tamis.server.cli.main", "mcp", "--root", str(root)],
+        input="".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert [len(json.loads(line)["result"].get("tools", [])) for line in done.stdout.splitlines()] == [0, 4]
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    late = {
+        *("tamis.server.runtime.calls.model", "tamis.server.runtime.execution.pipeline", "tamis.server.mcp.content"),
+        *("tamis.protocols.reader", "tamis.protocols.export.vcp", "tamis.protocols.prompt.guard", "shutil", "html"),
+    }
+    assert "tamis.server.mcp.tools" in loaded
+    assert loaded & late == set()

@@ -24,9 +24,8 @@ from tamis.protocols.contract import (
 from tamis.protocols.manifest.reading import Execution, WorkflowHandler
 from tamis.protocols.model import Call
 from tamis.server.runtime.policy.secrets import SecretFault
-from tamis.server.runtime.tools.builtin import ScriptTarget
+from tamis.server.runtime.tools.builtin import READER, ScriptTarget
 from tamis.server.runtime.tools.registry import Tool
-from tamis.server.runtime.tools.workflows import READER
 
 if TYPE_CHECKING:
     from tamis.protocols.contract import ApprovalElicitation, ApprovalOption, Task

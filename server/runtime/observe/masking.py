@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import codecs
-import html
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -192,6 +191,8 @@ def _escaped(text: str) -> Iterator[str]:
     if text.isascii() and text.isalnum():
         # every escape leaves such a text as it is
         return
+    from html import escape
+
     yield plain(text)
     yield readable(text)
     for ascii_only in (True, False):
@@ -199,8 +200,8 @@ def _escaped(text: str) -> Iterator[str]:
         yield body
         yield body.replace("/", "\\/")
     yield from _represented(text)
-    yield html.escape(text)
-    yield html.escape(text, quote=False)
+    yield escape(text)
+    yield escape(text, quote=False)
     data = text.encode("utf-8", "surrogatepass")
     for quoted in (*(quote(data, safe) for safe in _URL_SAFE), quote_plus(data)):
         yield quoted

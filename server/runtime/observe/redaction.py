@@ -15,6 +15,7 @@ from typing import Any, cast
 import msgspec
 
 from tamis.protocols.contract import ExecutionResult
+from tamis.protocols.patterns import lazy
 from tamis.protocols.schema.secrets import MASK
 from tamis.server.runtime.observe.masking import shown_result, without
 
@@ -29,13 +30,13 @@ _SHORTEST_WORDS = 14
 _MAX_KEPT = 64
 """What is done to texts of up to so many characters is kept: names and versions come again with each call."""
 
-_NAME = re.compile(
+_NAME = lazy(
     r"pass(?:word|wd|phrase|code)|(?<![a-z])pwd(?![a-z])|secret|(?:api|access|private|signing|encryption|ssh)[-_ ]?key"
     r"|credential|authorization|cookie|bearer|(?<![a-z])(?:auth|jwt|otp|token)(?![a-z])",
     re.IGNORECASE,
 )
-_CAMEL_NAME = re.compile(r"[a-z0-9](?:Token|Auth|Pwd|Jwt|Otp)(?![a-z])")
-_VALUE = re.compile(
+_CAMEL_NAME = lazy(r"[a-z0-9](?:Token|Auth|Pwd|Jwt|Otp)(?![a-z])")
+_VALUE = lazy(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
     r"|\b(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_]){0,3}[A-Za-z0-9]{16,}"
@@ -44,9 +45,9 @@ _VALUE = re.compile(
     r"|\b(?:npm|hf|pypi|dop_v1)[_-][A-Za-z0-9]{20,}",
     re.DOTALL,
 )
-_BEARER = re.compile(r"(?i)\b(bearer|basic)(\s+)[A-Za-z0-9+/=._~-]{8,}")
-_USER_INFO = re.compile(r"(?<=://)[^/\s@:]*:[^/\s@]+(?=@)")
-_PAIR = re.compile(
+_BEARER = lazy(r"(?i)\b(bearer|basic)(\s+)[A-Za-z0-9+/=._~-]{8,}")
+_USER_INFO = lazy(r"(?<=://)[^/\s@:]*:[^/\s@]+(?=@)")
+_PAIR = lazy(
     r"(?i)(\b[\w-]*(?:password|passwd|passphrase|secret|api[-_]?key|access[-_]?key|private[-_]?key|token|pwd)[\w-]*[\"']?\s*[=:]\s*[\"']?)"
     r"[^\s\"'&,;<>]+"
 )

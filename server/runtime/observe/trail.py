@@ -17,16 +17,15 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tamis.protocols.invisible import visible_line, visible_lines
-from tamis.protocols.observation import plain
-from tamis.server.runtime.observe.audit import AuditLog
 from tamis.server.runtime.observe.masking import hides_all, together
 from tamis.server.runtime.observe.redaction import redacted, redacted_text
-from tamis.server.runtime.observe.tracing import Trace
 
 if TYPE_CHECKING:
     import asyncio
 
     from tamis.protocols.contract import ExecutionResult
+    from tamis.server.runtime.observe.audit import AuditLog
+    from tamis.server.runtime.observe.tracing import Trace
 
 Level = Literal["debug", "info", "warning", "error"]
 _MAX_LINE_CHARS = 3_000
@@ -119,6 +118,8 @@ class Log:
 
 
 def _encoded(content: Mapping[str, Any]) -> str:
+    from tamis.protocols.observation import plain
+
     return plain(msgspec.json.encode(content, enc_hook=repr).decode("utf-8", "replace"))
 
 

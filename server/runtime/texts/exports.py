@@ -6,7 +6,6 @@ How a form looks is ``protocols/export``'s matter. Must not know framing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, get_args
 from weakref import WeakKeyDictionary
 
@@ -15,8 +14,6 @@ import msgspec
 from tamis.protocols.contract import Description
 from tamis.protocols.export.names import TARGETS, numbered, portable_names, short_name
 from tamis.protocols.export.targets import caiu_record, export_tool
-from tamis.protocols.export.vcp import definition_text, plugin_manifest, plugin_name
-from tamis.server.runtime.texts.token_counts import count_tokens
 from tamis.server.runtime.tools.listing import in_inventory
 from tamis.server.runtime.tools.registry import Registry, Tool
 
@@ -52,6 +49,8 @@ def _short(tool: Tool) -> str | None:
 
 def plugin_names(registry: Registry) -> dict[str, str]:
     """What a VCP server calls each tool: names that fall together are numbered, and the tool that calls by the name reach keeps it."""
+    from tamis.protocols.export.vcp import plugin_name
+
     wanted = {tool.tool_id: plugin_name(tool.manifest) for tool in registry.current()}
     kept = {tool_id: name for tool_id, name in wanted.items() if registry.owners.get(name) == tool_id}
     bases = {tool_id: name for tool_id, name in wanted.items() if tool_id not in kept}
@@ -62,10 +61,11 @@ def describe(tool: Tool, form: Form, registry: Registry, names: dict[str, str] |
     """A tool in a form. ``names`` are those of ``exported_names``, for a caller that describes several."""
     manifest = tool.manifest
     if form == "vcp":
+        from tamis.protocols.export.vcp import definition_text
         from tamis.server.runtime.texts.prompts import prompt_tool
 
         text, losses = definition_text(manifest, prompt_tool(tool, "vcp", "tag", registry))
-        return Description(definition=text, losses=losses, tokens=count_tokens(text)[0])
+        return Description(definition=text, losses=losses, tokens=_count(text))
     if form == "native":
         return Description(definition=dict(manifest.raw), losses=[], tokens=_tokens(manifest.raw))
     known = names if names is not None else exported_names(registry, form)
@@ -77,6 +77,8 @@ def describe(tool: Tool, form: Form, registry: Registry, names: dict[str, str] |
 
 def plugin(tool: Tool, names: Mapping[str, str]) -> Description:
     """A tool as the ``plugin-manifest.json`` of a VCP server; ``names`` are those of ``plugin_names``."""
+    from tamis.protocols.export.vcp import plugin_manifest
+
     exported = plugin_manifest(tool.manifest, names.get(tool.tool_id, ""))
     return Description(definition=exported.definition, losses=exported.losses, tokens=_tokens(exported.definition))
 
@@ -87,6 +89,8 @@ def knowledge(tool: Tool, runtime: Runtime, usage: Mapping[str, ToolUsage]) -> D
     counts = usage.get(tool.tool_id)
     told = None
     if counts is not None:
+        from datetime import UTC, datetime
+
         last = datetime.fromtimestamp(counts.last_used, UTC).isoformat(timespec="seconds")
         told = {"calls": counts.calls, "failures": counts.failures, "lastUsed": last}
     exported = caiu_record(tool.manifest, enabled=enabled, usage=told)
@@ -125,4 +129,11 @@ def newest(tools: Iterable[Tool]) -> list[Tool]:
 
 
 def _tokens(definition: object) -> int:
-    return count_tokens(msgspec.json.encode(definition).decode("utf-8", "replace"))[0]
+    return _count(msgspec.json.encode(definition).decode("utf-8", "replace"))
+
+
+def _count(text: str) -> int:
+    # a server that only lists its tools under their names starts without what counts
+    from tamis.server.runtime.texts.token_counts import count_tokens
+
+    return count_tokens(text)[0]

@@ -35,6 +35,8 @@ from tamis.server.runtime.settings.files import can_be_path
 # the manifest: relative to the manifest's folder, which is the base directory. Its own folder is what the sandbox shows and where it runs (D11, D13).
 
 
+READER = "system:read_stream"
+"""The tool by which agents read streamed outputs (W22)."""
 SERVICE = "ExternalScriptExecutionService"
 METHOD = "executeScript"
 

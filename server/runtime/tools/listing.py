@@ -15,9 +15,9 @@ from typing import Literal
 import msgspec
 
 from tamis.server.runtime.settings.profile import AgentRules
+from tamis.server.runtime.tools.builtin import READER
 from tamis.server.runtime.tools.registry import Registry, Tool
 from tamis.server.runtime.tools.versions import Key, version_key
-from tamis.server.runtime.tools.workflows import READER, streams
 
 MAX_CURSOR_CHARS = 2_048
 
@@ -220,6 +220,8 @@ def in_inventory(tool: Tool, agent: AgentRules, registry: Registry) -> bool:
     tools = [one for name in agent.profile.inventory or () if (one := registry.get(name)) is not None]
     if tool.tool_id == TASK_STATUS:
         return any(tool.manifest.execution.mode == "async" for tool in tools)
+    from tamis.server.runtime.tools.workflows import streams
+
     return any(streams(tool) for tool in tools)
 
 

@@ -15,18 +15,19 @@ from typing import Literal
 import msgspec
 
 from tamis.protocols.export.names import Target, portable_name, portable_names
+from tamis.protocols.patterns import lazy
 
 MAX_CHARS = 256
 """Of a version or a range; longer ones are read as no version, and hold nothing."""
 
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
 _PART = r"\d+|[xX*]"
-_COMPARATOR = re.compile(
+_COMPARATOR = lazy(
     rf"(\^|~|>=|<=|>|<|=)?\s*v?({_PART})(?:\.({_PART}))?(?:\.({_PART}))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?",
     re.ASCII,
 )
-_HYPHEN = re.compile(r"(\S+)\s+-\s+(\S+)")
-_BETWEEN = re.compile(r"[\s,]+")
+_HYPHEN = lazy(r"(\S+)\s+-\s+(\S+)")
+_BETWEEN = lazy(r"[\s,]+")
 ANY = ("", "*", "latest")
 """Ranges that hold every version; resolving one takes a release where there is any."""
 

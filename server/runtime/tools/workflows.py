@@ -25,11 +25,11 @@ from tamis.protocols.schema.words import is_object
 from tamis.protocols.workflow.graph import GraphFinding, Types, called_types, check_graph
 from tamis.protocols.workflow.model import MAX_WAIT_MS, SLOTS_WORD, WHOLE, Slots, Workflow, slots_of
 from tamis.protocols.workflow.reading import WorkflowReading, is_meant, is_workflow, may_be_workflow, read_workflow
+from tamis.server.runtime.tools.builtin import READER
 from tamis.server.runtime.tools.loader import SUFFIX, FoundFile, read_manifest_file, walk_files
 from tamis.server.runtime.tools.registry import Registry, RegistryError, Tool
 
 NO_VERSION = "0.0.0"
-READER = "system:read_stream"
 
 
 class WorkflowTool(Tool):

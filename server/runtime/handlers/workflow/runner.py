@@ -9,8 +9,9 @@ from tamis.protocols.manifest.reading import WorkflowHandler
 from tamis.server.runtime.calls.runner import HandlerServices, Invocation, Runner
 from tamis.server.runtime.handlers.workflow.engine import BUILT_IN
 from tamis.server.runtime.handlers.workflow.engines import engine_of
+from tamis.server.runtime.tools.builtin import READER
 from tamis.server.runtime.tools.registry import Tool
-from tamis.server.runtime.tools.workflows import READER, WorkflowTool
+from tamis.server.runtime.tools.workflows import WorkflowTool
 
 
 def runner_for(tool: Tool, handler: WorkflowHandler) -> Runner:
