@@ -15,15 +15,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "verb",
         nargs="?",
-        choices=("install", "bundle"),
-        help="install: add the server to a host's own list; bundle: write it as a file for desktop hosts",
+        choices=("install", "bundle", "login", "logout"),
+        help="install: add the server to a host's own list; bundle: write it as a file for desktop hosts; login, logout: at an MCP server of the settings",
     )
     parser.add_argument(
         "host",
         nargs="?",
         metavar="HOST",
-        help="with install: claude, claude-code, codex, cursor, gemini, vscode, windsurf, zed; with bundle: the file to write",
+        help="with install: claude, claude-code, codex, cursor, gemini, vscode, windsurf, zed; with bundle: the file to write; with login and logout: the server's name under [mcpServers]",
     )
+    parser.add_argument(
+        "--scope", default="", metavar="SCOPES", help="with login: what to ask for, in place of what the server names"
+    )
+    parser.add_argument("--no-browser", action="store_true", help="with login: only show the address, open nothing")
     parser.add_argument("--remove", action="store_true", help="with install: take the server out of the host's list")
     parser.add_argument("--print", action="store_true", help="with install: show the entry, write nothing")
     parser.add_argument("--name", default="tamis", help="with install: what the host calls the server (default: tamis)")
@@ -58,6 +62,10 @@ def run(arguments: argparse.Namespace) -> int:
         from tamis.server.cli.mcp_install import bundle
 
         return bundle(arguments)
+    if arguments.verb in ("login", "logout"):
+        from tamis.server.cli.mcp_login import log_in_or_out
+
+        return log_in_or_out(arguments)
     try:
         root = root_of(arguments.root) if arguments.root is not None else None
     except UsageError as error:

@@ -16,6 +16,7 @@ MAY_START = {
     "sandbox/paths/idmapped.py": "a user namespace for a mount: `unshare` by its fixed place, with nothing of a tool's",
     "server/runtime/policy/secret_values.py": "a program that the operator named under [secrets] (ruling 60)",
     "server/cli/mcp_install.py": "Tamis itself as a host would start it, to see that it answers before a host is told of it",
+    "server/cli/mcp_login.py": "the person's browser, with the address of a login that was judged, while they watch",
     "server/logs/workers.py": "forks of the command itself that read texts; they open no file and start nothing",
     "sandbox/lifeline.py": "a shell that ends what the daemon leaves when it is killed",
     "sandbox/backends/choice.py": "bubblewrap's own version and its behaviour, by its fixed place",

@@ -12,6 +12,7 @@ from tamis.protocols.manifest.reading import McpTool
 from tamis.sandbox import model as sandbox
 from tamis.server.runtime.calls.model import CallContext, Stopped
 from tamis.server.runtime.calls.runner import secret_failure
+from tamis.server.runtime.observe.masking import spelled
 from tamis.server.runtime.observe.trail import Trail
 from tamis.server.runtime.policy.permissions import Grant
 from tamis.server.runtime.policy.secret_values import SecretUnusable, Value
@@ -60,8 +61,9 @@ def spellings_at_hand(tool: Tool, context: CallContext) -> tuple[str, ...]:
     server_name = handler.server if isinstance(handler, McpTool) else ""
     server = settings.mcp_servers.get(server_name)
     secrets = tool.manifest.security_context.secrets if server is None else server.secrets
+    token = context.services.handlers.mcp.token_at_hand(server_name) if server is not None and server.url else ""
     if not secrets and not settings.policy.hosts:
-        return ()
+        return spelled((token,)) if token else ()
     holder = tool if server is None else context.services.handlers.mcp.stand_in(server_name) or tool
     tool_id, version, security = holder.tool_id, holder.manifest.version, holder.manifest.security_context
     names = [secret for secret in secrets if may_have(secret, tool_id, version, settings.policy)]
@@ -69,7 +71,7 @@ def spellings_at_hand(tool: Tool, context: CallContext) -> tuple[str, ...]:
         host_header.secret
         for host_header in headers_of(tool_id, version, security.network.allow_hosts, settings.policy).values()
     ]
-    found: set[str] = set()
+    found = set(spelled((token,)) if token else ())
     for name in dict.fromkeys(names):
         secret = settings.secrets.get(name)
         value = None if secret is None else context.services.handlers.secrets.at_hand(name, secret, context.root)

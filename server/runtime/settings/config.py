@@ -217,6 +217,18 @@ class TaskSettings(msgspec.Struct, rename="camel", frozen=True):
     callback_url: str = ""
 
 
+class McpOAuth(msgspec.Struct, rename="camel", frozen=True):
+    """How Tamis is known to the authorization server of an MCP server; without any of it, it registers itself when a person logs in."""
+
+    client_id: str = ""
+    client_secret: str = ""
+    client_metadata_url: str = ""
+    issuer: str = ""
+    scopes: tuple[str, ...] = ()
+    redirect_port: int = 0
+    grant: Literal["authorizationCode", "clientCredentials"] = "authorizationCode"
+
+
 class McpServer(msgspec.Struct, rename="camel", frozen=True):
     """An MCP server that is run in the sandbox, or reached from it; what it asks to read, write and reach is bounded by the policy."""
 
@@ -233,6 +245,7 @@ class McpServer(msgspec.Struct, rename="camel", frozen=True):
     start_ms: int = 15_000
     idle_ms: int = 300_000
     isolate: Literal["shared", "session"] = "shared"
+    oauth: McpOAuth = McpOAuth()
 
 
 class Secret(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,10 +11,14 @@ import msgspec
 
 from tamis.protocols.manifest.reading import LANGUAGES, script_path_fault
 from tamis.sandbox.network.hosts import loopback_fault, parse_rule
-from tamis.server.runtime.settings.config import McpServer, Settings
+from tamis.server.runtime.settings.config import McpOAuth, McpServer, Settings
 
 BRIDGE = Path(__file__).parent.parent / "handlers" / "mcp" / "over_http" / "bridge.py"
 """What runs in the sandbox in place of a server that is reached over HTTP."""
+ACCESS_TOKEN = "MCP_ACCESS_TOKEN"
+"""The variable that has the access token of a server that a person logged in to."""
+SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,200}")
+"""A scope-token (RFC 6749 §3.3), of bounded length."""
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -26,7 +31,7 @@ def as_run(declared: McpServer, max_answer_bytes: int) -> McpServer:
         script=BRIDGE.name,
         language="python",
         folder=str(BRIDGE.parent),
-        args=(declared.url, str(max_answer_bytes), *declared.secrets[:1]),
+        args=(declared.url, str(max_answer_bytes), *(declared.secrets[:1] or (ACCESS_TOKEN,))),
         allow_hosts=(_named(declared.url), *declared.allow_hosts),
     )
 
@@ -63,6 +68,30 @@ def _url_fault(declared: McpServer) -> str:
     return ""
 
 
+def _oauth_fault(declared: McpServer) -> tuple[str, str]:
+    """The field below `oauth` that cannot be used, and why; two empty texts for none."""
+    own = declared.oauth
+    if own == McpOAuth():
+        return "", ""
+    if not declared.url:
+        return "", "only a server with a url is logged in to"
+    if declared.secrets:
+        return "", "its bearer token is the one of `secrets`; say one of both"
+    if own.client_secret and not (own.client_id and own.issuer):
+        return (
+            "clientSecret",
+            "it goes to one authorization server only: name `issuer`, and the `clientId` that it belongs to",
+        )
+    if own.client_metadata_url and own.client_id:
+        return "clientMetadataUrl", "it is the client's id itself; say one of both"
+    if own.grant == "clientCredentials" and not own.client_secret:
+        return "grant", "clientCredentials wants `clientId`, `clientSecret` and `issuer`"
+    if not 0 <= own.redirect_port < 65_536:
+        return "redirectPort", "a port is a number up to 65535"
+    scope = next((scope for scope in own.scopes if not SCOPE.fullmatch(scope)), None)
+    return ("", "") if scope is None else ("scopes", f"{scope[:100]!r} is no scope")
+
+
 def folder_of(root: Path, declared: McpServer) -> str:
     """A server's folder."""
     return os.path.realpath(root / declared.folder)
@@ -70,9 +99,13 @@ def folder_of(root: Path, declared: McpServer) -> str:
 
 def problem(root: Path, name: str, declared: McpServer) -> str:
     """Why a server cannot be started, by what the settings and the disk say; empty when nothing speaks against it."""
+    if declared.url and (fault := _url_fault(declared)):
+        return f"mcpServers.{name}.url cannot be used: {fault}"
+    field, fault = _oauth_fault(declared)
+    if fault:
+        return f"mcpServers.{name}.oauth{'.' if field else ''}{field} cannot be used: {fault}"
     if declared.url:
-        fault = _url_fault(declared)
-        return f"mcpServers.{name}.url cannot be used: {fault}" if fault else ""
+        return ""
     fault = script_path_fault(declared.script) if declared.script else "it is empty"
     if fault is not None:
         return f"mcpServers.{name}.script cannot be used: {fault}"

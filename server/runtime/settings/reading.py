@@ -53,6 +53,11 @@ def settings_of(raw: Mapping[str, Any]) -> Settings:
 
 def settings_with(values: Mapping[str, Any]) -> Settings:
     """The settings with these values by dotted name, and the defaults."""
+    return cast("Settings", _built(Settings, _tables(values)))
+
+
+def _tables(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by dotted name as tables in tables."""
     tables: dict[str, Any] = {}
     for dotted, value in values.items():
         *above, name = dotted.split(".")
@@ -60,7 +65,7 @@ def settings_with(values: Mapping[str, Any]) -> Settings:
         for part in above:
             table = table.setdefault(part, {})
         table[name] = value
-    return cast("Settings", _built(Settings, tables))
+    return tables
 
 
 def _built(kind: type[msgspec.Struct], tables: Mapping[str, Any]) -> msgspec.Struct:
@@ -237,9 +242,8 @@ def _entries(
             continue
         values: dict[str, Any] = {}
         _read(kind, cast("dict[str, Any]", item), f"{path}.{key}.", problems, values)
-        names = {field.encode_name: field.name for field in msgspec.structs.fields(kind)}
         below = len(f"{path}.{key}.")
-        yield key, kind(**{names[dotted[below:]]: value for dotted, value in values.items()})
+        yield key, _built(kind, _tables({dotted[below:]: value for dotted, value in values.items()}))
 
 
 def _words_of(kind: Any, table: Mapping[str, object], path: str, problems: list[str]) -> dict[str, object]:

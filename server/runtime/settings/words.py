@@ -454,7 +454,7 @@ WORDS: dict[str, Word] = {
     "mcpServers": Word(
         "table of tables",
         "`{}`",
-        "MCP servers by name, `{ url, script, language, folder, args, env, secrets, allowRead, allowWrite, allowHosts, startMs, idleMs, isolate }`; a "
+        "MCP servers by name, `{ url, script, language, folder, args, env, secrets, allowRead, allowWrite, allowHosts, startMs, idleMs, isolate, oauth }`; a "
         "manifest's handler of type `mcp` names one; see [mcp.md](mcp.md)",
         '`{ files = { folder = "servers/files", script = "server.py" } }`',
     ),

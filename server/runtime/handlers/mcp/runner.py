@@ -89,14 +89,32 @@ class McpRunner:
         """Calls the tool once."""
         from tamis.server.runtime.calls.model import Stopped
         from tamis.server.runtime.calls.outputs import checked_parts, take_output
-        from tamis.server.runtime.calls.running_calls import TimeHeld, in_time, unless_cancelled
-        from tamis.server.runtime.handlers.mcp.session import McpError, QuestionError
-        from tamis.server.runtime.handlers.secrets import given_secrets
 
         handler = call.tool.manifest.handler
         assert isinstance(handler, McpTool)
         call.result.parts = UNSET  # of an attempt before
-        servers = call.services.mcp
+        result = await _answer(call, handler)
+        given = read_result(result)
+        if given.failed:
+            raise Stopped("error", failure("ServiceError", plain(given.words)), started=True)
+        whose = f"the MCP tool '{handler.tool}'"
+        # checked like an output: what is no JSON, or too much, reaches nobody
+        parts = checked_parts(call, list(given.parts), whose) if given.parts else UNSET
+        take_output(call, given.output, whose)
+        call.result.parts = parts
+
+
+async def _answer(call: Invocation, handler: McpTool) -> dict[str, Any]:
+    """The result as the server gave it. A call that it refused for its token, and so did not begin, is made once more with another."""
+    from tamis.server.runtime.calls.model import Stopped
+    from tamis.server.runtime.calls.running_calls import TimeHeld, in_time, unless_cancelled
+    from tamis.server.runtime.handlers.mcp.session import McpError, QuestionError
+    from tamis.server.runtime.handlers.secrets import given_secrets
+
+    servers = call.services.mcp
+    time_held = TimeHeld()
+    again = False
+    while True:
         try:
             given = await given_secrets(call.rights, call.context, call.trail, call.result)
             running, was_there = await unless_cancelled(call.context.cancelled, servers.server(call, given))
@@ -107,12 +125,14 @@ class McpRunner:
         session = running.session
         assert session is not None
         lines: list[str] = []
-        time_held = TimeHeld()
         call.trail.note("mcp.called", server=handler.server, tool=handler.tool)
         try:
             async with servers.using(running, lines):
-                result = await in_time(call, _called(call, handler, session, lines, time_held), time_held)
+                return await in_time(call, _called(call, handler, session, lines, time_held), time_held)
         except McpError as error:
+            if not again and await unless_cancelled(call.context.cancelled, servers.has_another_token(call, error)):
+                again = True
+                continue
             text = f"the MCP server '{handler.server}' failed: {plain(str(error))[:MAX_MESSAGE_CHARS]}"
             text += await servers.ending(running)
             kind = "OutputFormatError" if isinstance(error, QuestionError) else "ServiceError"
@@ -120,14 +140,6 @@ class McpRunner:
         finally:
             call.result.logs = lines
             call.result.sandbox = _sandbox(call, was_there)
-        given = read_result(result)
-        if given.failed:
-            raise Stopped("error", failure("ServiceError", plain(given.words)), started=True)
-        whose = f"the MCP tool '{handler.tool}'"
-        # checked like an output: what is no JSON, or too much, reaches nobody
-        parts = checked_parts(call, list(given.parts), whose) if given.parts else UNSET
-        take_output(call, given.output, whose)
-        call.result.parts = parts
 
 
 async def _called(

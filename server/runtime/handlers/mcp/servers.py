@@ -15,6 +15,8 @@ from collections.abc import AsyncGenerator, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from tamis.protocols.manifest.reading import (
     ExternalScript,
     FileAccess,
@@ -25,9 +27,13 @@ from tamis.protocols.manifest.reading import (
 )
 from tamis.protocols.observation import plain
 from tamis.protocols.suggest import best, hint
+from tamis.sandbox.model import SecretValue
+from tamis.server.runtime.calls.model import Stopped
+from tamis.server.runtime.calls.runner import failure
+from tamis.server.runtime.handlers.mcp.session import McpError, is_refusal
 from tamis.server.runtime.handlers.secrets import NOTHING, Given
 from tamis.server.runtime.settings.config import McpServer, Settings
-from tamis.server.runtime.settings.mcp_servers import as_run, folder_of, problem
+from tamis.server.runtime.settings.mcp_servers import ACCESS_TOKEN, as_run, folder_of, problem
 from tamis.server.runtime.tools.registry import Tool
 
 if TYPE_CHECKING:
@@ -35,6 +41,8 @@ if TYPE_CHECKING:
     from tamis.sandbox.model import RunOutcome
     from tamis.sandbox.talk import Talk
     from tamis.server.runtime.calls.runner import Invocation
+    from tamis.server.runtime.handlers.mcp.logins import AccessTokens
+    from tamis.server.runtime.handlers.mcp.oauth import Challenge
     from tamis.server.runtime.handlers.mcp.session import McpSession
 
 LIFE_MS = 7 * 24 * 3_600_000
@@ -135,6 +143,7 @@ class McpServers:
     def __init__(self, root: Path, settings: Settings) -> None:
         self._root = root
         self._settings = settings
+        self._tokens: AccessTokens | None = None
         self._running: dict[tuple[str, Whose], Running] = {}
         self._locks: dict[tuple[str, Whose], asyncio.Lock] = {}
         self._left: set[Running] = set()
@@ -195,6 +204,53 @@ class McpServers:
     async def server(self, call: Invocation, given: Given) -> tuple[Running, bool]:
         """The server of a call's tool, started if it does not run with just these secrets, and whether it did. Raises ``Stopped`` when
         it cannot be started."""
+        try:
+            return await self._server(call, await self._with_token(call, given))
+        except McpError as refused:
+            if not await self.has_another_token(call, refused):
+                raise Stopped("error", _refusal(call, refused)) from None
+        try:
+            return await self._server(call, await self._with_token(call, given))
+        except McpError as refused:
+            raise Stopped("error", _refusal(call, refused)) from None
+
+    async def has_another_token(self, call: Invocation, refused: McpError) -> bool:
+        """Whether a server that refused a request is to be asked again, with a token that is new since. Raises ``Stopped`` with what a
+        person can do."""
+        name = _name_of(call)
+        declared = self._settings.mcp_servers.get(name)
+        if declared is None or not _takes_tokens(declared):
+            return False
+        from tamis.server.runtime.handlers.mcp.logins import challenge_of
+
+        challenge, before = challenge_of(refused), self.token_at_hand(name)
+        if challenge is None:
+            return False
+        return await self._token(name, declared, call, challenge, before) not in ("", before)
+
+    async def _with_token(self, call: Invocation, given: Given) -> Given:
+        name = _name_of(call)
+        declared = self._settings.mcp_servers.get(name)
+        if declared is None or not _takes_tokens(declared):
+            return given
+        token = await self._token(name, declared, call)
+        return msgspec.structs.replace(given, secrets=(SecretValue(ACCESS_TOKEN, token),)) if token else given
+
+    async def _token(
+        self, name: str, declared: McpServer, call: Invocation, challenge: Challenge | None = None, stale: str = ""
+    ) -> str:
+        if self._tokens is None:
+            from tamis.server.runtime.handlers.mcp.logins import AccessTokens
+
+            self._tokens = AccessTokens(self._settings.policy)
+        return await self._tokens.token(name, declared, call, challenge, stale)
+
+    def token_at_hand(self, name: str) -> str:
+        """The access token of a server as its last call had it; empty for none."""
+        declared = self._settings.mcp_servers.get(name)
+        return "" if declared is None or self._tokens is None else self._tokens.at_hand(name, declared)
+
+    async def _server(self, call: Invocation, given: Given) -> tuple[Running, bool]:
         handler = call.tool.manifest.handler
         assert isinstance(handler, McpTool)
         declared, caller = self._settings.mcp_servers.get(handler.server), call.context.caller
@@ -229,8 +285,6 @@ class McpServers:
 
     async def _make_room(self, name: str) -> None:
         """Ends the process of the session that called least recently, where there are too many. Raises ``Stopped`` when all are in use."""
-        from tamis.server.runtime.calls.model import Stopped
-        from tamis.server.runtime.calls.runner import failure
 
         there = [running for running in self._running.values() if running.name == name]
         if len(there) < MAX_SESSIONS:
@@ -248,7 +302,6 @@ class McpServers:
     @contextlib.asynccontextmanager
     async def using(self, running: Running, lines: list[str]) -> AsyncGenerator[None]:
         """While a call uses a server it is not idle, and what it says goes to the call's logs too."""
-        from tamis.server.runtime.calls.model import Stopped
 
         running.calls += 1
         running.used = time.monotonic()
@@ -291,10 +344,8 @@ class McpServers:
 
     async def _start(self, running: Running, call: Invocation) -> None:
         from tamis.sandbox.talk import Talk
-        from tamis.server.runtime.calls.model import Stopped
-        from tamis.server.runtime.calls.runner import failure
         from tamis.server.runtime.handlers.mcp.elicitation import can_ask
-        from tamis.server.runtime.handlers.mcp.session import McpError, McpSession
+        from tamis.server.runtime.handlers.mcp.session import McpSession
 
         declared = self._as_run(self._settings.mcp_servers[running.name])
         talk = Talk(max_line_bytes=max(self._settings.sandbox.stdout_bytes, 65_536) * 2)
@@ -314,6 +365,8 @@ class McpServers:
             text = f"the MCP server '{running.name}' did not answer within {declared.start_ms} ms (mcpServers.{running.name}.startMs)"
             raise Stopped("error", failure("ServiceError", text, text="\n".join(running.notes))) from None
         except McpError as error:
+            if _takes_tokens(declared) and is_refusal(error):
+                raise  # it may be one that can be used with another token
             raise Stopped("error", _start_failure(running, error)) from None
         finally:
             shaking.cancel()
@@ -324,8 +377,6 @@ class McpServers:
     ) -> Coroutine[None, None, RunOutcome]:
         from tamis.sandbox import model as sandbox
         from tamis.sandbox.runner import run
-        from tamis.server.runtime.calls.model import Stopped
-        from tamis.server.runtime.calls.runner import failure
         from tamis.server.runtime.handlers.script.dependencies import prepared
         from tamis.server.runtime.handlers.script.interpreters import built_in, interpreters_of
         from tamis.server.runtime.handlers.script.running import limits_of, writable_folders
@@ -401,6 +452,21 @@ class McpServers:
         await asyncio.gather(*ends, *self._ending)
 
 
+def _name_of(call: Invocation) -> str:
+    handler = call.tool.manifest.handler
+    assert isinstance(handler, McpTool)
+    return handler.server
+
+
+def _takes_tokens(declared: McpServer) -> bool:
+    """Whether a person may log in to a server: its token is no secret of the settings."""
+    return bool(declared.url) and not declared.secrets
+
+
+def _refusal(call: Invocation, refused: McpError) -> ExecutionError:
+    return failure("ServiceError", f"the MCP server '{_name_of(call)}' cannot be used: {plain(str(refused))[:1_000]}")
+
+
 def _used(running: Running) -> float:
     return running.used
 
@@ -414,8 +480,6 @@ def _ending(outcome: RunOutcome) -> str:
 
 
 def _start_failure(running: Running, error: Exception) -> ExecutionError:
-    from tamis.server.runtime.calls.runner import failure
-
     outcome = running.task.result() if running.task is not None and running.task.done() else None
     if outcome is not None and outcome.kind in ("unavailable", "refused"):
         kind = "SandboxUnavailable" if outcome.kind == "unavailable" else "SecurityError"

@@ -50,6 +50,11 @@ class McpError(Exception):
         self.data = data
 
 
+def is_refusal(error: McpError) -> bool:
+    """Whether a server over HTTP refused a request for its token, as `bridge.py` says it."""
+    return _info(error.data).get("httpStatus") in (401, 403)
+
+
 class QuestionError(McpError):
     """What the server asks for is no question, or one too many: the call is over."""
 

@@ -22,6 +22,7 @@ NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 SILENT_S = 600.0
 FAILED = -32000
 MAX_WORDS = 500
+MAX_CHALLENGE = 8_192
 CANCELLED = "notifications/cancelled"
 _PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
@@ -148,6 +149,11 @@ class Bridge:
     def _refused(self, identity: object, error: urllib.error.HTTPError) -> None:
         """An answer with a status of an error: MCP's own error where it is one, else what a person can do."""
         body = error.read(min(self._limit, 1_048_576))
+        if error.code in (401, 403):
+            challenge = ", ".join(error.headers.get_all("WWW-Authenticate") or ())[:MAX_CHALLENGE]
+            text = f"the server refused the request ({error.code}): {_start_of(body)}"
+            self._fail(identity, text, {"httpStatus": error.code, "challenge": challenge})
+            return
         try:
             message: Any = json.loads(body)
             if isinstance(message["error"]["code"], int):
@@ -161,10 +167,8 @@ class Bridge:
         where = str(error.headers.get("Location") or "")[:MAX_WORDS]
         if 300 <= error.code < 400:
             text = f"the server redirects to '{where}'; redirects are not followed: name that address as url"
-        elif error.code == 401:
-            text = "the server wants a token (401): name the secret that holds it in `secrets` of the server"
         else:
-            text = f"the server answered with status {error.code}: {body[:MAX_WORDS].decode('utf-8', 'replace')}"
+            text = f"the server answered with status {error.code}: {_start_of(body)}"
         self._fail(identity, text)
 
     def _gone(self, identity: object) -> None:
@@ -172,9 +176,9 @@ class Bridge:
         self._fail(identity, "the server has ended the session; call again")
         os._exit(3)
 
-    def _fail(self, identity: object, text: str) -> None:
+    def _fail(self, identity: object, text: str, data: object = None) -> None:
         if identity is not None:
-            error = {"code": FAILED, "message": text}
+            error = {"code": FAILED, "message": text} | ({} if data is None else {"data": data})
             self._write(json.dumps({"jsonrpc": "2.0", "id": identity, "error": error}))
 
     def _write(self, line: str) -> None:
@@ -200,6 +204,10 @@ def _header(text: str) -> str:
     if _PLAIN.fullmatch(text) and not (text.startswith("=?base64?") and text.endswith("?=")):
         return text
     return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+
+
+def _start_of(body: bytes) -> str:
+    return body[:MAX_WORDS].decode("utf-8", "replace")
 
 
 def _words(error: Exception) -> str:
