@@ -16,7 +16,7 @@ from typing import get_args
 
 import msgspec
 
-from tamis.sandbox import classify, engine, host, probe, turns, uids
+from tamis.sandbox import classify, engine, host, probe, questions, turns, uids
 from tamis.sandbox.backends import seccomp, unsandboxed
 from tamis.sandbox.backends.choice import BACKENDS, explain, is_lack
 from tamis.sandbox.engine import OnOutput
@@ -43,7 +43,7 @@ from tamis.sandbox.paths.grants import pin_script
 from tamis.sandbox.paths.never import hidden_in
 from tamis.sandbox.paths.walk import Opened, open_absolute, resolve_script
 from tamis.sandbox.talk import Talk
-from tamis.sandbox.warm.boot import starter
+from tamis.sandbox.warm.boot import compiled, compiling, starter
 from tamis.sandbox.warm.key import Warm
 from tamis.sandbox.warm.key import key as warm_key
 
@@ -347,7 +347,11 @@ async def _park(
     """A sandbox that waits for one call of the same job."""
     if interpreter.runner or not starter(interpreter.language):
         raise Unavailable(f"{interpreter.path} is always started cold")
-    plan = BACKENDS[info.backend].build(msgspec.structs.replace(job, warm=starter(interpreter.language)))
+    program = starter(interpreter.language)
+    if interpreter.language == "python" and not job.environment:
+        # of this very interpreter, which an environment's need not be; remembered, so that no loop waits for it twice
+        program = compiled(await asyncio.to_thread(questions.ask, interpreter, compiling(interpreter.path)))
+    plan = BACKENDS[info.backend].build(msgspec.structs.replace(job, warm=program))
     return await engine.park(plan, opened=opened, limits=request.limits, seccomp=_filter())
 
 

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from tamis.sandbox import questions
 from tamis.sandbox.interpreters import Missing, find_interpreter
 from tamis.sandbox.model import Interpreters, Limits, RunOutcome, RunRequest
+from tamis.sandbox.warm.boot import PYTHON_PATH, compiled, starter
 from tamis.sandbox.warm.pool import PoolSettings, opened_pool
 from tests.sandbox import support, warm_cases
 
@@ -137,3 +139,27 @@ def test_a_waiting_sandbox_is_told_the_variables_of_its_call(
     outcomes = asyncio.run(run())
     assert [outcome.sandbox.warm for outcome in outcomes] == [False, True, True]
     assert [json.loads(outcome.stdout) for outcome in outcomes] == [[f'00-{n}="é', None] for n in range(3)]
+
+
+def test_a_waiting_python_began_with_a_compiled_starter(tmp_path: Path) -> None:
+    """R9: the interpreter compiles its starter once, not before each call."""
+    text = f"print(open({PYTHON_PATH!r}, 'rb').read(4)[2:])"
+    folder = support.tool_folder(tmp_path, text.encode())
+    cold, warm = asyncio.run(both(support.request(folder)))
+    assert (cold.kind, warm.sandbox.warm) == ("error", True)
+    assert warm.stdout == b"b'\\r\\n'\n"
+
+
+@pytest.mark.parametrize("answer", [b"", b"source\n", b"\xa7\r\r", b"\xa7\r\r\n" + bytes(12)])
+def test_an_interpreter_that_compiles_nothing_is_given_the_source(answer: bytes) -> None:
+    assert compiled(answer) == starter("python")
+
+
+def test_a_starter_that_the_interpreter_does_not_take_never_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept of an interpreter that was replaced meanwhile costs the warm start, and no call."""
+    monkeypatch.setattr(questions, "ask", lambda program, words: b"\x01\x02\r\n" + bytes(40))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    folder = support.tool_folder(tmp_path, b"print(1)")
+    first, second = asyncio.run(both(support.request(folder)))
+    assert [(one.stdout, one.sandbox.warm) for one in (first, second)] == [(b"1\n", False)] * 2
