@@ -13,7 +13,7 @@ import msgspec
 
 from tamis.protocols import contract
 from tamis.protocols.model import REASONING_TAGS, Call, Diag, Document, ReadOptions, ToolHint
-from tamis.protocols.plugins import find_protocol, known_protocols, register
+from tamis.protocols.plugins import find_protocol, know_shipped, known_protocols
 from tamis.protocols.positions import LineCounter, Span
 from tamis.protocols.reader import read_text
 from tamis.protocols.streaming.partial import Partial
@@ -194,10 +194,7 @@ def _held(call: Call, text: str, schemas: Mapping[str, Any]) -> tuple[dict[str, 
 
 def _know(name: str) -> None:
     """Makes a shipped protocol known; what other packages bring their user registers."""
-    if find_protocol(name) is None and name == "hermes":
-        from tamis.protocols.hermes.protocol import HERMES
-
-        register(HERMES)
+    know_shipped(name)
     if find_protocol(name) is None:
         raise ValueError(f"unknown protocol {name!r}; known: auto, {', '.join(known_protocols())}")
 

@@ -196,6 +196,8 @@ class PromptTool(msgspec.Struct, frozen=True):
 
 
 Style = Literal["full", "compact"]
+ELEMENT_STYLE = "action-inputs"
+"""The style of observations that stand in an element of their own."""
 
 
 class CallProtocol(TypingProtocol):
@@ -285,6 +287,8 @@ class Extras:
     """Whether a call may say its tool as a service and a method, or by the tool's ``vcpCommand`` (ruling 30, V18)."""
     stops: bool = False
     """Whether a failure ends the block where neither the call nor the host says otherwise."""
+    styles: Mapping[str, str] = {}
+    """By shape: whose sentences its calls get, where those are not the protocol's own."""
     observed: Literal["line", "block", "own"] = "own"
     """How a model is told what became of a call: in a sentence of Tamis, in the block that VCP's hosts write, or as the protocol says."""
     whole_text: bool = False
@@ -327,6 +331,11 @@ class Extras:
     def instructions(self, shape: Shape) -> tuple[str, ...] | None:
         """How a model is told to write a call, as list items (``prompt/assemble.py``); None: what its markers say."""
         del shape
+        return None
+
+    def definitions(self, tools: Sequence[PromptTool], style: Style, shape: Shape) -> str | None:
+        """The definitions of tools for calls in a shape; None: those of ``generate_tool_definitions``."""
+        del tools, style, shape
         return None
 
     def grammar_call(self, tool: PromptTool, schemas: SchemaRules, shape: Shape) -> str:

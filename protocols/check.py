@@ -18,7 +18,7 @@ from tamis.protocols.contract import Problem
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import from_pointer, to_pointer
 from tamis.protocols.model import Call, Diag, Edit, Fix, Json, Param, Value
-from tamis.protocols.plugins import SHIPPED, find_protocol
+from tamis.protocols.plugins import SHIPPED, extras_of, find_protocol
 from tamis.protocols.positions import Span
 from tamis.protocols.schema.coerce_text import base64_bytes, read_json_text
 from tamis.protocols.schema.plan import Finding, Plan, Reading
@@ -282,7 +282,7 @@ def _inside_json(value: Value, source: str, tokens: list[str], code: str) -> Spa
 def _names_around(value: Value, name: str, call: Call, source: str) -> tuple[Span, Span | None] | None:
     """Where the name of a part stands before its value and, of an element, behind it; None where it is written otherwise."""
     before = source[max(call.span[0], value.span[0] - MAX_NAME_AHEAD) : value.span[0]]
-    if call.protocol == "action":
+    if extras_of(call.protocol).elements:
         opened, closed = (
             rf"<({re.escape(name)})(?:\s[^<>]*)?>\s*(?:<!\[CDATA\[\s*)?\Z",
             rf"\s*(?:\]\]>\s*)?</({re.escape(name)})\s*>",
@@ -324,7 +324,7 @@ def _renamed_part(finding: Finding, call: Call, source: str, tokens: list[str]) 
     if rest or named is None or value.repeated or suggestion in owner.entries:
         return None
     edits = [Edit(*named[0], suggestion)]
-    if call.protocol == "action":
+    if extras_of(call.protocol).elements:
         if named[1] is None:
             return None
         edits.append(Edit(*named[1], suggestion))
@@ -349,7 +349,7 @@ def _fix(finding: Finding, call: Call, source: str, span: Span, value: Value | N
             return None
         edits = [_renamed_key(param, call, source, suggestion)]
         closer = f"</{source[span[0] : span[1]]}>"
-        if param.origin == "child" and call.protocol == "action":
+        if param.origin == "child" and extras_of(call.protocol).elements:
             if not source.endswith(closer, 0, param.span[1]):
                 return None
             edits.append(Edit(param.span[1] - len(closer) + 2, param.span[1] - 1, suggestion))

@@ -17,6 +17,7 @@ from tamis.protocols.catalogue import CATALOGUE, severity
 from tamis.protocols.context import CONTEXTS
 from tamis.protocols.invisible import visible_line
 from tamis.protocols.model import MAX_NAME_CHARS, Block, Call, Document, ToolHint
+from tamis.protocols.plugins import extras_of
 from tamis.protocols.schema.plan import Plan, compile_plan
 
 MAX_NAMES = 10_000
@@ -194,7 +195,11 @@ class KnownTools:
         """The arguments that the called tool does not take; None where there is no such tool."""
         hint = self._hints.get(call.tool_id)
         names = [param.name for param in call.params]
-        if call.protocol == "vcp" and _COMMAND in names and (hint is None or _COMMAND not in hint.properties):
+        if (
+            extras_of(call.protocol).by_command
+            and _COMMAND in names
+            and (hint is None or _COMMAND not in hint.properties)
+        ):
             # The method may stand in `command`: `toolId` and `command` together name the tool.
             param = call.param(_COMMAND)
             method = None if param is None else param.value.python(text)

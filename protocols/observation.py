@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Literal, cast
 
 import msgspec
 from msgspec import UNSET
 
+from tamis.protocols.base import ELEMENT_STYLE
 from tamis.protocols.contract import ExecutionError, ExecutionResult, Granted, Permissions, Problem, Usage
 from tamis.protocols.inert import inert
 from tamis.protocols.model import Json
@@ -24,7 +25,6 @@ from tamis.protocols.suggest import best, hint
 Style = str
 """Whose sentences: ``action``, ``action-inputs``, ``tam``, ``vcp``, or the id of a protocol that words its results itself."""
 _ERROR = "Observation: Error - "
-_OWN = frozenset(("action", "action-inputs", "tam", "vcp"))
 Shorten = Callable[[str], str]
 """What is done to every value that a tool gave before it is put into its sentence."""
 
@@ -99,7 +99,12 @@ def _without_sequences(value: object) -> object:
 
 def style_of(protocol: str, shape: str = "") -> Style:
     """Whose sentences the calls of a protocol get: its own."""
-    return "action-inputs" if protocol == "action" and shape == "inputs" else protocol
+    return extras_of(protocol).styles.get(shape, protocol)
+
+
+def _observed(style: Style) -> Literal["line", "block", "own"]:
+    """How a result is told in a style; of any other name: as the protocol of that name says."""
+    return "line" if style == ELEMENT_STYLE else extras_of(style).observed
 
 
 def observation(
@@ -143,14 +148,15 @@ def observation(
             f"Note: the result of {plain(tool_id)}: {_beside(readable(problem.message), shorten)}" for problem in made
         ]
         return "\n".join([*notes, text])
-    if style not in _OWN:
+    observed = _observed(style)
+    if observed == "own":
         return _of_protocol(result, style, shorten)
-    if style == "vcp":
+    if observed == "block":
         return _vcp_block(result, request_id or result.call_id, shorten)
     if not result.tool_id and result.error is not UNSET:
         return f"Observation: {_sentence(result, '', 'Result', shorten)}"
     shown_name = tool_id if step is None else f"{tool_id} (step {step})"
-    if style == "action-inputs":
+    if style == ELEMENT_STYLE:
         inner = _ELEMENT_MARK.sub(r"\\u003c", _sentence(result, shown_name, "Output", shorten))
         from html import escape
 
@@ -339,7 +345,7 @@ def malformed_result(error: ExecutionError, sentence: str, style: Style) -> str:
 
     The protocol gets a result without a tool id, whose message is that sentence.
     """
-    if style in _OWN and style != "vcp":
+    if _observed(style) == "line":
         return sentence
     error = msgspec.structs.replace(error, message=sentence.removeprefix(_ERROR))
     result = ExecutionResult(

@@ -28,7 +28,9 @@ OBJECTS = {
     "json": "tamis.protocols.calljson.protocol:JSON",
 }
 """The protocols of this package: the module of each and its object there."""
-ALWAYS = (*BUILT_IN, "json")
+DOCUMENTS: Final = ("json",)
+"""Those whose calls are a whole text, which ``auto`` reads too."""
+ALWAYS = (*BUILT_IN, *DOCUMENTS)
 """Those that need no registration; the others are found as a plug-in is."""
 
 SHIPPED = tuple(OBJECTS)
@@ -89,6 +91,12 @@ def editing_of(name: str) -> Editing:
         if name in OBJECTS:
             _editings[name] = editing
     return editing
+
+
+def know_shipped(name: str) -> None:
+    """Makes a protocol of this package known that is otherwise found as a plug-in is; nothing for any other id."""
+    if name in OBJECTS and find_protocol(name) is None:
+        register(_object(name))
 
 
 def known_protocols() -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from tamis.protocols.invisible import IGNORABLE
 from tamis.protocols.live import unescaped, unwrapped
 from tamis.protocols.marks import OBSERVATION, TICKS, TILDES, Marks, marks_of
 from tamis.protocols.model import REASONING_TAGS, Block, Call, Comment, Diag, Document, Edit, Fix, ReadOptions
-from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols
+from tamis.protocols.plugins import BUILT_IN, DOCUMENTS, find_protocol, known_protocols
 from tamis.protocols.quoting import REACH, has_marks
 
 _MAX_MENTIONS = 1_000
@@ -291,7 +291,11 @@ def read_text(text: str, protocol: str = "auto", options: ReadOptions | None = N
     ids = (protocol,) if protocol != "auto" else (*BUILT_IN, *options.also) if options.also else BUILT_IN
     source = Source(text)
     unfinished = False
-    if text[:1] in _MAY_BE_JSON and protocol in ("auto", "json") and _JSON_START.match(text) is not None:
+    if (
+        text[:1] in _MAY_BE_JSON
+        and (protocol == "auto" or protocol in DOCUMENTS)
+        and _JSON_START.match(text) is not None
+    ):
         from tamis.protocols.calljson.document import read_call_document
 
         document = read_call_document(source, protocol, options)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from tamis.protocols.catalogue import severity
 from tamis.protocols.model import Block, Diag, Document
+from tamis.protocols.plugins import extras_of
 
 _LINE = re.compile(r" line \d+")
 _MAX_REASON = 200
@@ -37,7 +38,7 @@ def lift(document: Document) -> None:
     added: list[Diag] = []
     for i, block in enumerate(blocks):
         block.diagnostics = [lifted.get(id(diag), diag) for diag in block.diagnostics]
-        verdict = _verdict(document.text, block) if block.protocol == "action" and not block.aside else None
+        verdict = _verdict(document.text, block) if not block.aside and extras_of(block.protocol).elements else None
         if verdict is not None:
             block.diagnostics = sorted([*block.diagnostics, verdict], key=_place)
             added.append(verdict)

@@ -24,6 +24,7 @@ from tamis.protocols.action.match import Match, match_block
 from tamis.protocols.action.shapes import Shapes
 from tamis.protocols.action.tokens import MARKER_KEY, TagIndex, Token, Tokens
 from tamis.protocols.base import (
+    ELEMENT_STYLE,
     Begun,
     Extras,
     Markers,
@@ -123,6 +124,7 @@ class ActionProtocol(Extras):
     elements = True
     shapes: Mapping[Shape, str] = {"tag": "the tool id as tag", "inputs": "`<tool_id>` and `<inputs>`"}
     stops = True
+    styles: Mapping[str, str] = {"inputs": ELEMENT_STYLE}
     observed = "line"
     malformed = "Malformed XML in ACTION block"
 
@@ -205,11 +207,17 @@ class ActionProtocol(Extras):
 
         return INPUTS_INSTRUCTIONS if shape == "inputs" else TAG_INSTRUCTIONS
 
+    def definitions(self, tools: Sequence[PromptTool], style: Style, shape: Shape) -> str:
+        """The definitions of tools for calls in a shape; see ``Extras``."""
+        from tamis.protocols.prompt.listing import action_definitions
+
+        return action_definitions(tools, style, shape)
+
     def grammar_call(self, tool: PromptTool, schemas: SchemaRules, shape: Shape) -> str:
         """The body of a rule for a call; see ``Extras``."""
-        from tamis.protocols.grammar.text_calls import call_of
+        from tamis.protocols.grammar.text_calls import InputsCall, TagCall, call_of
 
-        return call_of(shape, self, tool, schemas, shape)
+        return call_of(InputsCall if shape == "inputs" else TagCall, self, tool, schemas, shape)
 
     def grammar_answer(self, shape: Shape) -> str:
         """The calls of an answer; see ``Extras``."""
@@ -236,9 +244,7 @@ class ActionProtocol(Extras):
 
     def generate_tool_definitions(self, tools: Sequence[PromptTool], style: Style = "full") -> str:
         """The definitions of tools for a prompt; see ``CallProtocol``."""
-        from tamis.protocols.prompt.listing import action_definitions
-
-        return action_definitions(tools, style)
+        return self.definitions(tools, style, "tag")
 
 
 ACTION = ActionProtocol()

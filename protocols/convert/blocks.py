@@ -132,7 +132,7 @@ _OTHERWISE = "its canonical spelling would be read otherwise in this place"
 def _written(block: Block, document: Document, reading: ReadOptions, left: list[Left]) -> str | None:
     """The canonical text of a block, or None when it stays, with an entry in ``left`` unless it is no call at all."""
     source = document.text
-    if block.protocol == "json":
+    if extras_of(block.protocol).whole_text:
         # A vendor's call JSON is a document of its own form.
         return None
     if not all(call.executable for call in block.calls) or not block.calls:

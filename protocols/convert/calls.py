@@ -208,14 +208,15 @@ def by_address(call: PlainCall, index: int, protocol: str, title: str) -> list[L
 
 def types_lost(call: PlainCall, index: int, protocol: str, title: str, expectations: Expectations) -> list[Loss]:
     """A loss for each typed value that comes back as a text, because no schema of the tool is known (ruling 2)."""
-    if not extras_of(protocol).loses_types:
+    extras = extras_of(protocol)
+    if not extras.loses_types:
         return []
     from tamis.protocols.action.write import has_elements
 
     expectation = expectations.of(call.tool_id)
     losses: list[Loss] = []
     for name, value in call.args.items():
-        if isinstance(value, str) or (protocol == "action" and has_elements(value)):
+        if isinstance(value, str) or (extras.elements and has_elements(value)):
             continue
         if expectation.verdict(name, as_text(value), value) != "exact":
             path = f"/calls/{index}/args/{escape_pointer(name)}"
@@ -312,7 +313,7 @@ def write_ready(ready: list[Ready], to: str, options: ConvertOptions) -> tuple[s
     indices = [one.index for one in ready]
     calls = [one.call for one in ready]
     written: Written = protocol.write_calls(calls, WriteOptions(shape=options.shape or "tag", tools=options.tools))
-    if to == "action" and options.shape is None and written.refusals:
+    if "inputs" in extras_of(to).shapes and options.shape is None and written.refusals:
         # The other shape carries any name (ruling 12).
         other = protocol.write_calls(calls, WriteOptions(shape="inputs", tools=options.tools))
         written = other if _refused_calls(other) < _refused_calls(written) else written

@@ -33,7 +33,7 @@ from tamis.protocols.convert.calls import (
 )
 from tamis.protocols.convert.plain import NOT_DECODED, plain_call, reading_of
 from tamis.protocols.model import Block, Call, Document
-from tamis.protocols.plugins import BUILT_IN, find_protocol, known_protocols
+from tamis.protocols.plugins import BUILT_IN, extras_of, find_protocol, known_protocols
 from tamis.protocols.positions import LineIndex, Span
 from tamis.protocols.writing.values import Expectations
 
@@ -102,7 +102,7 @@ class TextConversion:
         ready: list[Ready] = []
         losses: list[Loss] = []
         whole = True
-        around = read_envelope(self.source.text, block) if block.protocol == CALL_JSON else Envelope()
+        around = read_envelope(self.source.text, block) if extras_of(block.protocol).whole_text else Envelope()
         for position, call in enumerate(block.calls, 1):
             index = self.index[id(call)]
             plain, more = self.plain(call, index)
@@ -123,7 +123,7 @@ class TextConversion:
             return None
         losses += self.fields(block)
         piece = _Piece(block, ready, losses=losses)
-        if block.protocol == CALL_JSON:
+        if extras_of(block.protocol).whole_text:
             losses += members_lost(around.members, "", self.title)
             said = message_texts(self.source.text, block)
             piece.lead, piece.tail = said.lead, said.tail
@@ -134,9 +134,10 @@ class TextConversion:
         return piece
 
     def other_shape(self, block: Block) -> bool:
-        """An ACTION block whose shape is not the one that was asked for."""
+        """A block whose shape is not the one that was asked for, of a protocol that has several."""
         wanted = self.options.shape
-        return self.to == "action" and wanted is not None and any(call.shape != wanted for call in block.calls)
+        several = len(extras_of(self.to).shapes) > 1
+        return several and wanted is not None and any(call.shape != wanted for call in block.calls)
 
     def plain(self, call: Call, index: int) -> tuple[PlainCall, list[Loss]]:
         """The call without places, and a loss for each type hint that could not be applied."""
@@ -145,7 +146,7 @@ class TextConversion:
             expectations = Expectations(self.options.tools, reading_of(call.protocol))
             self.expectations[call.protocol] = expectations
         tool = self.options.tools.get(call.tool_id)
-        made, failed = plain_call(call, self.source.text, expectations, tool, keep_hints=self.to == "tam")
+        made, failed = plain_call(call, self.source.text, expectations, tool, keep_hints=extras_of(self.to).modifiers)
         return made, [
             loss(
                 "TC052",
@@ -308,7 +309,7 @@ class TextConversion:
     def to_document(self, pieces: list[_Piece]) -> Conversion:
         """All calls as one document, with the text around them where it has a place for that."""
         # Around a JSON document stand its line end and its fence, which are no text of the message.
-        is_json = any(piece.block.protocol == CALL_JSON for piece in pieces)
+        is_json = any(extras_of(piece.block.protocol).whole_text for piece in pieces)
         source = "" if is_json else self.source.text
         parts: list[Part] = []
         indices: list[int] = []

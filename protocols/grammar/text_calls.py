@@ -5,7 +5,7 @@ Constants are spelled by the writer itself, so that both agree on every escape. 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final
 
 from tamis.protocols.action.decode import escape
 from tamis.protocols.base import CallProtocol, PlainCall, PromptTool, Shape, WriteOptions
@@ -15,7 +15,6 @@ from tamis.protocols.grammar.rules import CONTROLS, avoiding, either, klass, lit
 from tamis.protocols.model import Json, ToolHint
 from tamis.protocols.schema.words import is_list, is_object
 
-Form = Literal["tag", "inputs", "tam", "vcp"]
 """How a call is laid out."""
 
 _MAX_FORMS = 8
@@ -30,13 +29,15 @@ _REFERENCE = (
 )
 
 
-def call_of(form: Form, protocol: CallProtocol, tool: PromptTool, schemas: SchemaRules, shape: Shape = "tag") -> str:
+def call_of(
+    form: type[_TextCall], protocol: CallProtocol, tool: PromptTool, schemas: SchemaRules, shape: Shape = "tag"
+) -> str:
     """The body of the rule of a call; empty when the protocol cannot carry the tool."""
     forms = [branch for branch in schemas.branches(tool.parameters, "") if branch.constants is None]
     if len(forms) > _MAX_FORMS:
         schemas.remark("", "anyOf")
         forms = [Branch(tool.parameters)]
-    bodies = [_KINDS[form](protocol, tool, schemas, shape, branch.schema).call() for branch in forms]
+    bodies = [form(protocol, tool, schemas, shape, branch.schema).call() for branch in forms]
     return " | ".join(dict.fromkeys(body for body in bodies if body))
 
 
@@ -294,4 +295,8 @@ def _escaped(text: str, *, quote: bool = False) -> str:
     return escape(text).replace('"', "&quot;") if quote else escape(text)
 
 
-_KINDS: dict[Form, type[_TextCall]] = {"tag": _Tag, "inputs": _Inputs, "tam": _Tam, "vcp": _Vcp}
+TagCall: Final = _Tag
+InputsCall: Final = _Inputs
+TamCall: Final = _Tam
+VcpCall: Final = _Vcp
+"""The forms of a call for ``call_of``."""

@@ -199,12 +199,10 @@ class Bounds:
         m = d.ending_tail.search(text, max(at, trimmed - 40), trimmed)
         if m is not None:
             return m.start(), m.span()
-        if d.protocol == "vcp" and text.endswith("末」", at, trimmed) and text[trimmed - 3] not in "年月周期季岁本始粉":
-            # Half a mark, unless it ends a word (年末) or a bracket in the value opens it.
-            part = text[at:trimmed]
-            if part.count("」") > part.count("「"):
-                return trimmed - 2, (trimmed - 2, trimmed)
-        return (trimmed if d.protocol == "vcp" else end), None
+        half = None if d.half_tail_at is None else d.half_tail_at(text, at, trimmed)
+        if half is not None:
+            return half, (half, trimmed)
+        return (trimmed if d.separates else end), None
 
     def whole_block_inside(self, at: int, family: Family) -> Span | None:
         """A block quoted whole inside an unclosed value: its closing marker, then this value's own tail and marker."""
@@ -259,14 +257,15 @@ class Bounds:
 _CLOSING_DECORATION = lazy(r"[*`\"'”’]{1,3}(?=\s)")
 
 
-def undecorated(written: str, protocol: str) -> tuple[int, str]:
+def undecorated(written: str, dialect: Dialect) -> tuple[int, str]:
     """A key without its decoration, and how many characters of that stand before it; an empty one when nothing else is there."""
     written = written.rstrip()
     first = LEADING.match(written)
     skip = first.end() if first else 0
     bare = written[skip:].rstrip(TRAILING)
-    if protocol == "tam" and len(bare) > 4 and bare.startswith("__") and bare.endswith("__"):
-        return skip + 2, bare[2:-2]
+    mark = dialect.emphasis
+    if mark and len(bare) > 2 * len(mark) and bare.startswith(mark) and bare.endswith(mark):
+        return skip + len(mark), bare[len(mark) : -len(mark)]
     return skip, bare
 
 
@@ -283,7 +282,7 @@ class Keys(Bounds):
     def key(self, start: int, end: int) -> tuple[Span, list[Edit]]:
         """The undecorated span of a key and the edits that remove its decoration."""
         written = self.text[start:end].rstrip()
-        skip, bare = undecorated(written, self.d.protocol)
+        skip, bare = undecorated(written, self.d)
         if not bare:
             return (start, start + len(written)), []
         edits = [delete(start, start + skip)] if skip else []

@@ -100,13 +100,13 @@ class _Lexer(Values):
         while end < bound and self.text[end] in self.d.between:
             end += 1
         raw = self.text[at:end]
-        if raw != "," or self.d.protocol == "tam":
-            canonical = self.d.codes.after_value == "VC321"
+        canonical = self.d.separates
+        if raw != canonical:
             self.found.add(
                 self.d.codes.after_value,
                 (at, end),
                 args={"raw": raw},
-                fix=fix("Write ','" if canonical else "Remove it", Edit(at, end, "," if canonical else "")),
+                fix=fix(f"Write '{canonical}'" if canonical else "Remove it", Edit(at, end, canonical)),
                 minor=True,
             )
         return end
@@ -242,12 +242,12 @@ class _Lexer(Values):
 def lex(source: Source, start: int, limit: int, dialect: Dialect, *, complete: bool) -> Lexed:
     """Walks one block from behind its opening marker; tolerant, total, linear."""
     lexed = _Lexer(source, start, limit, dialect, complete=complete).run()
-    if dialect.protocol == "tam":
-        settle_runs(source.text, lexed, dialect)
+    if dialect.in_runs:
+        _settle_runs(source.text, lexed, dialect)
     return lexed
 
 
-def settle_runs(text: str, lexed: Lexed, dialect: Dialect) -> None:
+def _settle_runs(text: str, lexed: Lexed, dialect: Dialect) -> None:
     """Gives each value what a run of more than three ``»`` or ``«`` has of it (ruling 56).
 
     The outer three are the delimiter, the rest is the value. In a ``command``, and where every field of the block is written with the
@@ -272,14 +272,14 @@ def settle_runs(text: str, lexed: Lexed, dialect: Dialect) -> None:
         ]
         if marks:
             lexed.findings.add(
-                "TM212",
+                dialect.codes.misspelt,
                 marks[0][1],
                 index,
                 args={
                     "raw": " … ".join(raw for raw, _, _ in marks),
                     "canonical": " … ".join(mark[2] for mark in marks),
                 },
-                fix=fix("Write »»» and «««", *(Edit(*span, canonical) for _, span, canonical in marks)),
+                fix=fix(dialect.rewrite_title, *(Edit(*span, canonical) for _, span, canonical in marks)),
                 repair=True,
             )
 

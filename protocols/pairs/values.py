@@ -10,28 +10,87 @@ import re
 
 from tamis.protocols.model import Edit, Fix
 from tamis.protocols.pairs.bounds import Keys, past
-from tamis.protocols.pairs.doubt import (
-    doubtful_end,
-    doubtful_start,
-    holds_pair,
-    mark_ends,
-    mark_starts,
-    runs_on,
-    wrapped,
-)
-from tamis.protocols.pairs.walk import BLANK, LINE_END, Family, Pair, delete, fix
+from tamis.protocols.pairs.walk import BLANK, KEY, LINE_END, Dialect, Family, Pair, delete, fix
+from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.tam.keys import visible
+
+# Values whose edges leave two readings: quotes and brackets that may be delimiters in a spelling nobody knows. A value that was written between
+# canonical delimiters is never in doubt. One without them, or with only one of them, is when an edge of it looks like the missing
+# delimiter: what runs must not depend on a guess (ruling 1).
+
+_PARTNERS = {"“": "”", "「": "」", "『": "』", "【": "】", "《": "》", "〔": "〕", "＜": "＞", "»": "«", "‘": "’"}
+_OPENERS = {close: char for char, close in _PARTNERS.items()}
+_FENCES = ('"""', "'''", "```", '"', "'", "`")
+_LONG = (("<![CDATA[", "]]>"), ("[[", "]]"), ("<<", ">>"), ("{{", "}}"))
+_ESCAPED = lazy(r"(?s:&(?:[lr]aquo|[lg]t|\#\d{2,4});.*)")
+_MARK = lazy(r"[「｢『【〔\[{][^「」｢｣『』【】〔〕\[\]{}\r\n]{1,8}[」｣』】〕\]}]")
+_PAIR_LINE = lazy(rf"[\r\n][ \t]*+{KEY}[ \t]*+(?:[:：=︰﹕∶](?!//)|->|→|»»)")
+_ANGLES = lazy(r"[<«>»](?:[ \t]*+[<«>»])++")
+_ANGLES_END = lazy(r"[<«>»](?:[ \t]*+[<«>»])++\Z")
+_HALF_LINE = lazy(r"(?:«|<<|「末|末」)[ \t,，;；、]*+[\r\n]")
+_MARK_OPENS = "「｢『【〔[{"
+
+
+def _doubtful_start(part: str) -> bool:
+    """Whether a value begins with something that looks like an opening delimiter whose partner is missing."""
+    close = _PARTNERS.get(part[:1])
+    if part.startswith("「始") or (_ANGLES.match(part) is not None and not part.startswith(("<<[", "<<<["))):
+        return True
+    if close is not None:
+        return part.count(part[0]) > part.count(close)
+    fence = next((fence for fence in _FENCES if part.startswith(fence)), None)
+    if fence is not None:
+        return part.count(fence) % 2 == 1
+    return any(part.startswith(a) and part.count(a) > part.count(b) for a, b in _LONG)
+
+
+def _doubtful_end(part: str) -> bool:
+    """The same for the end of a value."""
+    if part.endswith("「始」") or _ANGLES_END.search(part, max(0, len(part) - 12)) is not None:
+        return True
+    opened = _OPENERS.get(part[-1:])
+    if opened is not None:
+        return part.count(part[-1]) > part.count(opened)
+    fence = next((fence for fence in _FENCES if part.endswith(fence)), None)
+    if fence is not None:
+        return part.count(fence) % 2 == 1
+    return any(part.endswith(b) and part.count(b) > part.count(a) for a, b in _LONG)
+
+
+def _holds_pair(part: str) -> bool:
+    """Whether a line of a value that nothing closes looks like a pair of its own, or ends with half a delimiter."""
+    return _PAIR_LINE.search(part) is not None or _HALF_LINE.search(part) is not None
+
+
+def _wrapped(part: str) -> bool:
+    """Whether the whole of a value stands between one pair of quotes or long brackets, or begins with an escaped one."""
+    if _PARTNERS.get(part[:1], "") == part[-1:] != "" or _ESCAPED.fullmatch(part) is not None:
+        return True
+    if any(part.startswith(a) and part.endswith(b) and len(part) >= len(a) + len(b) for a, b in _LONG):
+        return True
+    fence = next((fence for fence in _FENCES if part.startswith(fence)), None)
+    if fence is None or len(part) < 2 * len(fence) or not part.endswith(fence):
+        return False
+    return len(fence) == 3 or fence not in part[1:-1]
+
+
+def _mark_starts(part: str) -> bool:
+    """Whether a value begins with a short word in brackets, which may be a mark nobody knows (VCP)."""
+    return _MARK.match(part) is not None
+
+
+def _mark_ends(part: str) -> bool:
+    """Whether a value ends with a short word in brackets."""
+    tail = part[-10:]
+    last = max(tail.rfind(char) for char in _MARK_OPENS)
+    return last >= 0 and last + len(part) > len(tail) and _MARK.fullmatch(tail, last) is not None
 
 
 def is_run(raw: str) -> bool:
     """Whether a delimiter is a run of more than three of TAM's own characters: what of it belongs to the value, the whole block
     says (ruling 56)."""
     return len(raw) > 3 and (not raw.strip("»") or not raw.strip("«"))
-
-
-def _is_backup(raw: str) -> bool:
-    return len(raw) == 3 and not raw.strip("<>»«") and any(char in "<>" for char in raw)
 
 
 class Spelling(Keys):
@@ -45,7 +104,7 @@ class Spelling(Keys):
         marks: list[tuple[str, Span, str]] = []
         for span, wanted in ((head, target.head), (tail, target.tail)):
             if span is not None and text[span[0] : span[1]] != wanted:
-                if family.name == "plain" and d.protocol == "tam" and is_run(text[slice(*span)]):
+                if family.name == "plain" and d.in_runs and is_run(text[slice(*span)]):
                     continue
                 marks.append((text[span[0] : span[1]], span, wanted))
         if family.name in ("escape", "exp"):
@@ -53,38 +112,34 @@ class Spelling(Keys):
         if not marks:
             return
         pair = self.out.pairs[index]
-        args: dict[str, str | int] = {}
-        if family.name == "swapped":
-            code = d.codes.swapped
-        elif d.protocol == "vcp":
-            code = "VC312"
-            args = {"raw": " … ".join(m[0] for m in marks), "canonical": " … ".join(m[2] for m in marks)}
-        else:
-            self.tam_spelling(index, marks)
+        held = plain.tail in text[pair.value[0] : pair.value[1]] and target is plain
+        if family.name != "swapped":
+            self.misspelt(index, marks, d.rewrite_title if d.rewrites_any or not held else "")
             return
-        safe = plain.tail not in text[pair.value[0] : pair.value[1]] or target is not plain
         self.found.add(
-            code,
+            d.codes.swapped,
             marks[0][1],
             index,
-            args=args,
-            fix=fix("Write the canonical marks", *(Edit(*m[1], m[2]) for m in marks)) if safe else None,
+            args={},
+            fix=None if held else fix("Write the canonical marks", *(Edit(*m[1], m[2]) for m in marks)),
             repair=True,
         )
 
-    def tam_spelling(self, index: int, marks: list[tuple[str, Span, str]]) -> None:
-        """``>>>`` and mixed pairs are the backup form (ruling 22); any other length or shape is misspelt."""
-        for code, chosen in (
-            ("TM210", [m for m in marks if _is_backup(m[0])]),
-            ("TM212", [m for m in marks if not _is_backup(m[0])]),
-        ):
+    def misspelt(self, index: int, marks: list[tuple[str, Span, str]], title: str) -> None:
+        """Reports delimiters in another spelling, those in the backup form apart; without a ``title`` there is no fix."""
+        codes, is_backup = self.d.codes, self.d.is_backup
+        groups = [(codes.misspelt, marks)]
+        if is_backup is not None:
+            groups = [(codes.backup, [m for m in marks if is_backup(m[0])])]
+            groups.append((codes.misspelt, [m for m in marks if not is_backup(m[0])]))
+        for code, chosen in groups:
             if chosen:
                 self.found.add(
                     code,
                     chosen[0][1],
                     index,
                     args={"raw": " … ".join(m[0] for m in chosen), "canonical": " … ".join(m[2] for m in chosen)},
-                    fix=fix("Write »»» and «««", *(Edit(*m[1], m[2]) for m in chosen)),
+                    fix=fix(title, *(Edit(*m[1], m[2]) for m in chosen)) if title else None,
                     repair=True,
                 )
 
@@ -92,7 +147,7 @@ class Spelling(Keys):
         """The closing delimiter written twice over."""
         raw = self.text[at : again[1]].strip()
         self.found.add(
-            "TM212" if self.d.protocol == "tam" else "VC312",
+            self.d.codes.misspelt,
             again,
             index,
             args={"raw": raw + raw, "canonical": raw},
@@ -103,27 +158,12 @@ class Spelling(Keys):
     def tail_only(self, index: int, tail: Span) -> None:
         """Reports the closing delimiter of a value that has no opening one."""
         plain = self.d.families["plain"]
-        mark = (self.text[tail[0] : tail[1]], tail, plain.tail)
-        if self.d.protocol == "tam":
-            self.tam_spelling(index, [mark])
-        else:
-            self.found.add(
-                "VC312",
-                tail,
-                index,
-                args={"raw": mark[0], "canonical": mark[2]},
-                fix=fix(f"Write {plain.tail}", Edit(*tail, plain.tail)),
-                repair=True,
-            )
+        self.misspelt(index, [(self.text[tail[0] : tail[1]], tail, plain.tail)], self.d.rewrite_tail_title)
 
 
-_FOREIGN = {"tam": ("「始」", "「末」"), "vcp": ("»»»", "«««")}
-"""The delimiters of the other protocol of pairs."""
-
-
-def _foreign_marks(protocol: str, text: str, start: int, end: int) -> tuple[Span, Span] | None:
-    """The other protocol's delimiters, where they stand around the whole of a value and nowhere in it."""
-    head, tail = _FOREIGN[protocol]
+def _foreign_marks(dialect: Dialect, text: str, start: int, end: int) -> tuple[Span, Span] | None:
+    """Another protocol's delimiters, where they stand around the whole of a value and nowhere in it."""
+    head, tail = dialect.foreign_marks
     part = text[start:end]
     if not (part.startswith(head) and part.endswith(tail)) or part.count(head) + part.count(tail) != 2:
         return None
@@ -227,7 +267,7 @@ class Values(Spelling):
             pair = self.open_pair(start, key_end, sep, at)
             pair.value, pair.end = (at, tail_span[0]), tail_span[1]
             part = text[at : tail_span[0]]
-            doubtful = doubtful_start(part) or (d.protocol == "vcp" and mark_starts(part))
+            doubtful = _doubtful_start(part) or (d.by_words and _mark_starts(part))
             if not part:
                 # Nothing before the delimiter but something behind it: it may as well open the value.
                 behind = text[tail_span[1] : self.line_end(tail_span[1], bound)]
@@ -246,14 +286,14 @@ class Values(Spelling):
                 self.half_tail(tail_span, len(plain.head))
             return tail_span[1]
         end = line if text[line : line + 1].strip() else self.bare_end(line, bound)
-        if d.protocol == "vcp":
+        if d.separates:
             while end > at and text[end - 1] in d.between + " \t":
                 end -= 1
         pair = self.open_pair(start, key_end, sep, at)
         pair.value, pair.end, pair.delimited = (at, end), end, False
         # Quotes around the whole of it, or escaped delimiters, may belong to the value or not: two readings.
-        doubtful = wrapped(text[at:end]) or self.odd_edge(at, end, both=True) or holds_pair(text[at:end])
-        bare = _foreign_marks(d.protocol, text, at, end) or ((at, at), (end, end))
+        doubtful = _wrapped(text[at:end]) or self.odd_edge(at, end, both=True) or _holds_pair(text[at:end])
+        bare = _foreign_marks(d, text, at, end) or ((at, at), (end, end))
         self.found.add(
             d.codes.bare,
             (start, end),
@@ -277,7 +317,7 @@ class Values(Spelling):
         pair = self.out.pairs[index]
         target = follower or ("the end of the text" if stop == self.limit else "the marker")
         unsure = doubtful or not self.complete or stop == self.limit or self.odd_edge(*pair.value, both=False)
-        unsure = unsure or holds_pair(self.text[slice(*pair.value)]) or self.holds_tail(*pair.value)
+        unsure = unsure or _holds_pair(self.text[slice(*pair.value)]) or self.holds_tail(*pair.value)
         tail = family.tail if family.name in ("escape", "exp") else self.d.families["plain"].tail
         self.found.add(
             self.d.codes.missing_tail,
@@ -301,19 +341,18 @@ class Values(Spelling):
         elif family.name == "swapped":
             unsure = d.head.match(text, past(BLANK, text, at, tail[0]), tail[0]) is not None
             # Longer than three, or with another mark inside: part of it may be the value's.
-            unsure = unsure or (tail[1] - tail[0] > 3 if d.protocol == "tam" else self.holds_tail(at, tail[0]))
+            unsure = unsure or (tail[1] - tail[0] > 3 if d.in_runs else self.holds_tail(at, tail[0]))
         else:
             unsure = loose and self.holds_tail(at, tail[0])
-        if unsure or (
-            family.name not in ("escape", "exp") and runs_on(text[at : tail[0]], d.protocol, odd=family.name != "plain")
-        ):
+        if unsure or (family.name not in ("escape", "exp") and d.runs_on(text[at : tail[0]], family.name != "plain")):
             self.found.add(d.codes.own_tail, tail, index, args={"key": self.out.pairs[index].raw})
 
     def holds_tail(self, start: int, end: int) -> bool:
         """Whether a closing delimiter in any spelling stands inside a stretch."""
         if self.d.any_tail.search(self.text, start, end) is not None:
             return True
-        return self.d.protocol == "vcp" and self.text.find("「末", start, end) >= 0
+        half = self.d.half_tail
+        return half != "" and self.text.find(half, start, end) >= 0
 
     def own_tail(self, index: int, at: int, family: Family) -> int:
         """Text after the delimiter that ends with another one: the value held its own closing delimiter."""
@@ -374,6 +413,6 @@ class Values(Spelling):
     def odd_edge(self, start: int, end: int, *, both: bool) -> bool:
         """Whether an edge of a value may be a delimiter in a spelling that is not known: two readings (ruling 1)."""
         part = self.text[start:end]
-        if doubtful_end(part) or (both and doubtful_start(part)):
+        if _doubtful_end(part) or (both and _doubtful_start(part)):
             return True
-        return self.d.protocol == "vcp" and (mark_ends(part) or (both and mark_starts(part)))
+        return self.d.by_words and (_mark_ends(part) or (both and _mark_starts(part)))

@@ -29,7 +29,6 @@ from tamis.protocols.model import (
     ReadOptions,
     Severity,
 )
-from tamis.protocols.pairs.doubt import runs_on
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
 from tamis.protocols.tam.keys import visible
@@ -44,15 +43,12 @@ QUOTES = ("<", ">", "＜", "＞")
 """How the key of a quoted line begins (``> key``): the lines of its value are quoted too."""
 TRAILING = " \t*`\"'“”‘’「」『』"
 FENCE_LINE = lazy(r"(?:```|~~~)[\w+-]*[ \t]*+(?=[\r\n]|\Z)")
-_ODD = {
-    "tam": lazy(r"\A»|«\Z|»»»|«««"),
-    "vcp": lazy(r"\A(?:「始|」)|「末\Z|「[始末]」"),
-}
-"""What in a value would be a delimiter, or a part of one, if the delimiters beside it changed."""
 _DELIMITERS = frozenset(
     ["TM210", "TM211", "TM212", "TM213", "TM214", "TM215", "VC310", "VC311", "VC312", "VC313", "VC314"]
 )
 SEPARATORS = ":：=→︰﹕∶"
+KEY = r"[*`\"'\-+•]{0,3}[ \t]?+\w[\w.\-/()\[\] ]{0,63}[*`\"']{0,3}"
+"""A key as a line of a value may hold one, for ``Dialect.runs_on``."""
 CONTROL = lazy(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -82,6 +78,10 @@ class Codes(msgspec.Struct, frozen=True):
     after_value: str
     missing_end: str
     empty: str
+    misspelt: str
+    """Delimiters in another spelling."""
+    backup: str = ""
+    """Delimiters in the backup form."""
 
 
 class Dialect(msgspec.Struct, frozen=True):
@@ -131,6 +131,33 @@ class Dialect(msgspec.Struct, frozen=True):
     codes: Codes
     family_of: Callable[[str], str]
     """The name of the family by the opening delimiter as it is written; ``odd`` when it is none of the canonical ones."""
+    odd_value: re.Pattern[str]
+    """What in a value would be a delimiter, or a part of one, if the delimiters beside it changed."""
+    runs_on: Callable[[str, bool], bool]
+    """Whether a closed value holds a misspelt delimiter and then another pair, so that it may have ended there; also where its own
+    delimiters are not the canonical ones."""
+    foreign_marks: tuple[str, str]
+    """The delimiters of another protocol of pairs."""
+    rewrite_title: str
+    """What a fix of misspelt delimiters does."""
+    rewrite_tail_title: str
+    """The same of a closing one without an opening one."""
+    is_backup: Callable[[str], bool] | None = None
+    """Whether a delimiter in another spelling is the backup form, which has a finding of its own (ruling 22)."""
+    rewrites_any: bool = True
+    """Whether misspelt delimiters are also rewritten around a value that holds the canonical closing one."""
+    separates: str = ""
+    """What stands between two pairs in the canonical spelling. Where there is something, it is no part of an undelimited value's end."""
+    emphasis: str = ""
+    """What may stand on both sides of a key as emphasis, although keys may hold it."""
+    in_runs: bool = False
+    """Whether delimiters are runs of one character, of which a longer one may hold a part of the value (ruling 56)."""
+    by_words: bool = False
+    """Whether delimiters are words in brackets, so that any short word in brackets at the edge of a value may be one."""
+    half_tail: str = ""
+    """The beginning of a closing delimiter, which leaves a doubt where it stands in a value alone."""
+    half_tail_at: Callable[[str, int, int], int | None] | None = None
+    """Where half a closing delimiter begins that ends a stretch of text; None where nothing does."""
 
 
 class Pair(msgspec.Struct):
@@ -427,7 +454,7 @@ def block_of(
     if lexed.end - opener[0] > MAX_BLOCK_CHARS:
         items.append(Finding(Diag("TC021", opener, {"limit": MAX_BLOCK_CHARS}), -1))
     errors = truncated or dropped or not calls or any(is_error(item.diag) for item in items)
-    _only_by_a_person(text, items, lexed, dialect.protocol, errors=errors)
+    _only_by_a_person(text, items, lexed, dialect, errors=errors)
     repairs = [item for item in items if item.diag.repair and not is_error(item.diag)]
     kept: list[Call] = []
     for call, own in calls:
@@ -449,12 +476,12 @@ def block_of(
     )
 
 
-def _odd_value(value: str, protocol: str) -> bool:
+def _odd_value(value: str, dialect: Dialect) -> bool:
     value = visible(value)
-    return _ODD[protocol].search(value) is not None or runs_on(value, protocol)
+    return dialect.odd_value.search(value) is not None or dialect.runs_on(value, False)
 
 
-def _only_by_a_person(text: str, items: list[Finding], lexed: Lexed, protocol: str, *, errors: bool) -> None:
+def _only_by_a_person(text: str, items: list[Finding], lexed: Lexed, dialect: Dialect, *, errors: bool) -> None:
     """Makes a fix unsafe in a block that does not run, and where a key or value is odd: what is read could change (P4)."""
     for item in items:
         change = item.diag.fix
@@ -464,7 +491,7 @@ def _only_by_a_person(text: str, items: list[Finding], lexed: Lexed, protocol: s
             pair = lexed.pairs[item.pair] if 0 <= item.pair < len(lexed.pairs) else None
             if pair is None or (
                 pair.raw.strip(" \t->")[-1:].strip(SEPARATORS)
-                and (change.edits[-1].end < pair.value[0] or not _odd_value(text[slice(*pair.value)], protocol))
+                and (change.edits[-1].end < pair.value[0] or not _odd_value(text[slice(*pair.value)], dialect))
             ):
                 continue
         item.diag = _unsafe(item.diag)

@@ -203,12 +203,9 @@ def _id(tool: PromptTool) -> str:
 
 
 def define(protocol: CallProtocol, tools: Sequence[PromptTool], style: Style, shape: Shape) -> str:
-    """The definitions alone, for either ACTION shape."""
-    if protocol.id == "action" and shape == "inputs":
-        from tamis.protocols.prompt.listing import action_definitions
-
-        return action_definitions(tools, style, shape)
-    return protocol.generate_tool_definitions(tools, style)
+    """The definitions alone, for a shape of calls."""
+    own = extras_of(protocol.id).definitions(tools, style, shape)
+    return protocol.generate_tool_definitions(tools, style) if own is None else own
 
 
 def _joined(*parts: str) -> str:

@@ -15,7 +15,7 @@ from tamis.protocols.catalogue import message
 from tamis.protocols.check import CallCheck, check_call
 from tamis.protocols.jsontext.tree import from_pointer
 from tamis.protocols.model import Diag, Json, ReadOptions, ToolHint
-from tamis.protocols.plugins import find_protocol
+from tamis.protocols.plugins import extras_of, find_protocol
 from tamis.protocols.reader import read_text
 from tamis.protocols.schema.plan import compile_plan
 from tamis.protocols.schema.secrets import mask
@@ -75,7 +75,7 @@ def reads_back_with(
     protocol: CallProtocol, tool: PromptTool, args: Mapping[str, Json], shape: Shape = "tag"
 ) -> bool | None:
     """Whether a call reads back equal with lists and objects as elements, the form that the instructions name first; None where it does in no form."""
-    for elements in (True, False) if protocol.id == "action" else (False,):
+    for elements in (True, False) if extras_of(protocol.id).elements else (False,):
         text = write(protocol, tool, args, shape, elements=elements)
         if text and read_back(protocol, tool, text, args).same:
             return elements

@@ -162,7 +162,7 @@ def correction(
 
 def guard_unless_block(told: str, protocol: str) -> str:
     """An observation with what it quotes made harmless; the frames of result blocks and elements stay."""
-    if protocol == "vcp" or told.startswith("<OBSERVATION"):
+    if extras_of(protocol).observed == "block" or told.startswith("<OBSERVATION"):
         return told
     return guard(told)
 

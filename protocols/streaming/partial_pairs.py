@@ -1,4 +1,4 @@
-"""The call that is being written in TAM or VCP, for a display: what the finished block will hold, and nothing that it may not.
+"""The call that is being written in pairs (TAM, VCP), for a display: what the finished block will hold, and nothing that it may not.
 
 It follows what the reader takes without a doubt: fields in their usual spelling, comments and fence lines between them, longer runs of
 delimiters (ruling 56). What only text to come can settle (the beginning of a delimiter, a line that may be the next field, a marker in a
@@ -12,25 +12,22 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
+import msgspec
+
 from tamis.protocols.invisible import IN_LAYOUT
 from tamis.protocols.model import ToolHint
 from tamis.protocols.pairs.bounds import undecorated
 from tamis.protocols.pairs.walk import BLANK, FENCE_LINE, LINE_END, SEPARATORS, Dialect
 from tamis.protocols.patterns import lazy
 from tamis.protocols.positions import Span
-from tamis.protocols.streaming.partial import MAX_NAME, NewText, Progress
-from tamis.protocols.tam.dialect import DIALECT as TAM
-from tamis.protocols.tam.keys import Key, declared_names, parse_key, squash, visible
-from tamis.protocols.vcp.calls import META
-from tamis.protocols.vcp.dialect import DIALECTS as VCP
-from tamis.protocols.vcp.dialect import dialect_of
+from tamis.protocols.streaming.partial import MAX_NAME, Progress
+from tamis.protocols.tam.keys import visible
 
 _MAX_LINE = 2_000
 """Characters of a line between fields, and of the end of a value, that may be held back."""
 _LOOK = 500
 """Characters before a delimiter that may be its key."""
 _MAX_MARKER = 80
-_MIN_RUN = 3
 
 _QUOTE = "*`\"'“”‘’「」『』"
 _BULLET = r"(?:(?:[-*+•·▪●◦‣–—][ \t]*+|\d{1,3}[.)][ \t]*+)(?:\[[ xX]?\]?[ \t]*+)?)?"
@@ -38,49 +35,53 @@ _WORDS = r"(?:\w[\w.\-/]{0,63}+(?:[\[(#]\d{0,9}[\])]?)?(?:[ \t]++[\w.\-/]{0,63}+
 _MAY_BE_KEY = rf"[\r\n>,，;；、|][ \t]*+{_BULLET}[{_QUOTE}]*+[ \t]*+{_WORDS}[{_QUOTE} \t]*+(?:(?:=>|::|->|[{SEPARATORS}\-])[{_QUOTE} \t]*+)?+\Z"
 """The end of a value that may be the beginning of the next field, from the character on that stands before it."""
 _KEY_AT_END = lazy(_MAY_BE_KEY)
-_COMMENTS = rf"(?:[\r\n][\s{IN_LAYOUT}]*+#[^\r\n]*+)++"
-_TAM_ENDING = rf"(?:[<«](?:[ \t{IN_LAYOUT}]*+[<«])++|[<«]|[《＜]{{1,}}+|»++)"
-_VCP_ENDING = r"(?:[「｢『{｛【［\[〔《〈(（<＜][^「｢『{｛【［\[〔《〈(（<＜\r\n]{0,12}|末」?)"
-_HELD = {
-    "tam": lazy(
-        rf"(?:{_TAM_ENDING}[\s,，;；、|]{{0,200}})?(?:{_COMMENTS})?[\s{IN_LAYOUT}]{{0,200}}(?:{_MAY_BE_KEY[:-2]})?\Z"
-    ),
-    "vcp": lazy(rf"{_VCP_ENDING}?[\s,，;；、|]{{0,200}}(?:{_MAY_BE_KEY[:-2]})?\Z"),
-}
-"""The end of a value that is no part of it if the value is never closed and another field follows."""
+KEY_THERE = rf"(?:{_MAY_BE_KEY[:-2]})?\Z"
+"""The same, where it may be missing, for ``PairSigns.held``."""
 _BOUNDARIES = "\r\n>,，;；、|"
-_LOUD = {"tam": lazy(r"[«»<＜《>＞\r\n,，;；、|]"), "vcp": lazy(r"[「｢『{｛【［\[〔《〈(（<＜>末\r\n,，;；、|]")}
-"""A character behind which a value may end, now or with what follows."""
-_SIGN = {"tam": lazy(r"[«»<＜《>＞]"), "vcp": lazy(r"[「<＜《]")}
-_VCP_END_SIGN = lazy("「")
 _HALF_MARKER = lazy(rf"[<＜《]{{1,4}}+[ \t{IN_LAYOUT}]*+(?:[\[［【|｜/][^<>＜＞《》\r\n]{{0,70}}+)?+[>＞》]{{0,3}}\Z")
 _CLOSED = lazy(
     rf"[<＜《]{{1,4}}+[ \t{IN_LAYOUT}|｜]*+\[[ \t]*+(?i:end[ _\-]?tool(?:[ _\-]?request)?(?:[ _\-]?(?:exp|escape))?)[ \t]*+\]"
 )
 """A closing marker, whatever stands at its end."""
-_BETWEEN = {
-    "tam": lazy(rf"[\s{IN_LAYOUT},，；、|]*+"),
-    "vcp": lazy(rf"[\s{IN_LAYOUT},，;；、|]*+"),
-}
 _CLOSING_DECORATION = lazy(r"[*`\"'”’]{1,3}(?=\s)")
-_TAM_HEAD = lazy(r"»{3,}+|>{3}(?!>)")
-_VCP_HEAD = lazy(r"(?i:「始(?:ESCAPE|exp)?」)")
-_ODD_LINE = {"tam": lazy(r"[«»《》＜＞]|>>|<<"), "vcp": lazy("[始末]")}
-_NUMBERED = lazy(r"(.*?[^0-9])([1-9][0-9]{0,8})", re.S)
 
 Role = Literal["id", "argument", "other"]
 """What a field is: the tool's id, an argument of the call, or something else, which is not shown."""
 
 
+class PairSigns(msgspec.Struct, frozen=True):
+    """What the characters of a block that still comes may be the beginning of, in one protocol of pairs."""
+
+    loud: re.Pattern[str]
+    """A character behind which a value may end, now or with what follows."""
+    sign: re.Pattern[str]
+    """One that begins a delimiter or a marker."""
+    held: re.Pattern[str]
+    """The end of a value that is no part of it if the value is never closed and another field follows."""
+    between: re.Pattern[str]
+    """What is passed over between two fields."""
+    head: re.Pattern[str]
+    """The opening delimiters of fields in their usual spelling."""
+    odd_line: re.Pattern[str]
+    """What in a line between fields looks like a delimiter."""
+    late_separator: str = ""
+    """A separator that begins a comment at the start of a line, and separates behind a field."""
+    marked_end: re.Pattern[str] | None = None
+    """What alone can end a value that holds a marker."""
+    doubled_head: str = ""
+    """An opening delimiter that counts as one where it is repeated."""
+
+
 class PairProgress(Progress):
     """Follows one block of pairs."""
 
-    def __init__(self, protocol: str, tools: Mapping[str, ToolHint]) -> None:
-        super().__init__(protocol)
-        self._d: Dialect = TAM if protocol == "tam" else VCP[""]
+    def __init__(self, dialect: Dialect, signs: PairSigns, tools: Mapping[str, ToolHint]) -> None:
+        super().__init__(dialect.protocol)
+        self._d = dialect
+        self._signs = signs
         self._tools = tools
-        self._loud = _LOUD[protocol].search
-        self._sign = _SIGN[protocol].search
+        self._loud = signs.loud.search
+        self._sign = signs.sign.search
         self._end_sign = self._sign
         """Finds what can end a value that is held back."""
         self._state: Literal["opener", "between", "line", "value", "frozen", "lost"] = "opener"
@@ -151,10 +152,14 @@ class PairProgress(Progress):
         match = self._d.opens.match(text)
         if match is None or match.end() == len(text):
             return self._wait(text, 0)
-        if self.protocol == "vcp":
-            self._d = dialect_of(match.group())
+        self._d = self._dialect_of(match.group())
         self._state = "between"
         return match.end(), True
+
+    def _dialect_of(self, marker: str) -> Dialect:
+        """The dialect of the block that a marker opens."""
+        del marker
+        return self._d
 
     # --- between fields -------------------------------------------------------------------------------------------
 
@@ -180,7 +185,7 @@ class PairProgress(Progress):
     def _field(self, text: str, at: int) -> tuple[int, bool]:
         """What stands between two values: separators, a comment, a fence's line, a marker, or the next field."""
         d = self._d
-        gap = _BETWEEN[self.protocol].match(text, at)
+        gap = self._signs.between.match(text, at)
         at = gap.end() if gap is not None else at
         if at == len(text):
             return at, False
@@ -190,7 +195,7 @@ class PairProgress(Progress):
         if d.comment is not None and first == "#":
             self._state = "line"
             return at, True
-        if d.protocol == "tam" and first == ";" and (text[at - 1] if at else self._before) not in "\r\n":
+        if first == self._signs.late_separator and (text[at - 1] if at else self._before) not in "\r\n":
             return at + 1, True
         if first in "`~-/;":
             end = LINE_END.search(text, at)
@@ -227,17 +232,18 @@ class PairProgress(Progress):
         after = self._blank(text, sep.end() if sep is not None else key_end)
         if after >= len(text) or (sep is not None and sep.end() == len(text)):
             return self._wait(text, at)
-        pattern = _TAM_HEAD if d.protocol == "tam" else _VCP_HEAD
-        head = pattern.match(text, after)
+        signs = self._signs
+        head = signs.head.match(text, after)
         if head is not None and head.end() == len(text):
             # A run may go on.
             return self._wait(text, at)
         if head is not None and text[at:key_end].strip():
             rest = text[head.end() :].lstrip(" \t")
-            if d.protocol == "vcp" and (not rest or "「始".startswith(rest)):
+            again = signs.doubled_head
+            if again and (not rest or again.startswith(rest)):
                 return self._wait(text, at)
             self._begin_value(text[at:key_end], head.group())
-            if d.protocol == "vcp" and rest.startswith("「始"):
+            if again and rest.startswith(again):
                 # Several of them count as one.
                 self._lose()
             return head.end(), True
@@ -263,18 +269,16 @@ class PairProgress(Progress):
         if end is None:
             return self._wait(text, at)
         line = text[at : end.start()]
-        odd = _ODD_LINE[self.protocol].search(line) is not None or self._marker(text, at, end.start()) is not None
-        if odd or self._role_of(undecorated(text[at:key_end], self._d.protocol)[1])[0] == "id":
+        odd = self._signs.odd_line.search(line) is not None or self._marker(text, at, end.start()) is not None
+        if odd or self._role_of(undecorated(text[at:key_end], self._d)[1])[0] == "id":
             self._lose()
         return end.start(), True
 
     # --- values ---------------------------------------------------------------------------------------------------
 
     def _begin_value(self, key: str, head: str) -> None:
-        self._family = "plain" if head[0] in "»「" else "backup"
-        if self.protocol == "vcp" and len(head) > len("「始」"):
-            self._family = "escape" if "escape" in head.casefold() else "exp"
-        self._role, name = self._role_of(undecorated(key, self._d.protocol)[1])
+        self._family = self._d.family_of(head)
+        self._role, name = self._role_of(undecorated(key, self._d)[1])
         self._state = "value"
         if self._role == "id":
             self._id = ""
@@ -349,7 +353,7 @@ class PairProgress(Progress):
         """From where on the end of a value is held back."""
         if at < stop and _KEY_AT_END.match(text, at, stop) is not None:
             return at
-        match = _HELD[self.protocol].search(text, max(at, stop - _MAX_LINE), stop)
+        match = self._signs.held.search(text, max(at, stop - _MAX_LINE), stop)
         return match.start() if match is not None else stop
 
     def _sign_in_value(self, text: str, at: int, start: int) -> tuple[Literal["", "wait", "key", "doubt"], int]:
@@ -383,7 +387,7 @@ class PairProgress(Progress):
         before = match.group().rstrip(f" \t{_QUOTE}")
         if before[-1:] not in SEPARATORS and not before.endswith((":", "：", "->")):
             return None
-        bare = undecorated(before[1:].rstrip(SEPARATORS + "-> \t"), self._d.protocol)[1]
+        bare = undecorated(before[1:].rstrip(SEPARATORS + "-> \t"), self._d)[1]
         return match.start() + 1 if self._d.next_key.fullmatch(bare.strip()) is not None else None
 
     # --- what is held back until the closing delimiter comes ------------------------------------------------------
@@ -420,7 +424,7 @@ class PairProgress(Progress):
                     # Whether the value goes on behind it, only the next closing marker tells.
                     self._lose()
                     return len(text), True
-                self._end_sign = _VCP_END_SIGN.search
+                self._end_sign = (self._signs.marked_end or self._signs.sign).search
         self._frozen.append(text[at:])
         return len(text), False
 
@@ -450,140 +454,3 @@ class PairProgress(Progress):
             return
         self._say(text)
         self._closed_by(tail)
-
-
-class TamProgress(PairProgress):
-    """A block of TAM: longer runs of delimiters belong to values unless the whole block is written with them (ruling 56)."""
-
-    def __init__(self, tools: Mapping[str, ToolHint]) -> None:
-        super().__init__("tam", tools)
-        self._run = 0
-        """How long the opening delimiter of the value is, of ``»`` alone."""
-        self._same: int | None = None
-        """The longer run with which all fields so far are written; 0 where they are not."""
-        self._muted: list[tuple[str, list[str]]] = []
-        """Values of such fields: what of their edges is a delimiter, the end of the block tells."""
-        self._steps: set[int] = set()
-        self._step = 0
-        self._numbered = False
-
-    def _begin_value(self, key: str, head: str) -> None:
-        super()._begin_value(key, head)
-        self._run = len(head) if head[0] == "»" else 0
-        if self._same is None:
-            self._same = self._run if self._run > _MIN_RUN else 0
-        elif self._same and self._same != self._run:
-            self._differ(closing=False)
-        if self._role == "argument" and self._same:
-            self._muted.append((self._argument or "", []))
-        if self._role == "argument" and self._run > _MIN_RUN:
-            self._say("»" * (self._run - _MIN_RUN))
-
-    def _say(self, text: str) -> None:
-        if self._same and self._role == "argument":
-            self._muted[-1][1].append(text)
-        else:
-            super()._say(text)
-
-    def _closed_by(self, tail: str) -> None:
-        run = len(tail) if tail[0] == "«" and self._family == "plain" else 0
-        if self._same and self._same != run:
-            self._differ(closing=True)
-        if run > _MIN_RUN and self._role == "argument":
-            self._say("«" * (run - _MIN_RUN))
-        self._close()
-
-    def _unclosed(self) -> None:
-        if self._same:
-            self._differ(closing=True)
-        self._close()
-
-    def _differ(self, *, closing: bool) -> None:
-        """The fields are not all written with one run, so that the longer ones hold a part of their values. ``closing``: that is
-        told by the end of the last value; else by the beginning of another one."""
-        self._same = 0
-        for name, parts in self._muted:
-            text = "".join(parts)
-            self._new.append(NewText(name, text, len(text)))
-            if closing and name == self._argument:
-                self._length = len(text)
-        self._muted.clear()
-
-    def _tail(self, text: str, at: int) -> Span | Literal["wait"] | None:
-        char = text[at]
-        if char not in ("«" if self._family == "plain" else "«<"):
-            return None
-        end = at + 1
-        while end < len(text) and text[end] == char:
-            end += 1
-        if end == len(text):
-            return "wait"
-        return (at, end) if end - at >= _MIN_RUN and (char == "«" or text[end] != "[") else None
-
-    def _role_of(self, raw: str) -> tuple[Role, str]:
-        key = parse_key(visible(raw))
-        normal = key.normal
-        if key.base == "command" and (key.number is not None or normal == "command"):
-            return self._command(key)
-        reserved = normal == "request_id" or normal.startswith(("common_", "uri_", "type_hint_"))
-        if not normal or reserved or key.base in ("on_error", "retry"):
-            return "other", ""
-        tool = self._tools.get(self.tool_id or "")
-        declared = declared_names(tool.properties) if tool is not None else {}
-        whole = squash(normal)
-        if normal == "comment" and whole not in declared:
-            return "other", ""
-        name = normal
-        if key.number is not None and not (whole in declared and squash(key.base) not in declared):
-            if key.number in self._steps:
-                name = key.base
-                if key.number != self._step:
-                    return "other", ""
-            elif self._numbered or not self._steps:
-                # It may belong to a step that is still to come.
-                return "other", ""
-        return "argument", declared.get(squash(name), name)
-
-    def _command(self, key: Key) -> tuple[Role, str]:
-        self._step = 1 if key.number is None else key.number
-        self._numbered = self._numbered or key.number is not None
-        if self._step in self._steps:
-            self._lose()
-        self._steps.add(self._step)
-        self._next_call(None)
-        return "id", ""
-
-
-class VcpProgress(PairProgress):
-    """A block of VCP."""
-
-    def __init__(self, tools: Mapping[str, ToolHint]) -> None:
-        super().__init__("vcp", tools)
-        self._steps: set[int] = set()
-        self._step = 0
-
-    def _tail(self, text: str, at: int) -> Span | Literal["wait"] | None:
-        tail = self._d.families[self._family].tail
-        written = text[at : at + len(tail)]
-        if written == tail or (self._family != "plain" and written.casefold() == tail.casefold()):
-            return at, at + len(tail)
-        half = at + len(written) == len(text) and tail.casefold().startswith(written.casefold())
-        return "wait" if half else None
-
-    def _role_of(self, raw: str) -> tuple[Role, str]:
-        key = visible(raw)
-        if squash(key) == "toolname":
-            self._next_call(None)
-            return "id", ""
-        tool = self._tools.get(self.tool_id or "")
-        if key in META and (tool is None or key not in tool.properties):
-            return "other", ""
-        match = _NUMBERED.fullmatch(key)
-        number = int(match[2]) if match is not None else 0
-        if match is not None and match[1] == "command" and number not in self._steps:
-            self._steps.add(number)
-            self._step = number
-            self._next_call(self.tool_id)
-        if match is None or number not in self._steps:
-            return "argument", key
-        return ("argument", match[1]) if number == self._step else ("other", "")

@@ -14,7 +14,7 @@ from tamis.protocols.base import Source
 from tamis.protocols.invisible import BEHIND_JSON
 from tamis.protocols.model import Call, Diag, Document, Edit, Json, Param, Piece, ReadOptions, Value
 from tamis.protocols.patterns import lazy
-from tamis.protocols.plugins import BUILT_IN, extras_of, find_protocol, known_protocols
+from tamis.protocols.plugins import BUILT_IN, DOCUMENTS, extras_of, find_protocol, known_protocols
 from tamis.protocols.positions import Span
 from tamis.protocols.reader import read_text, show_only
 from tamis.protocols.streaming.partial import Partial, Progress
@@ -39,7 +39,9 @@ class Gate:
     """Holds the text from its first character on while it may be a document of call JSON."""
 
     def __init__(self, protocol: str, options: ReadOptions) -> None:
-        self.open = protocol in ("auto", "json")
+        self._document = protocol in DOCUMENTS
+        """Whether the text is a document or nothing."""
+        self.open = self._document or protocol == "auto"
         """True while everything is held."""
         self._protocol = protocol
         self._options = options
@@ -63,9 +65,9 @@ class Gate:
             if _START.match(text) is None:
                 return self._let_go(text)
             self._started = True
-        elif self._protocol == "json" or not (_ENDS.search(chunk) is not None or (self._whole and chunk.strip())):
+        elif self._document or not (_ENDS.search(chunk) is not None or (self._whole and chunk.strip())):
             return ""
-        if self._protocol == "json":
+        if self._document:
             return ""
         text = self._joined()
         self._spent += len(text)

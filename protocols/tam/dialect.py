@@ -13,6 +13,7 @@ from tamis.protocols.invisible import IN_LAYOUT
 from tamis.protocols.model import MAX_NAME_CHARS, MAX_PARAMS, Comment
 from tamis.protocols.pairs.walk import (
     CONTROL,
+    KEY,
     Codes,
     Dialect,
     Family,
@@ -53,6 +54,22 @@ _MIXED_TAIL = lazy(
     rf"[<«《＜](?:(?<=[<«])(?:[ \t{IN_LAYOUT}]*+[<«])++(?!\[)|(?<=«)|(?<=[《＜])[《＜]++)",
 )
 _LINE_KEY = r"[ \t]*+(?:[-*+•][ \t]++)?[*`\"']*+[^\W\d][\w.\-]{0,63}+(?: \d{1,9}+)?[*`\"']*+[ \t]*+[:：=︰﹕∶](?!//)"
+
+
+_HALF_TAIL = rf"(?:[<«](?:[ \t{IN_LAYOUT}]*+[<«])++|«|[《＜]{{2,}}+)[ \t,，;；、]*+"
+_RUNS_ON = lazy(
+    rf"{_HALF_TAIL}(?:[\r\n]\s*+{KEY}[ \t]*(?:=>|->|::|[:：=︰﹕∶→])?|{KEY}[ \t]*(?:=>|->|::|[:：=︰﹕∶→]))[*\s]*+(?:»»|>>)"
+)
+
+
+def _runs_on(part: str, odd: bool) -> bool:
+    """``odd``: ``>>`` may begin the other pair as well."""
+    return ("»»" in part or (odd and ">>" in part)) and _RUNS_ON.search(part) is not None
+
+
+def _is_backup(raw: str) -> bool:
+    """``>>>`` and mixed delimiters of three; any other length or shape is misspelt (ruling 22)."""
+    return len(raw) == 3 and not raw.strip("<>»«") and any(char in "<>" for char in raw)
 
 
 def _family_of(head: str) -> str:
@@ -120,8 +137,18 @@ DIALECT: Final = Dialect(
         after_value="TM226",
         missing_end="TC002",
         empty="TC012",
+        misspelt="TM212",
+        backup="TM210",
     ),
     family_of=_family_of,
+    odd_value=lazy(r"\A»|«\Z|»»»|«««"),
+    runs_on=_runs_on,
+    foreign_marks=("「始」", "「末」"),
+    rewrite_title="Write »»» and «««",
+    rewrite_tail_title="Write »»» and «««",
+    is_backup=_is_backup,
+    emphasis="__",
+    in_runs=True,
 )
 
 _LAYOUT = lazy(r"[ \t]*+[\r\n][ \t\r\n]*+")

@@ -54,6 +54,15 @@ if TYPE_CHECKING:
     from tamis.protocols.streaming.settled import Verdict
 
 
+_INSTRUCTIONS = (
+    "- Put the call between a line `<|[REQUEST_TOOL]|>` and a line `<|[END_TOOL]|>`. Between them stands one field after the other, each on a new line: `key:»»»value«««`. The key `command` names the tool; every other key is a parameter.",
+    "- A value may have several lines and any characters and is never escaped; only `«««` ends it. Blanks at its ends are dropped. Write a list or an object as JSON.",
+    "- A text that must keep blanks at its ends, or holds `«««`, is written as a JSON string, with `type_hint_parameter:»»»json«««` before it.",
+    "- For several steps in one block, number the keys: `command_1`, `path_1`, `command_2` and so on. Steps run in this order; `on_error_1:»»»continue«««` goes on after a failed step, `retry_1:»»»2«««` repeats one, `common_path` gives a parameter to all.",
+)
+"""How a model is told to write a call."""
+
+
 class TamProtocol(Extras):
     """``<|[REQUEST_TOOL]|>`` … ``<|[END_TOOL]|>`` with ``key:»»»value«««``."""
 
@@ -135,22 +144,20 @@ class TamProtocol(Extras):
 
     def progress(self, tools: dict[str, ToolHint]) -> Progress:
         """A new follower of a block; see ``Extras``."""
-        from tamis.protocols.streaming.partial_pairs import TamProgress
+        from tamis.protocols.tam.progress import TamProgress
 
         return TamProgress(tools)
 
     def instructions(self, shape: Shape) -> tuple[str, ...]:
         """How a model is told to write a call; see ``Extras``."""
-        from tamis.protocols.prompt.tam import INSTRUCTIONS
-
         del shape
-        return INSTRUCTIONS
+        return _INSTRUCTIONS
 
     def grammar_call(self, tool: PromptTool, schemas: SchemaRules, shape: Shape) -> str:
         """The body of a rule for a call; see ``Extras``."""
-        from tamis.protocols.grammar.text_calls import call_of
+        from tamis.protocols.grammar.text_calls import TamCall, call_of
 
-        return call_of("tam", self, tool, schemas, shape)
+        return call_of(TamCall, self, tool, schemas, shape)
 
     def grammar_answer(self, shape: Shape) -> str:
         """The calls of an answer; see ``Extras``."""
@@ -192,9 +199,11 @@ class TamProtocol(Extras):
 
     def generate_tool_definitions(self, tools: Sequence[PromptTool], style: Style = "full") -> str:
         """The definitions of tools for a prompt; see ``CallProtocol``."""
-        from tamis.protocols.prompt.tam import tam_definitions
+        from tamis.protocols.prompt.calls import unwritable
+        from tamis.protocols.prompt.guard import code
+        from tamis.protocols.prompt.listing import listing
 
-        return tam_definitions(tools, style)
+        return listing(tools, style, tool=code, parameter=code, unwritable=lambda tool: unwritable(self.id, tool))
 
 
 TAM: Final = TamProtocol()

@@ -12,9 +12,9 @@ from typing import Final
 from tamis.protocols.base import Source
 from tamis.protocols.invisible import IN_LAYOUT
 from tamis.protocols.model import MAX_NAME_CHARS, MAX_PARAMS
-from tamis.protocols.pairs.doubt import runs_on
 from tamis.protocols.pairs.walk import (
     CONTROL,
+    KEY,
     Codes,
     Dialect,
     Family,
@@ -68,6 +68,31 @@ PLAIN = Family("plain", HEAD, TAIL, lazy(TAIL), lazy("「始(?:ESCAPE|exp)?」")
 ESCAPE = Family("escape", "「始ESCAPE」", "「末ESCAPE」", lazy("(?i:「末ESCAPE」)"), lazy("(?i:「始ESCAPE」)"))
 EXP = Family("exp", "「始exp」", "「末exp」", lazy("(?i:「末exp」)"), lazy("(?i:「始exp」)"))
 _LINE_KEY = r"[ \t]*+(?:[-*+•][ \t]++)?[*`\"']*+[\w\-]{1,64}+[*`\"']*+[ \t]*+[:：=︰﹕∶](?!//)"
+
+
+_RUNS_ON = lazy(
+    rf"(?:「[末未]|[末未][」｣』}})）】]|[{{(（<＜\[【《『｢][末未])[^\r\n]?[ \t,，;；、]*+"
+    rf"(?:[\r\n]\s*+<?{KEY}>?[ \t]*[:：=︰﹕∶]|{KEY}[ \t]*[:：=︰﹕∶][ \t]*「始)"
+)
+# 未 is a common word: its look-alike marks are looked for in the brackets that models give them.
+_HALF_MARKS = (
+    ("末", (*(side + "末" for side in "「{（(<＜[【《『｢"), *("末" + side for side in "」｣』}）)】"))),
+    ("未", ("未」", "「未", "{未", "未}")),
+)
+
+
+def _runs_on(part: str, _odd: bool = False) -> bool:
+    # A bracket beside the character of an end mark is cheaper to find than the whole of the pattern.
+    half = any(char in part and any(mark in part for mark in marks) for char, marks in _HALF_MARKS)
+    return half and _RUNS_ON.search(part) is not None
+
+
+def _half_tail_at(text: str, start: int, end: int) -> int | None:
+    """Half a mark at the end, unless it ends a word (年末) or a bracket in the value opens it."""
+    if not text.endswith("末」", start, end) or text[end - 3] in "年月周期季岁本始粉":
+        return None
+    part = text[start:end]
+    return end - 2 if part.count("」") > part.count("「") else None
 
 
 def _family_of(head: str) -> str:
@@ -131,8 +156,19 @@ def _dialect(suffix: str) -> Dialect:
             after_value="VC321",
             missing_end="VC301",
             empty="VC302",
+            misspelt="VC312",
         ),
         family_of=_family_of,
+        odd_value=lazy(r"\A(?:「始|」)|「末\Z|「[始末]」"),
+        runs_on=_runs_on,
+        foreign_marks=("»»»", "«««"),
+        rewrite_title="Write the canonical marks",
+        rewrite_tail_title=f"Write {TAIL}",
+        rewrites_any=False,
+        separates=",",
+        by_words=True,
+        half_tail="「末",
+        half_tail_at=_half_tail_at,
     )
 
 
@@ -194,7 +230,7 @@ def lex_canonical(source: Source, start: int, limit: int) -> Lexed | None:
         return None
     # So does anything like a mark inside a value.
     if (text.count("末", start, at) != len(pairs) or text.find("未", start, at) >= 0) and any(
-        runs_on(text[slice(*pair.value)], "vcp") for pair in pairs
+        _runs_on(text[slice(*pair.value)]) for pair in pairs
     ):
         return None
     if any(text.find(char, start, at) >= 0 for char in "<《＜") and DIALECTS[""].closes.search(text, start, at):

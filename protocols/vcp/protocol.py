@@ -169,7 +169,7 @@ class VcpProtocol(Extras):
 
     def progress(self, tools: dict[str, ToolHint]) -> Progress:
         """A new follower of a block; see ``Extras``."""
-        from tamis.protocols.streaming.partial_pairs import VcpProgress
+        from tamis.protocols.vcp.progress import VcpProgress
 
         return VcpProgress(tools)
 
@@ -182,9 +182,9 @@ class VcpProtocol(Extras):
 
     def grammar_call(self, tool: PromptTool, schemas: SchemaRules, shape: Shape) -> str:
         """The body of a rule for a call; see ``Extras``."""
-        from tamis.protocols.grammar.text_calls import call_of
+        from tamis.protocols.grammar.text_calls import VcpCall, call_of
 
-        return call_of("vcp", self, tool, schemas, shape)
+        return call_of(VcpCall, self, tool, schemas, shape)
 
     def grammar_answer(self, shape: Shape) -> str:
         """The calls of an answer; see ``Extras``."""
