@@ -164,6 +164,8 @@ class StreamReader:
         self._options = options
         self.length = 0
         """Characters so far."""
+        self.blocks = 0
+        """Blocks so far, those that are only shown among them: what ``close`` gives grows with them."""
         self.rest = Fed("")
         """After ``close``: the text and the calls that no feed has given."""
         self._chunks: list[str] = []
@@ -214,6 +216,7 @@ class StreamReader:
                 retracted += self._take_back()
             else:
                 self._queue.append(piece)
+                self.blocks += not isinstance(piece, str)
         return Fed(self._settle(), self._certain(), retracted, partial)
 
     def close(self, complete: bool = True) -> Document:

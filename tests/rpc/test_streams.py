@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +12,12 @@ from typing import Any
 import pytest
 
 from tamis.client import Client, RpcFailure
+from tamis.server.rpc import streams
+from tamis.server.rpc.methods import RpcServer
+from tamis.server.rpc.session import Request
 from tamis.server.rpc.streams import MAX_STREAMS
+from tamis.server.wire.jsonrpc import RpcError
+from tests.rpc.raw_host import RawHost
 from tests.sample_tools import make_tool
 
 TAM = "<|[REQUEST_TOOL]|>\ncommand:»»»x«««\np:»»»中🎉«««\n<|[END_TOOL]|>"
@@ -150,3 +158,99 @@ def test_a_summary_leaves_out_what_was_fed(client: Client) -> None:
     assert whole["calls"] and all(call["args"] == {} for call in short["calls"])
     assert (short["responseText"], short["trailingText"], short["comments"]) == ("", "", [])
     assert len(str(short)) < 10_000 < len(str(whole))
+
+
+def seeded_pieces(size: int, seed: int) -> Iterator[str]:
+    """Prose with a call here and there, cut anywhere, of at least ``size`` characters."""
+    source = random.Random(seed)
+    part = "".join(
+        f"{'Some words of prose go on here. ' * source.randrange(20, 400)}<ACTION><t:a><x>{number}</x></t:a></ACTION>\n"
+        for number in range(100)
+    )
+    for _ in range(size // 1_000_000 + 1):
+        at = source.randrange(len(part))
+        yield ((part[at:] + part) * 3)[:1_000_000]
+
+
+def memory(pid: int) -> int:
+    """The most that a process ever held, in MB."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) // 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+
+
+def test_a_long_text_comes_by_pieces_in_bounded_memory(tmp_path: Path, is_long: bool) -> None:
+    """C2: of 210 MB in three streams each takes what is said, and gives the result of it while others are answered."""
+    size, most = (70_000_000, 700) if is_long else (6_000_000, 200)
+    options = {"allowMultipleBlocks": True}
+    with RawHost(tmp_path) as host:
+        number = 0
+
+        def ask(method: str, params: Any) -> dict[str, Any]:
+            nonlocal number
+            number += 1
+            host.send(id=number, method=method, params=params)
+            return host.until(id=number)
+
+        for seed in range(3 if is_long else 1):
+            name = ask("parse/open", {"options": options})["result"]["streamId"]
+            taken, calls = 0, 0
+            refused: dict[str, Any] = {}
+            for piece in seeded_pieces(size, seed):
+                answer = ask("parse/feed", {"streamId": name, "chunk": piece})
+                taken, refused = (taken + len(piece), refused) if "result" in answer else (taken, answer["error"])
+                calls += len(answer.get("result", {"calls": ()})["calls"])
+            if is_long:
+                assert taken == 67_000_000
+                assert refused["data"]["code"] == "textTooLarge"
+                assert "parse/close" in refused["data"]["hint"]
+            number += 1
+            closing = number
+            host.send(id=closing, method="parse/close", params={"streamId": name, "summary": True})
+            number += 1
+            host.send(id=number, method="server/health", params={})
+            assert host.next()["id"] == number  # while the whole text is read once more
+            result = host.until(id=closing)["result"]
+            assert len(result["calls"]) >= calls > 500
+            assert result["responseText"] == ""
+        assert memory(host.pid) < most
+
+
+def test_pieces_that_wait_for_one_another_keep_their_order(
+    tmp_path: Path,
+) -> None:  # C2: a long one is read in a thread
+    text = TEXT + "word " * 60_000 + TEXT
+    with RawHost(tmp_path) as host:
+        host.send(id=1, method="parse/open", params={"options": {"allowMultipleBlocks": True}})
+        name = host.until(id=1)["result"]["streamId"]
+        cuts = [0, 40, 100_000, 100_010, 250_000, len(text)]
+        for number, (start, end) in enumerate(itertools.pairwise(cuts), 2):
+            host.send(id=number, method="parse/feed", params={"streamId": name, "chunk": text[start:end]})
+        host.send(id=20, method="parse/close", params={"streamId": name})
+        host.send(id=21, method="tool/parse", params={"text": text, "options": {"allowMultipleBlocks": True}})
+        answers = {}
+        while len(answers) < 7:
+            answer = host.next()
+            answers[answer["id"]] = answer["result"]
+        assert {**answers[20], "callId": 0} == {**answers[21], "callId": 0}
+
+
+def test_a_stream_of_very_many_blocks_takes_no_further_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C2: what the result holds grows with the blocks; that of the blocks so far can be had."""
+    monkeypatch.setattr(streams, "MAX_BLOCKS", 20)
+
+    async def run() -> tuple[RpcError, Any]:
+        server = RpcServer(tmp_path)
+
+        def ask(method: str, **params: Any) -> Any:
+            return server.session.methods[method].handler(Request(server.session, 1, lambda _: None), params)
+
+        name = ask("parse/open", options={"allowMultipleBlocks": True}).stream_id
+        for _ in range(2):
+            ask("parse/feed", streamId=name, chunk="<ACTION><a/></ACTION>\n" * 10)
+        with pytest.raises(RpcError) as refused:
+            ask("parse/feed", streamId=name, chunk="more")
+        return refused.value, ask("parse/close", streamId=name)
+
+    refused, result = asyncio.run(run())
+    assert "20 blocks" in str(refused)
+    assert len(result.calls) == 20
