@@ -22,6 +22,7 @@ from tamis.server.cli.outputs import warn, write_line, write_note
 from tamis.server.runtime.handlers.mcp.logins import Login, Logins
 from tamis.server.runtime.handlers.mcp.oauth import (
     Asking,
+    Challenge,
     Client,
     OAuthError,
     Requests,
@@ -132,9 +133,8 @@ async def log_in(
 ) -> Login:
     """A login, as far as a person agrees to it at the address that is shown. Raises ``OAuthError`` and ``OSError``."""
     requests = Requests(settings.policy)
-    challenge = await asked_of_server(requests, declared.url)
-    if challenge is None:
-        raise OAuthError("the server takes requests without a login")
+    # one that answers without a login may want it for some of its tools
+    challenge = await asked_of_server(requests, declared.url) or Challenge()
     site = await discovered(requests, declared.url, challenge, declared.oauth.issuer)
     async with contextlib.AsyncExitStack() as stack:
         answers: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()

@@ -14,10 +14,13 @@ from queue import Queue
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tamis.protocols.contract import ExecutionResult
 from tamis.server.runtime.calls.model import Question, Reply
 from tamis.server.runtime.execution.approvals.replies import chosen
+from tamis.server.runtime.handlers.mcp.over_http.bridge import Place
 from tamis.server.runtime.settings.mcp_servers import BRIDGE
 from tests.runtime import mcp_calls
 
@@ -33,6 +36,10 @@ class Remote:
         self.told = Queue[dict[str, Any]]()
         self.asked: list[tuple[str, dict[str, str], dict[str, Any]]] = []
         self.answer: Callable[[BaseHTTPRequestHandler, Any, dict[str, Any]], bool] = lambda *_: False
+        self.stream: Callable[[Any], None] = lambda at: at.say(405, b"")
+        self.tools = [ECHO]
+        self.tells = False
+        """Whether it tells that its tools changed."""
         remote = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -49,6 +56,20 @@ class Remote:
                     self.send_header(name.replace("_", "-"), value)
                 self.end_headers()
                 self.wfile.write(body)
+
+            def events(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream")
+                self.send_header("Connection", "close")
+                self.end_headers()
+                self.close_connection = True
+
+            def event(self, message: dict[str, Any]) -> None:
+                self.wfile.write(b"data: " + json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n\n")
+
+            def do_GET(self) -> None:
+                remote.asked.append(("GET", {k.lower(): v for k, v in self.headers.items()}, {}))
+                remote.stream(self)
 
             def do_DELETE(self) -> None:
                 remote.asked.append(("DELETE", {k.lower(): v for k, v in self.headers.items()}, {}))
@@ -79,12 +100,16 @@ class Remote:
             if not self.modern:
                 at.say(400, b"no", "text/plain")
                 return
-            at.say(200, self.result(message, {"resultType": "complete", "supportedVersions": ["2026-07-28"]}))
+            able = {"tools": {"listChanged": self.tells}}
+            told = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": able}
+            at.say(200, self.result(message, told))
         elif method == "initialize":
             told = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "r", "version": "1"}}
             at.say(200, self.result(message, told), Mcp_Session_Id="session-1")
+        elif method == "subscriptions/listen":
+            self.stream(at)
         elif method == "tools/list":
-            at.say(200, self.result(message, {"tools": [ECHO]}))
+            at.say(200, self.result(message, {"tools": self.tools}))
         else:
             content = [{"type": "text", "text": json.dumps(params.get("arguments"))}]
             body = b": hi\n\ndata: " + self.result(message, {"content": content}) + b"\n\n"
@@ -114,6 +139,7 @@ def run(
     times: int = 1,
     timeout_ms: int = 20_000,
     ask: Any = None,
+    progress: list[str] | None = None,
 ) -> list[ExecutionResult]:
     cidrs = (
         'allowCidrs = ["127.0.0.0/8"]\nallowHosts = ["far.test:*"]\npin = { "far.test" = "127.0.0.1" }\n'
@@ -137,7 +163,8 @@ def run(
         asking = around.having(elicits=ask is not None)
         return [await mcp_calls.call(asking, "echo", text="x", timeout_ms=timeout_ms) for _ in range(times)]
 
-    return mcp_calls.run(runtime, work, ask=ask)
+    told = None if progress is None else (lambda _call, text: progress.append(text))
+    return mcp_calls.run(runtime, work, ask=ask, on_progress=told)
 
 
 def test_a_call_goes_to_the_server_and_back(remote: Remote, tmp_path: Path) -> None:
@@ -221,6 +248,95 @@ def test_an_answer_to_the_server_that_fails_is_none_to_a_request_of_the_same_id(
         bridge.stdin.flush()
         assert json.loads(bridge.stdout.readline())["id"] == 2
         bridge.stdin.close()
+
+
+def test_a_server_tells_that_its_tools_changed_while_nobody_calls_it(
+    remote: Remote, tmp_path: Path
+) -> None:  # issue 18
+    changed = threading.Event()
+    heard = threading.Event()
+    remote.tells = True
+
+    def stream(at: Any) -> None:
+        at.events()
+        heard.set()
+        changed.wait(10)
+        at.event({"method": "notifications/tools/list_changed"})
+        time.sleep(5)
+
+    def answer(_at: Any, _number: Any, _params: Any) -> bool:
+        assert heard.wait(10)
+        remote.tools = [{**ECHO, "name": "other"}]
+        changed.set()
+        time.sleep(0.5)
+        return False
+
+    remote.stream, remote.answer = stream, answer
+    first, second = run(tmp_path, remote.far, times=2)
+    assert first.status == "success"
+    assert "has no tool 'echo'" in str(second.error)
+
+
+def test_progress_comes_by_the_stream_of_a_session_too(tmp_path: Path) -> None:
+    remote = Remote(False)
+    token = Queue[Any]()
+
+    def stream(at: Any) -> None:
+        at.events()
+        at.event(
+            {"method": "notifications/progress", "params": {"progressToken": token.get(timeout=10), "progress": 1}}
+        )
+        time.sleep(5)
+
+    def answer(_at: Any, _number: Any, params: Any) -> bool:
+        token.put(params["_meta"]["progressToken"])
+        time.sleep(0.5)
+        return False
+
+    remote.stream, remote.answer = stream, answer
+    told: list[str] = []
+    (result,) = run(tmp_path, remote.far, progress=told)
+    assert (result.status, told) == ("success", ["1"])
+
+
+def test_a_stream_that_broke_off_is_taken_up_behind_its_last_event(tmp_path: Path) -> None:  # issue 18, SEP-1699
+    remote = Remote(False)
+    asked: list[tuple[Any, float]] = []
+
+    def answer(at: Any, number: Any, _params: Any) -> bool:
+        at.events()
+        at.wfile.write(b"id: e-1\nretry: 400\ndata: \n\n")
+        asked.append((number, time.monotonic()))
+        return True
+
+    def stream(at: Any) -> None:
+        if at.headers["Last-Event-ID"] is None:
+            at.say(405, b"")
+            return
+        asked.append((at.headers["Last-Event-ID"], time.monotonic()))
+        at.events()
+        if len(asked) == 2:
+            at.wfile.write(b"id: e-2\ndata: \n\n")
+        else:
+            at.event({"id": asked[0][0], "result": {"content": [{"type": "text", "text": "late"}]}})
+
+    remote.stream, remote.answer = stream, answer
+    (result,) = run(tmp_path, remote.far)
+    assert (result.status, result.output) == ("success", "late")
+    assert [what for what, _ in asked[1:]] == ["e-1", "e-2"]
+    assert asked[1][1] - asked[0][1] >= 0.4
+    assert len(remote.seen("tools/call")) == 1, "a call is not made twice"
+
+
+@given(st.lists(st.tuples(st.sampled_from([b"id", b"retry", b"event", b""]), st.binary(max_size=2_000))))
+def test_what_a_server_says_of_its_stream_is_a_header_and_a_bounded_time(fields: list[tuple[bytes, bytes]]) -> None:
+    place = Place()
+    for name, value in fields:
+        place.field(name, value)
+    assert place.last.isascii()
+    assert not place.last or place.last.isprintable()
+    assert len(place.last) <= 1_024
+    assert 0.1 <= place.pause <= 60
 
 
 def test_no_redirect_is_followed(remote: Remote, tmp_path: Path) -> None:

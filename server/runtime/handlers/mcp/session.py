@@ -23,6 +23,7 @@ MODERN_VERSIONS = ("2026-07-28",)
 META = "io.modelcontextprotocol"
 METHOD_NOT_FOUND = -32601
 INVALID_REQUEST = -32600
+INVALID_PARAMS = -32602
 MAX_PAGES = 100
 MAX_TOOLS = 2_000
 MAX_QUESTIONS = 8
@@ -30,6 +31,8 @@ MAX_QUESTIONS = 8
 MAX_STRAY_LINES = 50
 MAX_PROGRESS_CHARS = 1_000
 DISCOVER_S = 2.0
+LISTEN_S, MAX_LISTEN_S = 1.0, 300.0
+"""What is waited before a server that stopped telling of changes is asked to go on, ever longer."""
 STRANGE_S = 1.0
 """An answer to a request that nobody made: the only request that waits has so long to be answered all the same."""
 _ID = re.compile(rb'"id"\s*:\s*"?(\d{1,15})\b')
@@ -89,6 +92,9 @@ class McpSession:
         self._reader: asyncio.Task[None] | None = None
         self._modern = ""
         self._stray = 0
+        self._listening: asyncio.Task[None] | None = None
+        self._listens: set[int] = set()
+        """The requests that are answered at their end only."""
         self._tools: dict[str, dict[str, Any]] | None = None
         self.heard = 0
         """How many lines it has said."""
@@ -143,7 +149,25 @@ class McpSession:
             return False
         self._modern = self.version = mutual[0]
         self.server = _info(_info(answer.get("_meta")).get(f"{META}/serverInfo"))
+        if _info(_info(answer.get("capabilities")).get("tools")).get("listChanged") is True:
+            self._listening = asyncio.get_running_loop().create_task(self._listen())
         return True
+
+    async def _listen(self) -> None:
+        """In the stateless revision: hears that the tools changed, for as long as the server tells it."""
+        pause = LISTEN_S
+        while not self.over:
+            began = asyncio.get_running_loop().time()
+            try:
+                await self.request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+            except McpError as error:
+                if error.code in (METHOD_NOT_FOUND, INVALID_REQUEST, INVALID_PARAMS):
+                    return
+            # what changed meanwhile is not known
+            self._tools = None
+            brief = asyncio.get_running_loop().time() - began < pause
+            pause = min(pause * 2, MAX_LISTEN_S) if brief else LISTEN_S
+            await asyncio.sleep(pause)
 
     async def request(
         self,
@@ -177,6 +201,8 @@ class McpSession:
         self._waiting[number] = answer
         if method == "tools/call":
             self._asked_by[number] = on_question
+        elif method == "subscriptions/listen":
+            self._listens.add(number)
         try:
             await self._send({"id": number, "method": method, "params": content})
             return await answer
@@ -189,6 +215,7 @@ class McpSession:
             self._waiting.pop(number, None)
             self._progress.pop(number, None)
             self._asked_by.pop(number, None)
+            self._listens.discard(number)
             open_still = {question for asked_for, question in self._questions.values() if asked_for == number}
             for question in open_still:
                 question.cancel()
@@ -250,6 +277,9 @@ class McpSession:
 
     async def close(self) -> None:
         """Stops listening."""
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait({self._listening})
         if self._reader is not None:
             self._reader.cancel()
             await asyncio.wait({self._reader})
@@ -346,7 +376,8 @@ class McpSession:
 
     def _alone(self) -> int | None:
         """The request that waits, if it is the only one."""
-        return next(iter(self._waiting)) if len(self._waiting) == 1 else None
+        waiting = self._waiting.keys() - self._listens
+        return next(iter(waiting)) if len(waiting) == 1 else None
 
     def _fail(self, number: int, reason: str) -> None:
         answer = self._waiting.get(number)

@@ -1,7 +1,8 @@
 """Carries MCP between lines on standard streams and a server over Streamable HTTP. Runs in the sandbox, so that the egress policy decides what it reaches.
 
 ``bridge.py URL LIMIT [VARIABLE]``: the endpoint, the most bytes that one answer may have, and the variable that holds the bearer token. Follows no
-redirect: the token goes to the host that the settings name, and to no other. Standard library only; must not import Tamis.
+redirect: the token goes to the host that the settings name, and to no other. In a session it holds open the stream of what belongs to no request, and
+takes up a stream that broke off behind its last event. Standard library only; must not import Tamis.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import re
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from http.client import HTTPException
@@ -24,6 +26,11 @@ FAILED = -32000
 MAX_WORDS = 500
 MAX_CHALLENGE = 8_192
 CANCELLED = "notifications/cancelled"
+READY = "notifications/initialized"
+MAX_RESUMES = 100
+MAX_EVENT_ID = 1_024
+LEAST_PAUSE_S, MOST_PAUSE_S = 0.1, 60.0
+"""However long a server says that is waited before a stream is taken up again."""
 _PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
 
@@ -33,6 +40,22 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
         """Goes nowhere."""
         return
+
+
+class Place:
+    """How far a stream of events was heard, and when it is taken up again."""
+
+    def __init__(self) -> None:
+        self.last = ""
+        self.pause = 1.0
+
+    def field(self, name: bytes, value: bytes) -> None:
+        """A field of an event; what cannot be a header, or no number, is not taken."""
+        text = value.decode("utf-8", "replace")
+        if name == b"id" and len(text) <= MAX_EVENT_ID and _PLAIN.fullmatch(text):
+            self.last = text
+        elif name == b"retry" and text.isdecimal() and len(text) < 10:
+            self.pause = min(max(int(text) / 1000, LEAST_PAUSE_S), MOST_PAUSE_S)
 
 
 class Bridge:
@@ -45,6 +68,8 @@ class Bridge:
         self._opener = urllib.request.build_opener(NoRedirect())
         self._writing = threading.Lock()
         self._open: dict[object, Any] = {}
+        self._given_up: set[object] = set()
+        self._over = threading.Event()
         self._session = ""
         self._version = ""
 
@@ -55,6 +80,8 @@ class Bridge:
         params = _params(message)
         meta: dict[str, Any] = params.get("_meta") or {}
         modern = str(meta.get(f"{META}protocolVersion") or "")
+        if method == CANCELLED:
+            self._given_up.add(params.get("requestId"))
         if method == CANCELLED and not self._session:
             # without a session the end of the connection is the word for it
             taken = self._open.pop(params.get("requestId"), None)
@@ -65,6 +92,8 @@ class Bridge:
         work.start()
         if "id" not in message or method == "initialize":
             work.join()  # what comes next stands on it
+        if method == READY:
+            threading.Thread(target=self._listen, daemon=True).start()
 
     def _headers(self, message: dict[str, Any], method: str, modern: str) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -88,29 +117,88 @@ class Bridge:
         request = urllib.request.Request(
             self._url, json.dumps(message).encode(), self._headers(message, method, modern), method="POST"
         )
+        place = Place()
         try:
-            with self._opener.open(request, timeout=SILENT_S) as answer:
-                self._open[identity] = answer
-                if method == "initialize":
-                    self._session = answer.headers.get("Mcp-Session-Id") or ""
-                answered = self._read(answer, method)
-            if identity is not None and method and not answered:
-                self._fail(identity, "the server closed the connection before it answered")
+            answered = self._asked(request, identity, method, place)
+            if identity is None or not method or answered:
+                return
+            if not modern and self._resumed(identity, method, place):
+                return
+            self._fail(identity, "the server closed the connection before it answered")
         except urllib.error.HTTPError as error:
             with error:
                 self._refused(identity, error)
         except (OSError, HTTPException, ValueError, AttributeError) as error:
-            self._fail(identity, f"the server cannot be reached: {_words(error)}")
+            if modern or not isinstance(error, OSError | HTTPException) or not self._resumed(identity, method, place):
+                self._fail(identity, f"the server cannot be reached: {_words(error)}")
         finally:
             self._open.pop(identity, None)
+            self._given_up.discard(identity)
 
-    def _read(self, answer: Any, method: str) -> bool:
+    def _asked(self, request: urllib.request.Request, identity: object, method: str, place: Place) -> bool:
+        """Sends a request and passes on what comes; whether an answer was among it."""
+        with self._opener.open(request, timeout=SILENT_S) as answer:
+            self._open[identity] = answer
+            if method == "initialize":
+                self._session = answer.headers.get("Mcp-Session-Id") or ""
+            return self._read(answer, method, place)
+
+    def _resumed(self, identity: object, method: str, place: Place) -> bool:
+        """Takes up the stream of a request behind its last event, until the answer came; whether it did."""
+        for _ in range(MAX_RESUMES):
+            if not place.last or self._over.wait(place.pause) or identity in self._given_up:
+                return False
+            request = urllib.request.Request(self._url, headers=self._to_hear(place))
+            try:
+                with self._opener.open(request, timeout=SILENT_S) as answer:
+                    self._open[identity] = answer
+                    if answer.headers.get_content_type() != "text/event-stream":
+                        return False
+                    if self._events(answer, method, place):
+                        return True
+            except urllib.error.HTTPError as error:
+                error.close()
+                return False
+            except (OSError, HTTPException):
+                continue
+            except (ValueError, AttributeError):
+                return False
+        return False
+
+    def _listen(self) -> None:
+        """Hears what belongs to no request, as long as the server offers it."""
+        place, pause = Place(), 0.0
+        while not self._over.wait(pause):
+            request = urllib.request.Request(self._url, headers=self._to_hear(place))
+            began = time.monotonic()
+            try:
+                with self._opener.open(request, timeout=SILENT_S) as answer:
+                    if answer.headers.get_content_type() != "text/event-stream":
+                        return
+                    self._events(answer, "", place, to_end=True)
+            except urllib.error.HTTPError as error:
+                error.close()
+                return  # 405: it is not offered; anything else is said to the next request
+            except (OSError, HTTPException):
+                pass
+            except (ValueError, AttributeError):
+                return
+            # one that ends at once every time is asked ever more seldom
+            brief = time.monotonic() - began < 1.0
+            pause = min(max(place.pause, pause * 2 if brief else 0.0), MOST_PAUSE_S)
+
+    def _to_hear(self, place: Place) -> dict[str, str]:
+        headers = self._headers({}, "", "") | {"Accept": "text/event-stream"}
+        del headers["Content-Type"]
+        return headers | ({"Last-Event-ID": place.last} if place.last else {})
+
+    def _read(self, answer: Any, method: str, place: Place) -> bool:
         """Passes on what came; whether an answer was among it."""
         if answer.status == 202 or answer.status == 204:
             return False
         kind = answer.headers.get_content_type()
         if kind == "text/event-stream":
-            return self._events(answer, method)
+            return self._events(answer, method, place)
         body = answer.read(self._limit + 1)
         if len(body) > self._limit:
             raise ValueError(f"its answer has more than {self._limit} bytes")
@@ -118,7 +206,7 @@ class Bridge:
             raise ValueError(f"it answered with {kind[:100]}, which is no MCP")
         return self._passed(body, method)
 
-    def _events(self, answer: IO[bytes], method: str) -> bool:
+    def _events(self, answer: IO[bytes], method: str, place: Place, *, to_end: bool = False) -> bool:
         """A stream of events, to its end or to the answer."""
         held: list[bytes] = []
         size = 0
@@ -127,11 +215,15 @@ class Bridge:
             if size > self._limit:
                 raise ValueError(f"an event has more than {self._limit} bytes")
             line = line.rstrip(b"\r\n")
-            if line.startswith(b"data:"):
-                held.append(line[5:].removeprefix(b" "))
-            elif not line:
+            name, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if name == b"data":
+                held.append(value)
+            elif line:
+                place.field(name, value)
+            else:
                 body, held, size = b"\n".join(held), [], 0
-                if body.strip() and self._passed(body, method):
+                if body.strip() and self._passed(body, method) and not to_end:
                     return True
         return False
 
@@ -188,6 +280,7 @@ class Bridge:
 
     def end(self) -> None:
         """Tells the server that the session is over."""
+        self._over.set()
         if self._session:
             request = urllib.request.Request(self._url, headers=self._headers({}, "", ""), method="DELETE")
             try:
