@@ -6,15 +6,15 @@ the result, else there is no one to ask. Must not decide whether a person has to
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 from tamis.protocols.contract import ApprovalList, ApprovalResolved, RevokedApprovals
 from tamis.server.rpc.params import Empty, Group, Host, Params
 from tamis.server.rpc.session import Request, named_error
 from tamis.server.runtime.calls.model import Ask, CallContext, Question, Reply, TokenAnswer
-from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown, as_request
-from tamis.server.runtime.execution.approvals.replies import CANCELLED, chosen, question_text, read_reply
+from tamis.server.runtime.execution.approvals.questions import ApprovalUnknown, as_request, ask_by_message
+from tamis.server.runtime.execution.approvals.replies import read_reply
 from tamis.server.wire.jsonrpc import INVALID_PARAMS, RpcError
 
 _WARNING = 2
@@ -103,16 +103,17 @@ def _by_request(host: Host) -> Ask:
 
 
 def _by_message(host: Host) -> Callable[[Question], Awaitable[Reply]]:
+    async def choose(text: str, titles: Sequence[str]) -> str | None:
+        params = {"type": _WARNING, "message": text, "actions": [{"title": title} for title in titles]}
+        raw: object = await host.session.ask("window/showMessageRequest", params)
+        title = cast("dict[str, Any]", raw).get("title") if isinstance(raw, dict) else None
+        return title if title in titles else None
+
     async def ask(question: Question) -> Reply:
-        actions = [{"title": option.label} for option in question.options]
-        params = {"type": _WARNING, "message": question_text(question), "actions": actions}
         try:
-            raw: object = await host.session.ask("window/showMessageRequest", params)
+            return await ask_by_message(question, choose)
         except RpcError:
             return Reply(answer="unavailable")
-        title = cast("dict[str, Any]", raw).get("title") if isinstance(raw, dict) else None
-        option = next((option for option in question.options if option.label == title), None)
-        return CANCELLED if option is None else chosen(option.option_id, question.options)
 
     return ask
 

@@ -31,7 +31,7 @@
          (cl-some (lambda (message) (string-match-p (regexp-quote text) message)) (messages))))
     (let (manifest mended places labels calls plain
           hover signature told exited definition references menu symbols formatted renamed fixed ran approved denied watched
-          said choice question)
+          said choice question few more)
       (advice-add 'message :before (lambda (format &rest arguments)
                                      (when format (push (apply #'format format arguments) said))))
       (cl-labels
@@ -114,7 +114,11 @@
       (setq approved (heard "core:ask,"))
       (act '("Deny" "Run"))
       (wait "the refusal" (lambda () (heard "denied")))
-      (setq denied (heard "denied"))
+      (setq denied (heard "denied") few question)
+      (setq said nil)
+      (act '("Always deny" "More…" "Run"))
+      (wait "the other refusal" (lambda () (heard "denied")))
+      (setq more question question few)
       ;; A parameter that is completed, with what is told of it and the text that comes of it.
       (at "text:»»»a")
       (delete-region (point) (+ (point) 4))
@@ -169,7 +173,7 @@
                      (definition . ,(vconcat definition)) (references . ,(vconcat references))
                      (menu . ,(vconcat menu)) (symbols . ,(vconcat symbols))
                      (formatted . ,formatted) (renamed . ,renamed) (fixed . ,fixed)
-                     (ran . ,ran) (approved . ,approved) (denied . ,denied) (question . ,(vconcat question))
+                     (ran . ,ran) (approved . ,approved) (denied . ,denied) (question . ,(vconcat question)) (more . ,(vconcat more))
                      (watched . ,watched)
                      (exit . ,(process-exit-status process))
                      (seconds . ,(- (float-time) started)))))))))))

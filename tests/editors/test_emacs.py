@@ -107,7 +107,10 @@ def test_calls_are_run_by_a_code_action(seen: dict[str, Any]) -> None:
 def test_approvals_are_asked_with_their_arguments(seen: dict[str, Any]) -> None:
     prompt, *titles = seen["question"]
     assert '{"text":"a"}' in prompt
-    assert titles == ["Allow once", "Allow for this session", "Always allow", "Deny", "Always deny", "Details"]
+    assert titles == ["Allow once", "Deny", "More…"]
+    assert len(prompt.splitlines()[0]) < 80
+    _, *more = seen["more"]
+    assert more == ["Allow for this session", "Always allow", "Always deny", "Back"]
     assert "core:ask executed successfully" in seen["approved"]
     assert "denied" in seen["denied"]
 

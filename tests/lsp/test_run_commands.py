@@ -521,15 +521,46 @@ def test_the_user_is_asked_with_the_exact_arguments(editor: Editor, root: Path, 
     run = asked(editor, root)
     assert run["status"] == status
     (question,) = editor.questions("window/showMessageRequest")
-    assert question["message"] == 'Run t:ask with these arguments? {"text":"rm -rf 🚄"}'
-    assert [one["title"] for one in question["actions"]] == [
-        "Allow once",
-        "Allow for this session",
-        "Always allow",
-        "Deny",
-        "Always deny",
-        "Details",
-    ]
+    assert question["message"] == 'Run t:ask (low risk)? {"text":"rm -rf 🚄"}'
+    assert [one["title"] for one in question["actions"]] == ["Allow once", "Deny", "More…"]
+
+
+def by_more(title: str) -> Any:
+    """A person who looks behind More…, and chooses there."""
+
+    def answer(question: Any) -> Any:
+        titles = [one["title"] for one in question["actions"]]
+        return choose(title if title in titles else "More…")
+
+    return answer
+
+
+def test_the_other_answers_stand_behind_more(editor: Editor, root: Path) -> None:  # editors, defect 2
+    answers = iter(["More…", "Back", "Deny"])
+    editor.replies["window/showMessageRequest"] = lambda _: choose(next(answers))
+    assert asked(editor, root)["status"] == "denied"
+    few, more, again = editor.questions("window/showMessageRequest")
+    titles = [one["title"] for one in more["actions"]]
+    assert titles == ["Allow for this session", "Always allow", "Always deny", "Details", "Back"]
+    assert more["message"] == 'Run t:ask with these arguments? {"text":"rm -rf 🚄"}'
+    assert again == few
+
+
+def test_nobody_says_yes_to_what_a_line_does_not_show(editor: Editor, root: Path) -> None:
+    """A long argument may hold anything in its middle."""
+    editor.replies["window/showMessageRequest"] = by_more("Allow once")
+    uri = opened(editor, root, action("t:ask", text=f"echo {'a' * 400}; rm -rf; {'b' * 400}"))
+    assert editor.run(editor.lens(uri, "▶ Run"))["status"] == "success"
+    few, more = editor.questions("window/showMessageRequest")
+    assert [one["title"] for one in few["actions"]] == ["Deny", "More…"]
+    assert len(few["message"]) < 400
+    assert "rm -rf" in more["message"]
+
+
+def test_a_program_that_answers_more_and_back_ends_the_question(editor: Editor, root: Path) -> None:
+    editor.replies["window/showMessageRequest"] = lambda question: question["actions"][-1]
+    assert asked(editor, root)["status"] == "cancelled"
+    assert len(editor.questions("window/showMessageRequest")) == 20
 
 
 def test_how_long_a_person_thinks_is_not_how_long_a_run_takes(editor: Editor, root: Path) -> None:  # editors, defect 11
@@ -547,25 +578,25 @@ def test_how_long_a_person_thinks_is_not_how_long_a_run_takes(editor: Editor, ro
 
 
 def test_a_grant_for_the_session_is_not_asked_for_again(editor: Editor, root: Path) -> None:
-    editor.replies["window/showMessageRequest"] = choose("Allow for this session")
+    editor.replies["window/showMessageRequest"] = by_more("Allow for this session")
     uri = opened(editor, root, action("t:grant", text="a"))
     for _ in range(2):
         assert editor.run(editor.lens(uri, "▶ Run"))["status"] == "success"
-    assert len(editor.questions("window/showMessageRequest")) == 1
+    assert len(editor.questions("window/showMessageRequest")) == 2
 
 
 def test_an_answer_for_always_is_the_same_for_every_face(own_root: Path) -> None:  # V61
     with fresh(own_root, policy={}) as editor:
-        editor.replies["window/showMessageRequest"] = choose("Always deny")
+        editor.replies["window/showMessageRequest"] = by_more("Always deny")
         assert [asked(editor, own_root)["status"] for _ in range(2)] == ["denied", "denied"]
-        assert len(editor.questions("window/showMessageRequest")) == 1
+        assert len(editor.questions("window/showMessageRequest")) == 2
     with fresh(own_root, policy={}) as editor:
         assert asked(editor, own_root)["status"] == "denied"
         assert not editor.questions("window/showMessageRequest")
 
 
 def test_details_open_a_document_and_ask_again(editor: Editor, root: Path) -> None:
-    answers = iter(["Details", "Allow once"])
+    answers = iter(["More…", "Details", "Back", "Allow once"])
     editor.replies["window/showMessageRequest"] = lambda _: choose(next(answers))
     assert asked(editor, root)["status"] == "success"
     (shown, _result) = [one["uri"] for one in editor.questions("window/showDocument")]

@@ -217,8 +217,8 @@ def test_a_client_that_only_shows_messages_is_asked_by_one(root: Path) -> None: 
         number = one.execute()
         asked = one.until(method="window/showMessageRequest")
         titles = [action["title"] for action in asked["params"]["actions"]]
-        assert titles == ["Allow once", "Allow for this session", "Always allow", "Deny", "Always deny"]
-        assert asked["params"]["message"] == 'Run t:echo with these arguments? {"text":"x"}'
+        assert titles == ["Allow once", "Deny", "More…"]
+        assert asked["params"]["message"] == 'Run t:echo (low risk)? {"text":"x"}'
         one.write(id=asked["id"], result={"title": "Deny"})
         assert one.result(number)["status"] == "denied"
         for reply, status in (

@@ -65,7 +65,7 @@ return {
   ---@type tamis.InitOptions
   init_options = { trusted = nil },
   capabilities = {
-    experimental = { serverStatusNotification = true, tamis = { approval = 'request', try = true } },
+    experimental = { serverStatusNotification = true, tamis = { approval = 'request', elicitation = true, try = true } },
   },
   -- Lenses and code actions come here; loaded with the first of them.
   commands = vim.iter({ 'run', 'dryRun', 'runExample', 'testExamples', 'rerunLast', 'copyAs', 'convert', 'showReferences', 'try' }):fold({}, function(all, name)

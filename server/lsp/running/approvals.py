@@ -8,6 +8,7 @@ to be asked, nor for how long an answer holds (``server/runtime/execution/approv
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import msgspec
 
@@ -16,20 +17,9 @@ from tamis.server.analysis.running.lenses import Asking
 from tamis.server.lsp.client import Client
 from tamis.server.lsp.running.runs import Runs, VirtualDocuments, Waiting
 from tamis.server.runtime.calls.model import Ask, Question, Reply
-from tamis.server.runtime.execution.approvals.questions import as_request
-from tamis.server.runtime.execution.approvals.replies import (
-    CANCELLED,
-    MAX_SENTENCE_CHARS,
-    chosen,
-    json_text,
-    question_text,
-    read_reply,
-    sentence,
-)
+from tamis.server.runtime.execution.approvals.questions import as_request, ask_by_message
+from tamis.server.runtime.execution.approvals.replies import chosen, read_reply
 from tamis.server.wire.jsonrpc import RpcError
-
-DETAILS = "Details"
-MAX_DETAILS_CHARS = 20_000
 
 
 class Approvals:
@@ -100,22 +90,11 @@ class Approvals:
             return Reply(answer="unavailable")
 
     async def _message(self, question: Question) -> Reply:
-        labels = {option.label: option.option_id for option in question.options}
-        if question.elicitation is not None:
-            title = await self._client.choose("warning", question_text(question), [*labels])
-            return CANCELLED if title not in labels else chosen(labels[title], question.options)
-        shown, titles = _sentence(question, question.preview, MAX_SENTENCE_CHARS), [*labels, DETAILS]
-        while True:
-            title = await self._client.choose("warning", shown, titles)
-            if title != DETAILS:
-                return CANCELLED if title is None else chosen(labels[title], question.options)
+        def show() -> None:
             uri = f"tamis-result:/{question.approval_id}.json"
             request = msgspec.json.encode(as_request(question))
             self._documents.put(uri, msgspec.json.format(request, indent=2).decode())
-            if not self._client.show(uri):
-                # Everything stands in the question itself where no document can be opened.
-                shown, titles = _sentence(question, json_text(question.args), MAX_DETAILS_CHARS), [*labels]
+            self._client.show(uri)
 
-
-def _sentence(question: Question, args_text: str, limit: int) -> str:
-    return sentence(question.tool_id, question.display_name, args_text, question.permissions, limit)
+        choose = partial(self._client.choose, "warning")
+        return await ask_by_message(question, choose, show if self._client.shows_documents else None)

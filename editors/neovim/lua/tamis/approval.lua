@@ -1,4 +1,5 @@
---- Asking before a call runs: `tool/requestApproval` through `vim.ui.select`. Leaving the menu is no refusal.
+--- What `tool/requestApproval` asks, through `vim.ui.select`: whether a call may run, or what the MCP server of a tool wants to know.
+--- Leaving the menu is no refusal. Nothing that a server says is opened or run.
 local M = {}
 
 local function details(request)
@@ -6,15 +7,27 @@ local function details(request)
   vim.notify(text, vim.log.levels.INFO)
 end
 
+--- The question in words; a server's own words are told apart from those of Tamis.
+local function prompt_of(request)
+  local asked = request.elicitation
+  if asked then
+    local field = asked.field and (' It asks for: %s.'):format(asked.field) or ''
+    return ("The MCP server '%s' asks (its words) while %s runs: “%s”%s"):format(asked.server, request.tool, asked.message, field)
+  end
+  return ('Run %s? Risk: %s. %s'):format(request.tool, request.risk, request.argsPreview)
+end
+
 --- The answer to a question; only in a coroutine, as the handlers of requests are.
 function M.handler(_, request)
   local co = assert(coroutine.running())
   local items = vim.list_slice(request.options)
-  table.insert(items, { label = 'Details', details = true })
+  if not request.elicitation then
+    table.insert(items, { label = 'Details', details = true })
+  end
   local function ask()
     vim.ui.select(items, {
-      kind = 'tamis_approval',
-      prompt = ('Run %s? Risk: %s. %s'):format(request.tool, request.risk, request.argsPreview),
+      kind = request.elicitation and 'tamis_question' or 'tamis_approval',
+      prompt = prompt_of(request),
       format_item = function(option)
         return option.label
       end,

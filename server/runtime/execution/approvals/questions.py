@@ -29,7 +29,20 @@ from tamis.server.runtime.calls.model import Answer, Batch, CallContext, OnResol
 from tamis.server.runtime.calls.prepared import Prepared, call_digest
 from tamis.server.runtime.calls.runner import Invocation
 from tamis.server.runtime.execution.approvals.remembered import StandingAnswers
-from tamis.server.runtime.execution.approvals.replies import BATCH_OPTIONS, CANCELLED, OPTIONS, chosen, preview, risk_of
+from tamis.server.runtime.execution.approvals.replies import (
+    ALLOW,
+    BATCH_OPTIONS,
+    CANCELLED,
+    OPTIONS,
+    REJECT,
+    chosen,
+    json_text,
+    line,
+    preview,
+    question_text,
+    risk_of,
+    sentence,
+)
 
 MAX_TOKENS = 1_000
 """So many questions wait with a token; with one more the oldest has expired."""
@@ -42,6 +55,43 @@ _OUTCOMES: dict[Answer, ApprovalOutcome] = {
     "unavailable": "unavailable",
     "cancelled": "cancelled",
 }
+
+
+MORE, DETAILS, BACK = "More…", "Details", "Back"
+MAX_MORE = 20
+"""How often a question is put again by its own buttons: an answer by a program must not hold a call for ever."""
+MAX_WHOLE_CHARS = 20_000
+Choose = Callable[[str, Sequence[str]], Awaitable[str | None]]
+
+
+async def ask_by_message(question: Question, choose: Choose, show: Callable[[], object] | None = None) -> Reply:
+    """Asks a person who sees a line and three buttons; what they do not show comes by the last of them.
+
+    ``choose`` gives one of the titles or None. ``show`` opens the question as a document; where there is none, the second message has all
+    of it. Raises what ``choose`` raises.
+    """
+    labels = {option.label: option for option in question.options}
+    if question.elicitation is not None:
+        title = await choose(question_text(question), [*labels])
+        return CANCELLED if title not in labels else chosen(labels[title].option_id, question.options)
+    text, is_whole = line(question)
+    # One says yes to what was shown: what does not fit is shown by the second message.
+    first = [one.label for one in (ALLOW, REJECT) if one in question.options and (is_whole or one is not ALLOW)]
+    rest = [label for label in labels if label not in first]
+    args = question.preview if show is not None else json_text(question.args)
+    all_of_it = sentence(question.tool_id, question.display_name, args, question.permissions, MAX_WHOLE_CHARS)
+    few = (text, [*first, MORE])
+    all_of_them = (all_of_it, [*rest, *([DETAILS] if show is not None else []), BACK])
+    shown = few
+    for _ in range(MAX_MORE):
+        title = await choose(*shown)
+        if title == DETAILS and show is not None:
+            show()
+        elif title in (MORE, BACK):
+            shown = all_of_them if title == MORE else few
+        else:
+            return CANCELLED if title not in labels else chosen(labels[title].option_id, question.options)
+    return CANCELLED
 
 
 class ApprovalUnknown(Exception):  # noqa: N818 (named after the error of the interface, 1401)

@@ -153,6 +153,21 @@ def sentence(tool_id: str, display_name: str, args_text: str, permissions: Permi
     return visible(plain(text))
 
 
+MAX_LINE_ARGS_CHARS = 300
+MAX_LINE_RIGHTS_CHARS = 160
+
+
+def line(question: Question) -> tuple[str, bool]:
+    """An approval in a few words, and whether they show all of it: risk and rights first, so that no argument pushes them out of sight."""
+    rights = rights_in_words(question.permissions)
+    args = json_text(question.args)
+    title = cut_middle(question.tool_id, 100)
+    may = f": it may {cut_middle(rights, MAX_LINE_RIGHTS_CHARS)}" if rights else ""
+    text = f"Run {title} ({question.risk} risk{may})? {preview(question.args, MAX_LINE_ARGS_CHARS)}"
+    whole = len(args) <= MAX_LINE_ARGS_CHARS and len(rights) <= MAX_LINE_RIGHTS_CHARS and title == question.tool_id
+    return visible(plain(text)), whole and len(visible(args)) <= MAX_LINE_ARGS_CHARS
+
+
 def question_text(question: Question, limit: int = MAX_SENTENCE_CHARS) -> str:
     """A question on one line, be it an approval or one of an MCP server."""
     if question.elicitation is not None:
