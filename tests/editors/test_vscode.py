@@ -284,6 +284,21 @@ CHAIN = """<!-- tamis-name: first -->
 {"text": "Rome?"}
 ```
 """
+MCP_SERVER = Path(__file__).resolve().parents[1] / "runtime" / "mcp_server.py"
+COLOURS = {"type": "string", "title": "Colour", "enum": ["red", "blue"]}
+QUESTIONS = [
+    {"message": "Which colour?", "requestedSchema": {"type": "object", "properties": {"colour": COLOURS}}},
+    {"message": "Overwrite?", "requestedSchema": {"type": "object", "properties": {"sure": {"type": "boolean"}}}},
+    {"message": "Go on?", "requestedSchema": {"type": "object", "properties": {}}},
+]
+QUESTION_TOOL = {
+    "toolId": "mcp:question",
+    "displayName": "Question",
+    "description": "Asks what it is told to ask and gives what it heard, for tests.",
+    "version": "1.0.0",
+    "handler": {"type": "mcp", "server": "test", "tool": "question"},
+    "parameters": {"type": "object", "properties": {"questions": {"type": "array", "description": "What to ask."}}},
+}
 EXAMPLES = SOURCE.parents[1] / "examples" / "tools"
 
 
@@ -295,7 +310,10 @@ def seen(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
     if code_server.chromium() is None or shutil.which("rg") is None:
         pytest.skip("no Chromium or no ripgrep: install both to drive VS Code as a user does")
     node = npm[0] if len(npm) == 2 else str(shutil.which("node"))
-    env = {**os.environ, "PATH": f"{Path(npm[0]).parent}{os.pathsep}{os.environ['PATH']}"}
+    # The editor's own gallery is not asked: what goes out would be ours.
+    gallery = json.dumps({"serviceUrl": "http://127.0.0.1:9"})
+    path = f"{Path(npm[0]).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "EXTENSIONS_GALLERY": gallery}
     work = tmp_path_factory.mktemp("session")
     installed = code_server.installed(npm, env)
     if isinstance(installed, str):
@@ -309,6 +327,17 @@ def seen(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
     (folder / "notes.txt").write_text(vcp("demo:echo", text="a") + "\n")
     (folder / "ask.tam").write_text(tam({"command": "demo:ask", "text": "a"}) + "\n")
     (folder / "sleep.vcp").write_text(vcp("demo:sleep", text="a") + "\n")
+    (folder / "batch.tam").write_text(
+        tam({"command": "demo:ask", "text": "first"}, {"command": "demo:ask", "text": "second"}) + "\n"
+    )
+    (folder / "fails.vcp").write_text(vcp("demo:fails", text="a") + "\n")
+    (folder / "endless.vcp").write_text(vcp("demo:endless", text="a") + "\n")
+    (folder / "questions.vcp").write_text(vcp("mcp:question", questions=json.dumps(QUESTIONS)) + "\n")
+    (folder / "servers").mkdir()
+    shutil.copy(MCP_SERVER, folder / "servers" / "server.py")
+    (folder / "tools" / "question.tool.json").write_text(json.dumps(QUESTION_TOOL))
+    make_tool(folder / "tools", "demo:fails", "def luck():\n    raise ValueError('out of luck')\n\nluck()\n")
+    make_tool(folder / "tools", "demo:endless", "while True:\n    print('x' * 1000)\n")
     (folder / "empty.tool.json").write_text("")
     (folder / "closed.tool.json").write_text('{"toolId": "demo:closed"}\n')
     examples = [
@@ -329,7 +358,11 @@ def seen(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
     }
     make_tool(folder / "tools", "demo:form", properties=properties, required=["text"])
     make_tool(folder / "left out", "demo:excluded")
-    (folder / "tamis.toml").write_text('[environments.default]\ncity = "Oslo"\n[environments.live]\ncity = "Rome"\n')
+    (folder / "left out" / "by_task.tool.json").write_text('{"toolId": "demo:bytask"}\n')
+    (folder / "tamis.toml").write_text(
+        '[environments.default]\ncity = "Oslo"\n[environments.live]\ncity = "Rome"\n'
+        '[mcpServers.test]\nfolder = "servers"\nscript = "server.py"\n'
+    )
     (folder / "chain.md").write_text(CHAIN)
     code_server.add_extension(package, work / "extensions")
     settings = {
@@ -342,6 +375,8 @@ def seen(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
         "security.workspace.trust.banner": "never",
         "tamis.exclude": ["left out/"],
         "tamis.environment": "live",
+        "tamis.trace.server": "messages",
+        "tamis.logLevel": "debug",
     }
     config: dict[str, Any] = {
         "folder": str(folder),
@@ -354,6 +389,8 @@ def seen(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
         "typeAt": [9, 20],
     }
     pictures = os.environ.get("TAMIS_KEEP_PICTURES")
+    if steps := os.environ.get("TAMIS_STEPS"):  # some of the steps alone, while one is being written
+        config["only"] = steps.split(",")
     with code_server.serve(node, installed, work, settings, env) as (address, session):
         config |= {"url": address, "session": session, "pictures": bool(pictures), "logs": str(work / "user" / "logs")}
         found = code_server.drive(node, installed, config, work)
@@ -362,7 +399,7 @@ def seen(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
     for channel in channels:
         name = re.sub(r"^\d+-", "", channel.stem)
         found["channels"][name] = found["channels"].get(name, "") + channel.read_text("utf-8", "replace")
-    for picture in work.glob("*.png") if pictures else ():
+    for picture in (*work.glob("*.png"), *work.glob("*.jpg"), *work.glob("seen.json")) if pictures else ():
         shutil.copy(picture, str(pictures))
     return found
 
@@ -385,10 +422,10 @@ def test_faults_of_a_manifest_that_is_not_open_are_told(seen: dict[str, Any]) ->
 
 
 def test_each_fault_is_told_once_by_the_server(seen: dict[str, Any]) -> None:  # row 3, defect 1
-    weather = [row for row in seen["picture"] if any(code in row for code in ("MF540", "MF503", "VA450"))]
+    weather = [row for row in seen["problems"] if any(code in row for code in ("MF540", "MF503", "VA450"))]
     places = re.findall(r"\[Ln \d+, Col \d+\]", "\n".join(weather))
-    assert places == ["[Ln 8, Col 19]", "[Ln 9, Col 17]", "[Ln 15, Col 25]"], seen["picture"]
-    assert not any("Valid values" in row for row in seen["picture"])
+    assert places == ["[Ln 8, Col 19]", "[Ln 9, Col 17]", "[Ln 15, Col 25]"], seen["problems"]
+    assert not any("Valid values" in row for row in (*seen["problems"], *seen["picture"]))
 
 
 def test_an_untrusted_folder_is_read_and_runs_after_it_is_trusted(seen: dict[str, Any]) -> None:  # row 7
@@ -477,6 +514,63 @@ def test_an_approval_has_two_answers_and_a_list_of_all(seen: dict[str, Any]) -> 
     assert any("demo:ask: denied" in text for text in seen["history"])
 
 
+def test_arguments_are_edited_before_a_call_runs(seen: dict[str, Any]) -> None:  # row 15
+    assert '"text": "edited"' in "\n".join(plain_text(seen["edited"]))
+
+
+def test_the_questions_of_one_text_come_as_one_list(seen: dict[str, Any]) -> None:  # row 15
+    several = seen["several"]
+    assert "2 calls ask" in several["title"]
+    assert len(several["rows"]) == 2
+    assert "✗ 1 of 2 calls" in several["text"].replace("\u00a0", " ")
+
+
+def test_a_question_of_an_mcp_server_is_answered_declined_or_left(seen: dict[str, Any]) -> None:  # row 15
+    asked = seen["elicited"]
+    assert "The MCP server 'test' asks while mcp:question runs: Which colour?" in asked["toast"].replace("\u00a0", " ")
+    assert asked["buttons"][:2] == ["Answer…", "Decline"]
+    assert asked["title"] == "Colour"
+    assert {"Answer: red", "Answer: blue", "Decline to answer"} <= set(asked["values"])
+    heard = re.findall(r"action\W+(\w+)", asked["text"])
+    assert heard[:3] == ["accept", "decline", "cancel"]
+    assert re.search(r"colour\W+blue", asked["text"])
+
+
+def test_answers_that_hold_are_listed_and_taken_back(seen: dict[str, Any]) -> None:  # row 5
+    assert any("demo:ask 1.0.0" in row for row in seen["standing"])
+
+
+def test_tools_are_exported_into_a_document(seen: dict[str, Any]) -> None:  # row 5
+    assert "input_schema" in seen["exported"]
+
+
+def test_a_failure_leads_to_the_line_of_the_script(seen: dict[str, Any]) -> None:  # row 14
+    assert any("out of luck" in row for row in seen["failedInScript"])
+    assert any(".py" in row and "[Ln 2" in row for row in seen["failedInScript"]), seen["failedInScript"]
+
+
+def test_a_tool_that_prints_for_ever_is_ended_and_the_editor_goes_on(seen: dict[str, Any]) -> None:  # bad input
+    assert "✗ demo:endless" in seen["endless"].replace("\u00a0", " ")
+
+
+def test_comments_of_a_manifest_are_taken_out_by_a_fix(seen: dict[str, Any]) -> None:  # row 4
+    assert any("Remove the comment" in row for row in seen["comments"])
+
+
+def test_a_task_checks_the_folder_and_its_findings_are_problems(seen: dict[str, Any]) -> None:  # row 18
+    assert any("by_task.tool.json" in row for row in seen["task"])
+    assert any("Missing required field" in row and "MF501" in row for row in seen["task"])
+    assert "by_task" not in "".join(seen["problems"])
+
+
+def test_two_windows_on_one_folder_have_a_server_each(seen: dict[str, Any]) -> None:  # bad input
+    assert seen["twoWindows"] == {"before": 1, "both": 2}
+
+
+def test_nothing_is_asked_of_other_hosts(seen: dict[str, Any]) -> None:  # row 31
+    assert {host.partition(":")[0] for host in seen["hosts"]} == {"127.0.0.1"}
+
+
 def test_a_dry_run_asks_nobody(seen: dict[str, Any]) -> None:  # defect 16
     assert seen["dryRun"]["asked"] == []
     assert '"asks": true' in "\n".join(plain_text(seen["dryRun"]["text"]))
@@ -510,8 +604,18 @@ def test_the_palette_hides_what_does_not_fit(seen: dict[str, Any]) -> None:  # r
 def test_examples_are_tests_with_what_differs(seen: dict[str, Any]) -> None:  # row 17
     assert any("demo:echo" in row for row in seen["tests"])
     expected, actual = (" ".join(plain_text(text)) for text in seen["testDiff"][:2])
-    assert '"text": "b"' in expected
-    assert '"text": "a"' in actual
+    # at the fence of a text; the wire's tests show it at an example
+    assert '"text": "Rome?"' in expected
+    assert '"text": "Rome!"' in actual
+
+
+def test_calls_of_texts_are_tests_beside_examples(seen: dict[str, Any]) -> None:  # row 17
+    rows = "\n".join(seen["tests"])
+    assert "chain.md" in rows
+
+
+def test_a_trace_tells_what_a_test_was_granted(seen: dict[str, Any]) -> None:  # row 17
+    assert "granted:" in "".join(seen["testTrace"])
 
 
 def test_the_problem_matcher_reads_what_check_prints(tmp_path: Path) -> None:  # row 18
@@ -588,6 +692,7 @@ def test_what_the_settings_exclude_is_no_tool(seen: dict[str, Any]) -> None:  # 
 def test_the_channels_tell_what_was_decided_and_what_tools_wrote(seen: dict[str, Any]) -> None:  # row 10
     channels = seen["channels"]
     assert "tamis.path: " in channels["Tamis"]
+    assert "Sending request '" in channels["Tamis"]  # tamis.trace.server
     assert re.search(r"server \d+\.\d+\.\d+", channels["Tamis"])
     assert "call.ended" in channels["Tamis Language Server"]
     assert re.search(r"── .*#\d+ ──", channels["Tamis Tool Output"])
@@ -597,7 +702,7 @@ def test_the_channels_tell_what_was_decided_and_what_tools_wrote(seen: dict[str,
 
 def test_activation_takes_less_than_50_ms(seen: dict[str, Any]) -> None:  # row 29
     took = [float(ms) for ms in re.findall(r"activated in ([\d.]+) ms", seen["channels"]["Tamis"])]
-    assert len(took) == 2  # a folder with tools and one without
+    assert len(took) == 3  # a folder with tools, twice, and one without
     # a machine under load takes its time: the quicker one is what the code takes
     assert min(took) <= 50, took
 

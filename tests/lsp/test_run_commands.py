@@ -1125,3 +1125,23 @@ def test_a_call_that_uses_one_that_failed_is_not_run(tmp_path: Path) -> None:  #
         assert [one["message"][:42] for one in told if one["tag"] == "failed"] == [
             "Not run: a call that it uses failed: ✗ t:b"
         ]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_the_questions_of_a_text_come_at_once_where_the_client_shows_them_so(tmp_path: Path, together: bool) -> None:
+    """Editors 1.3 row 15: one list for all of them."""
+    make_tool(tmp_path, "t:ask", execution={"requireConfirmation": True})
+    asked: list[Any] = []
+
+    def answer(params: Any) -> Any:
+        asked.append(params.get("batch"))
+        return {"outcome": "selected", "optionId": "allow"}
+
+    capabilities = {**EVERYTHING, "experimental": {"tamis": {"approval": "request", "together": together}}}
+    with Editor(cwd=tmp_path) as editor:
+        editor.replies["tool/requestApproval"] = answer
+        editor.start(tmp_path, capabilities)
+        text = "<ACTION><t:ask><text>a</text></t:ask><t:ask><text>b</text></t:ask></ACTION>"
+        run = editor.run(editor.lens(opened(editor, tmp_path, text), "▶ Run 2 calls"))
+        assert run["status"] == "success"
+    assert [one and (one["index"], one["count"]) for one in asked] == ([(0, 2), (1, 2)] if together else [None, None])

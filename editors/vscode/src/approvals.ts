@@ -45,6 +45,8 @@ export class Approvals {
   }
 
   private ask(request: ApprovalRequest): Promise<ApprovalReply> {
+    // What lets calls run unasked answers no server's question.
+    if (request.elicitation !== undefined) return this.question(request, request.elicitation);
     if (this.silent > 0) return Promise.resolve(reply(request, "allow_once"));
     const { batch } = request;
     if (batch === undefined || batch.count < 2) return this.one(request);
@@ -70,6 +72,18 @@ export class Approvals {
     if (choice === allow) return reply(request, "allow_once");
     if (choice === deny) return reply(request, "reject_once");
     return choice === more && !this.settled.has(request.approvalId) ? this.all(request) : CANCELLED;
+  }
+
+  /** A question of a tool's MCP server: leaving it is no refusal, and nothing is answered by default. */
+  private async question(request: ApprovalRequest, asked: { server: string; message: string; field?: string }): Promise<ApprovalReply> {
+    const [answer, decline] = [t("Answer…"), t("Decline")];
+    const text = t("The MCP server '{0}' asks while {1} runs: {2}", asked.server, request.tool, asked.message);
+    const choice = await vscode.window.showWarningMessage(text, answer, decline);
+    if (choice === decline) return reply(request, "reject_once");
+    if (choice !== answer || this.settled.has(request.approvalId)) return CANCELLED;
+    const items = request.options.map((option) => ({ label: option.label, id: option.optionId }));
+    const chosen = await this.pick(request, items, asked.field ?? asked.server, asked.message);
+    return chosen === undefined ? CANCELLED : { outcome: "selected", optionId: chosen };
   }
 
   /** Every answer, the arguments to look at and to change. */
@@ -105,11 +119,16 @@ export class Approvals {
     }
   }
 
-  private pick(request: ApprovalRequest, items: (vscode.QuickPickItem & { id: string })[]): Promise<string | undefined> {
+  private pick(
+    request: ApprovalRequest,
+    items: (vscode.QuickPickItem & { id: string })[],
+    title = t("Run {0}? Risk: {1}", request.tool, request.risk),
+    placeholder = shortened(request.argsPreview),
+  ): Promise<string | undefined> {
     return new Promise((resolve) => {
       const picker = vscode.window.createQuickPick<vscode.QuickPickItem & { id: string }>();
-      picker.title = t("Run {0}? Risk: {1}", request.tool, request.risk);
-      picker.placeholder = shortened(request.argsPreview);
+      picker.title = title;
+      picker.placeholder = placeholder;
       picker.ignoreFocusOut = true;
       picker.items = items;
       this.open.set(request.approvalId, picker);

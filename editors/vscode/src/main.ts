@@ -48,13 +48,26 @@ function selector(): vscode.DocumentFilter[] {
   return found;
 }
 
+/** The log as the library traces into it: the setting decides what is traced, not the level of the log, which nobody looks for. */
+function traced(log: vscode.LogOutputChannel): vscode.LogOutputChannel {
+  const level = (): vscode.LogLevel =>
+    vscode.workspace.getConfiguration("tamis").get<string>("trace.server", "off") === "off" ? vscode.LogLevel.Off : vscode.LogLevel.Trace;
+  const changed: vscode.Event<vscode.LogLevel> = (listener) =>
+    vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration("tamis.trace") && listener(level()));
+  return Object.create(log, {
+    logLevel: { get: level },
+    onDidChangeLogLevel: { value: changed },
+    trace: { value: (text: string) => log.info(text) },
+  }) as vscode.LogOutputChannel;
+}
+
 /** What the client can do beyond the protocol. */
 class Offered implements StaticFeature {
   fillClientCapabilities(capabilities: ClientCapabilities): void {
     capabilities.experimental = {
       ...(capabilities.experimental as object | undefined),
       serverStatusNotification: true,
-      tamis: { approval: "request", output: true, try: true },
+      tamis: { approval: "request", elicitation: true, together: true, output: true, try: true },
     };
   }
   initialize(): void {}
@@ -211,7 +224,7 @@ class Session implements Main {
     const options: LanguageClientOptions = {
       documentSelector: selector() as NonNullable<LanguageClientOptions["documentSelector"]>,
       outputChannel: this.serverLog,
-      traceOutputChannel: this.log,
+      traceOutputChannel: traced(this.log),
       initializationOptions: { trusted: vscode.workspace.isTrusted, settings: this.first() },
       errorHandler: this.restartPolicy(),
       middleware: {

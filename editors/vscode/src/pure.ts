@@ -60,6 +60,8 @@ export interface ApprovalRequest {
   permissions: unknown;
   options: ApprovalOption[];
   batch?: { id: string; index: number; count: number };
+  /** It is no approval but a question of the tool's MCP server. */
+  elicitation?: { server: string; message: string; field?: string };
 }
 
 export type ApprovalReply =

@@ -64,6 +64,15 @@ class Approvals:
             and session.capability("experimental.tamis.elicitation") is True
         )
 
+    @property
+    def together(self) -> bool:
+        """Whether the client shows the questions of one text at once."""
+        session = self._client.session
+        return (
+            session.capability("experimental.tamis.approval") == "request"
+            and session.capability("experimental.tamis.together") is True
+        )
+
     def resolved(self, settled: ApprovalResolved) -> None:
         """Tells a client that is asked by ``tool/requestApproval`` that a question is settled, also elsewhere."""
         if self._client.session.capability("experimental.tamis.approval") == "request":

@@ -446,7 +446,11 @@ class Runner:
         resolved = self.approvals.resolved
         # Pressing Run again is to run again: request ids count within one text only.
         context = context.having(
-            settings=settings, idempotency=IdempotencyKeys(), on_resolved=resolved, elicits=self.approvals.elicits
+            settings=settings,
+            idempotency=IdempotencyKeys(),
+            on_resolved=resolved,
+            elicits=self.approvals.elicits,
+            asks_together=self.approvals.together,
         )
         return context.having(on_cut=shown.cut) if shows else context
 

@@ -1,7 +1,7 @@
 """VS Code in a browser: the npm package ``code-server`` with headless Chromium, installed by the test that needs it.
 
 Nothing of it is compiled: its password hashing is never used with ``--auth none``, so a stand-in takes the place of that native module,
-another one writes the files of output channels, and the search program comes from the system. What is installed is kept in the user's cache folder.
+others write the files of output channels and start the programs of tasks, and the search program comes from the system. What is installed is kept in the user's cache folder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.editors.npm import kept
 
 VERSION = "4.100.3"
 DRIVER = Path(__file__).with_name("drive.mjs")
-STAND_INS = 1
+STAND_INS = 2
 """Raised when what is put beside the package changes, so that no kept copy is used."""
 LOGGING = """const fs = require("node:fs");
 class Logger {
@@ -36,6 +36,20 @@ class Logger {
 for (const level of ["trace", "debug", "info", "warn", "error", "critical"]) Logger.prototype[level] = function (text) { this.write(text); };
 const made = async (_name, path) => new Logger(path);
 module.exports = { createAsyncRotatingLogger: made, createRotatingLogger: made, setFlushOn() {}, setLevel() {}, version: 1 };
+"""
+TERMINALS = """const { spawn } = require("node:child_process");
+exports.spawn = (file, args, options) => {
+  const child = spawn(file, typeof args === "string" ? [args] : args, { cwd: options.cwd, env: options.env, stdio: "pipe" });
+  const listen = (subscribe) => (listener) => (subscribe(listener), { dispose() {} });
+  const text = (listener) => (data) => listener(String(data).replace(/\\r?\\n/g, "\\r\\n"));
+  return {
+    pid: child.pid, cols: 80, rows: 30, process: file, handleFlowControl: false,
+    onData: listen((listener) => { child.stdout.on("data", text(listener)); child.stderr.on("data", text(listener)); }),
+    onExit: listen((listener) => child.on("close", (exitCode) => listener({ exitCode: exitCode ?? 1 }))),
+    write(data) { child.stdin.write(data); }, kill(signal) { child.kill(signal); },
+    resize() {}, clear() {}, pause() {}, resume() {}, on() {},
+  };
+};
 """
 START_SECONDS = 30.0
 DRIVE_SECONDS = 400.0
@@ -73,6 +87,11 @@ def install(npm: list[str], env: dict[str, str], folder: Path) -> str | None:
     logging = inner / "node_modules" / "@vscode" / "spdlog"
     (logging / "index.js").write_text(LOGGING)
     (logging / "package.json").write_text('{"name": "@vscode/spdlog", "version": "0.0.0", "main": "index.js"}')
+    terminals = inner / "node_modules" / "node-pty"
+    shutil.rmtree(terminals)
+    terminals.mkdir()
+    (terminals / "index.js").write_text(TERMINALS)
+    (terminals / "package.json").write_text('{"name": "node-pty", "version": "0.0.0", "main": "index.js"}')
     search = shutil.which("rg")
     if search is not None:
         programs = inner / "node_modules" / "@vscode" / "ripgrep" / "bin"
@@ -110,15 +129,17 @@ def add_extension(package: Path, folder: Path) -> None:
 
 @contextmanager
 def serve(
-    node: str, installed: Path, work: Path, settings: dict[str, Any], env: dict[str, str]
+    node: str, installed: Path, work: Path, settings: dict[str, Any], env: dict[str, str], *more: str
 ) -> Iterator[tuple[str, int]]:
-    """Runs the server on a free port of the loopback; gives its address and the session id of its processes."""
+    """Runs the server on a free port of the loopback, with more arguments; gives its address and the session id of its processes."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    user = work / "user" / "User"
-    user.mkdir(parents=True)
-    (user / "settings.json").write_text(json.dumps(settings))
+    # The window is a remote one: settings that name programs count where the machine's settings are.
+    for name in ("User", "Machine"):
+        folder = work / "user" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "settings.json").write_text(json.dumps(settings))
     (work / "config.yaml").write_text("auth: none\n")
     home = work / "home"
     home.mkdir()
@@ -128,7 +149,7 @@ def serve(
         *("--config", str(work / "config.yaml"), "--auth", "none", "--bind-addr", f"127.0.0.1:{port}"),
         *("--user-data-dir", str(work / "user"), "--extensions-dir", str(work / "extensions")),
         *("--disable-telemetry", "--disable-update-check"),
-        "--disable-getting-started-override",
+        *("--disable-getting-started-override", *more),
     ]
     process = subprocess.Popen(
         command, cwd=work, env={**env, "HOME": str(home)}, stdout=log, stderr=log, start_new_session=True

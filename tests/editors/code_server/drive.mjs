@@ -16,6 +16,10 @@ const context = await browser.newContext({ viewport: { width: 1280, height: 800 
 const page = await context.newPage();
 page.setDefaultTimeout(config.patience ?? 20000);
 
+// Where the page turns to: telemetry would be an address that is not ours.
+const hosts = new Set();
+context.on("request", (request) => { if (/^(?:https?|wss?):/.test(request.url())) hosts.add(new URL(request.url()).host); });
+
 async function step(name, work) {
   if (config.only && !config.only.includes(name)) return;
   const started = Date.now();
@@ -102,6 +106,25 @@ async function hidePanel() {
   await page.locator(".part.panel").first().waitFor({ state: "hidden" });
 }
 
+/** The rows of the problems that hold a text, once there are so many (files are rows too). */
+async function problemsWith(text, least = 1) {
+  if (!(await page.locator(".markers-panel").first().isVisible())) await page.keyboard.press("Control+Shift+M");
+  await page.locator('.part.panel input[placeholder^="Filter"], .part.panel .viewpane-filter input').first().fill(text);
+  const rows = page.locator(".markers-panel .monaco-list-row");
+  await page.locator(".markers-panel .monaco-list-row", { hasText: text }).first().waitFor();
+  await rows.nth(least - 1).waitFor();
+  await page.waitForTimeout(500);
+  return await texts(".markers-panel .monaco-list-row");
+}
+
+async function allProblems() {
+  await page.locator('.part.panel input[placeholder^="Filter"], .part.panel .viewpane-filter input').first().fill("");
+  // The filter is taken after a moment, and not while the panel is hidden.
+  await page.locator(".markers-panel .monaco-list-row", { hasText: "closed.tool.json" }).first().waitFor();
+  await page.waitForTimeout(500);
+  await hidePanel();
+}
+
 async function close() {
   await page.locator(".tab.active .codicon-close").first().click();
 }
@@ -136,6 +159,7 @@ async function picture(name, options = {}) {
   if (!config.pictures) return;
   await page.waitForTimeout(700);
   await page.screenshot({ path: `${config.shots}/${name}.png`, ...options });
+  await page.screenshot({ path: `${config.shots}/${name}.jpg`, quality: 55, ...options });
 }
 
 const answered = (pattern) =>
@@ -273,6 +297,105 @@ await step("asked", async () => {
   return told;
 });
 
+await step("edited", async () => {
+  await tidy();
+  await open("ask.tam");
+  await lens("Run").click();
+  await page.locator(".notification-toast .monaco-button", { hasText: "More" }).first().click();
+  await pick("Edit arguments");
+  await page.locator(".quick-input-title", { hasText: "Arguments of" }).first().waitFor();
+  const typed = async (text) => {
+    await page.keyboard.press("Control+A");
+    await page.keyboard.insertText(text);
+  };
+  await typed('{"text": ');
+  await page.locator(".quick-input-message", { hasText: /JSON|position/ }).first().waitFor();
+  await typed('{"text": "edited"}');
+  await page.keyboard.press("Enter");
+  await page.locator(".tab", { hasText: "demo:ask · ✓" }).first().waitFor();
+  return await page.locator(".view-lines", { hasText: '"outcome"' }).first().innerText();
+});
+
+await step("several", async () => {
+  await tidy();
+  await open("batch.tam");
+  await lens("Run").click();
+  await picks().filter({ hasText: "demo:ask" }).nth(1).waitFor();
+  const asked = { title: await page.locator(".quick-input-title").first().innerText(), rows: await texts(".quick-input-list .monaco-list-row") };
+  await picture("several");
+  await picks().filter({ hasText: "second" }).first().click();
+  await page.keyboard.press("Enter");
+  await page.locator(".tab", { hasText: "✗" }).first().waitFor();
+  return { ...asked, text: await page.locator(".view-lines", { hasText: '"outcome"' }).first().innerText() };
+});
+
+await step("elicited", async () => {
+  await tidy();
+  await open("questions.vcp");
+  await lens("Run").click();
+  const question = (text) => toast().filter({ hasText: text }).first();
+  await question("Which colour").waitFor();
+  const told = { toast: await question("Which colour").innerText(), buttons: await question("Which colour").locator(".monaco-button").allInnerTexts() };
+  await question("Which colour").locator(".monaco-button", { hasText: "Answer" }).first().click();
+  await picks().first().waitFor();
+  told.title = await page.locator(".quick-input-title").first().innerText();
+  told.values = await texts(".quick-input-widget:visible .quick-input-list .monaco-list-row .label-name");
+  await picture("question");
+  await pick("blue");
+  await question("Overwrite").locator(".monaco-button", { hasText: "Decline" }).first().click();
+  await question("Go on").locator(".monaco-button", { hasText: "Answer" }).first().click();
+  await picks().first().waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator(".tab", { hasText: "mcp:question · ✓" }).first().waitFor();
+  told.text = await page.locator(".view-lines", { hasText: '"outcome"' }).first().innerText();
+  return told;
+});
+
+await step("standing", async () => {
+  await tidy();
+  await open("ask.tam");
+  await lens("Run").click();
+  await page.locator(".notification-toast .monaco-button", { hasText: "More" }).first().click();
+  await pick("Allow for this session");
+  await page.locator(".tab", { hasText: "demo:ask · ✓" }).first().waitFor();
+  await run("Tamis: Manage Approvals");
+  await picks().filter({ hasText: "demo:ask" }).first().waitFor();
+  const held = await texts(".quick-input-list .monaco-list-row");
+  await picks().first().click();
+  await page.keyboard.press("Enter");
+  await run("Tamis: Manage Approvals");
+  await toast().filter({ hasText: "no answers hold" }).first().waitFor();
+  return held;
+});
+
+await step("exported", async () => {
+  await tidy();
+  await open("calls.md");
+  await run("Tamis: Export");
+  await pick("anthropic");
+  await page.locator(".view-lines", { hasText: "input_schema" }).first().waitFor();
+  return (await texts(".view-lines")).join("\n");
+});
+
+await step("failedInScript", async () => {
+  await tidy();
+  await open("fails.vcp");
+  await lens("Run").click();
+  await page.locator(".tab", { hasText: "demo:fails · ✗" }).first().waitFor();
+  const rows = await problemsWith("out of luck", 2);
+  await picture("failed");
+  await allProblems();
+  return rows;
+});
+
+await step("endless", async () => {
+  await tidy();
+  await open("endless.vcp");
+  await lens("Run").click();
+  await page.locator(".tab", { hasText: "demo:endless · ✗" }).first().waitFor();
+  return await page.locator(".view-lines", { hasText: '"outcome"' }).first().innerText();
+});
+
 await step("denied", async () => {
   await tidy();
   await open("ask.tam");
@@ -307,6 +430,9 @@ await step("history", async () => {
   await run("Tamis: Show History");
   await picks().first().waitFor();
   const found = await texts(".quick-input-list .monaco-list-row .label-name");
+  await page.locator(".quick-input-widget input").first().fill("text:statistics");
+  await picks().filter({ hasText: "text:statistics" }).first().waitFor();
+  found.push(...(await texts(".quick-input-list .monaco-list-row .label-name")));
   await page.keyboard.press("Escape");
   return found;
 });
@@ -354,14 +480,43 @@ await step("commands", async () => {
   return [...found].filter((text) => text.startsWith("Tamis: "));
 });
 
+await step("chained", async () => {
+  await tidy();
+  await open("chain.md");
+  await lens("Run with first").waitFor();
+  const lenses = await texts(".codelens-decoration a");
+  await lens("Run with first").click();
+  await page.locator(".tab", { hasText: "demo:form · ✗" }).first().waitFor();
+  await page.keyboard.press("Control+Shift+M");
+  const row = page.locator(".markers-panel .monaco-list-row", { hasText: "did not give what is expected" }).first();
+  await row.waitFor();
+  const problem = await row.innerText();
+  await hidePanel();
+  return { lenses, problem };
+});
+
 await step("tests", async () => {
   await run("Testing: Focus on Test Explorer View");
   const rows = page.locator(".test-explorer .monaco-list-row");
   await rows.first().waitFor();
   await run("Test: Run All Tests");
   await page.locator(".test-explorer .monaco-list-row .codicon-testing-failed-icon, .test-explorer .testing-run-glyph.codicon-testing-failed-icon").first().waitFor();
+  await page.waitForFunction(() => document.querySelectorAll(".test-explorer .monaco-list-row .codicon-testing-failed-icon").length >= 2);
   const found = await texts(".test-explorer .monaco-list-row");
   await picture("tests");
+  return found;
+});
+
+await step("testTrace", async () => {
+  await page.locator(".test-explorer .monaco-list-row", { hasText: "demo:echo" }).first().click({ button: "right" });
+  await page.locator(".monaco-menu .action-item", { hasText: "Execute Using Profile" }).first().hover();
+  await page.keyboard.press("Enter");
+  await pick("Run with Permission Trace");
+  await run("Test: Show Output");
+  await page.waitForTimeout(1500);
+  await picture("trace");
+  const found = await texts(".testing-results, .test-output-peek, .terminal-wrapper, .part.panel");
+  await hidePanel();
   return found;
 });
 
@@ -409,21 +564,6 @@ await step("tried", async () => {
   await page.locator(".view-lines", { hasText: "secret:KEY" }).first().waitFor();
   told.written = (await texts(".view-lines")).join("\n");
   return told;
-});
-
-await step("chained", async () => {
-  await tidy();
-  await open("chain.md");
-  await lens("Run with first").waitFor();
-  const lenses = await texts(".codelens-decoration a");
-  await lens("Run with first").click();
-  await page.locator(".tab", { hasText: "demo:form · ✗" }).first().waitFor();
-  await page.keyboard.press("Control+Shift+M");
-  const row = page.locator(".markers-panel .monaco-list-row", { hasText: "did not give what is expected" }).first();
-  await row.waitFor();
-  const problem = await row.innerText();
-  await hidePanel();
-  return { lenses, problem };
 });
 
 await step("walkthrough", async () => {
@@ -475,6 +615,32 @@ await step("picture", async () => {
   return problems;
 });
 
+await step("task", async () => {
+  await tidy();
+  await run("Tasks: Run Build Task");
+  const offered = picks().filter({ hasText: "check" }).first();
+  await offered.or(page.locator(".terminal-wrapper")).first().waitFor();
+  if (await offered.isVisible()) await offered.click();
+  // The server leaves this folder out, the task does not.
+  await page.locator(".terminal-wrapper").first().waitFor();
+  const rows = await problemsWith("by_task", 2);
+  await picture("task");
+  await allProblems();
+  return rows;
+});
+
+await step("comments", async () => {
+  await tidy();
+  writeFileSync(`${config.folder}/commented.tool.json`, '{\n  // its name\n  "toolId": "demo:commented"\n}\n');
+  await open("commented.tool.json");
+  await page.locator(".squiggly-error, .squiggly-warning").first().waitFor();
+  await ask(["Control+."], page.locator(".action-widget .monaco-list-row", { hasText: "Remove" }), [2, 4]);
+  const found = await texts(".action-widget .monaco-list-row");
+  await picture("comments");
+  await page.keyboard.press("Escape");
+  return found;
+});
+
 await step("definition", async () => {
   await open("calls.md");
   await ask(["F12"], page.locator(".tab.active", { hasText: "tool.json" }), config.hoverAt);
@@ -523,6 +689,24 @@ function servers() {
   });
 }
 
+await step("twoWindows", async () => {
+  const before = servers().length;
+  const other = await context.newPage();
+  await other.goto(`${config.url}/?folder=${encodeURIComponent(config.folder)}`, { timeout: 60000 });
+  await other.locator('.explorer-folders-view .monaco-list-row[aria-label^="calls.md"]').first().dblclick();
+  await other.locator(".codelens-decoration a", { hasText: "Run" }).first().waitFor();
+  const found = { before, both: servers().length };
+  await other.locator(".codelens-decoration a", { hasText: "Run" }).first().click();
+  await other.locator(".tab", { hasText: "✓" }).first().waitFor();
+  await other.close();
+  // The first window goes on.
+  await tidy();
+  await open("notes.txt");
+  await lens("Run").waitFor();
+  await until("the other window's server to end", () => servers().length === before);
+  return found;
+});
+
 await step("crashed", async () => {
   const told = [];
   // Until a server has answered, its end would be another case.
@@ -551,6 +735,7 @@ await step("first", async () => {
   return { before };
 });
 
+seen.hosts = [...hosts];
 writeFileSync(`${config.shots}/seen.json`, JSON.stringify(seen, null, 1));
 process.stdout.write(JSON.stringify(seen));
 await browser.close();
