@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from pathlib import Path
@@ -31,7 +32,9 @@ def run(arguments: argparse.Namespace) -> int:
     from tamis.server.runtime.store.collector import uncollected
 
     with uncollected():
-        return _print(arguments, root)
+        code = _print(arguments, root)
+        gc.freeze()  # the process ends: nothing that was read is garbage to be looked for, now or on the way out
+    return code
 
 
 def _print(arguments: argparse.Namespace, root: Path) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from tamis.protocols.manifest.reading import Manifest
 from tamis.server.runtime.settings.config import Settings
 from tamis.server.runtime.tools import reading_cache, sources
+from tamis.server.runtime.tools.reading import why_unavailable
 from tamis.server.runtime.tools.registry import fingerprint
 from tamis.server.runtime.tools.sources import Found, find
 from tests.sample_tools import make_tool
@@ -275,3 +278,34 @@ def test_where_nothing_can_be_kept_the_manifests_are_read(world: World, monkeypa
     monkeypatch.setenv("TAMIS_CACHE_DIR", str(world.root.parent / "file" / "cache"))
     assert len(world.read().tools) == 4
     assert len(world.read().tools) == 4
+
+
+def test_a_list_looks_for_no_garbage_in_what_was_read(
+    tmp_path: Path,
+) -> None:  # R7: a quarter of the time of 10,000 tools
+    for number in range(300):
+        make_tool(tmp_path, f"many:tool_{number}")
+    program = (
+        "import gc, sys; from tamis.server.cli.main import main; gc.disable(); gc.freeze()\n"
+        f"assert main(['list', '--root', {str(tmp_path)!r}]) == 0\n"
+        "print(len(gc.get_objects()), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.count("\n") == 300
+    assert int(done.stderr.splitlines()[-1]) < 300
+
+
+@pytest.mark.parametrize(
+    ("rights", "reason"), [(0o644, ""), (0o600, ""), (0o200, "cannot be read"), (0o000, "cannot be read")]
+)
+def test_whether_a_script_can_be_read_is_told_of_every_rights(
+    rights: int, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # R7: what all may read is not asked for
+    make_tool(tmp_path, "test:x")
+    (tool,) = find(tmp_path, Settings()).tools
+    script = Path(tool.folder) / tool.manifest.handler.script_path  # type: ignore[union-attr]
+    script.chmod(rights)
+    if os.geteuid() == 0:  # root may read everything
+        monkeypatch.setattr(os, "access", lambda *_: rights & 0o400 != 0)
+    assert reason in why_unavailable(tool.manifest, tool.folder)
+    assert bool(reason) == bool(why_unavailable(tool.manifest, tool.folder))

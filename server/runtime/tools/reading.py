@@ -226,6 +226,9 @@ def tool_of(file: FoundFile, reading: ManifestReading) -> Tool | RegistryError:
     return Tool(reading.manifest, file.path, available=not reason, reason=reason)
 
 
+_READ_BY_ALL = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
+
+
 def why_unavailable(manifest: Manifest, folder: str) -> str:
     """Why a tool that is registered cannot be called as the disk is now; empty when it can."""
     handler = manifest.handler
@@ -241,7 +244,8 @@ def why_unavailable(manifest: Manifest, folder: str) -> str:
             return f"the script '{handler.script_path}' is a folder"
         if not stat.S_ISREG(mode):
             return f"the script '{handler.script_path}' does not exist beside the manifest"
-        return "" if os.access(path, os.R_OK) else f"the script '{handler.script_path}' cannot be read; mend its rights"
+        readable = mode & _READ_BY_ALL == _READ_BY_ALL or os.access(path, os.R_OK)
+        return "" if readable else f"the script '{handler.script_path}' cannot be read; mend its rights"
     if is_script_service(manifest):
         return ""
     # Services come and go while the registry stands: their handlers know (``Runner.problem``).

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import operator
 import os
 import secrets
 import stat
@@ -216,8 +217,11 @@ def _record(manifest: Manifest) -> _Record:
     return _Record(**fields)
 
 
+_fields_of = operator.attrgetter(*_Record.__struct_fields__)
+
+
 def _manifest(record: _Record) -> Manifest:
-    fields: dict[str, Any] = {name: getattr(record, name) for name in _Record.__struct_fields__}
+    fields: dict[str, Any] = dict(zip(_Record.__struct_fields__, _fields_of(record), strict=True))
     kind, words = record.handler
     fields["handler"] = _HANDLERS[kind](**words)
     fields["examples"] = tuple(Example(**words) for words in record.examples)

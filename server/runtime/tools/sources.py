@@ -285,9 +285,9 @@ def read_definition(
 
 def as_it_is(meaning: Meaning) -> Meaning:
     """What a file that did not change defines as the disk is now: the scripts of its tools may have come or gone."""
-    reasons = [why_unavailable(tool.manifest, tool.folder) for tool in meaning.tools]
-    if all(reason == tool.reason for reason, tool in zip(reasons, meaning.tools, strict=True)):
+    if all(why_unavailable(tool.manifest, tool.folder) == tool.reason for tool in meaning.tools):
         return meaning
+    reasons = [why_unavailable(tool.manifest, tool.folder) for tool in meaning.tools]
     tools = (
         tool if reason == tool.reason else Tool(tool.manifest, tool.path, available=not reason, reason=reason)
         for reason, tool in zip(reasons, meaning.tools, strict=True)
