@@ -28,7 +28,11 @@ Checks = dict[str, dict[str, str]]
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("conformance")
+    return installed(tmp_path_factory.mktemp("conformance"))
+
+
+def installed(folder: Path) -> Path:
+    """The suite, in a folder."""
     for name in ("package.json", "package-lock.json", ".npmrc"):
         shutil.copy(HERE / name, folder)
     npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=folder)

@@ -277,6 +277,31 @@ def test_a_server_tells_that_its_tools_changed_while_nobody_calls_it(
     assert "has no tool 'echo'" in str(second.error)
 
 
+@pytest.mark.parametrize("how", ["another version", "slow", "no versions"])
+def test_a_server_of_the_stateless_revision_is_spoken_to_in_its_way(tmp_path: Path, how: str) -> None:
+    remote = Remote(True)
+    reply, asked = remote.reply, Queue[int]()
+
+    def odd(at: Any, message: dict[str, Any]) -> None:
+        if message.get("method") != "server/discover" or (how == "another version" and asked.qsize()):
+            reply(at, message)
+            return
+        asked.put(1)
+        if how == "slow":
+            time.sleep(3)
+            reply(at, message)
+        elif how == "no versions":
+            at.say(200, remote.result(message, {"resultType": "complete"}))
+        else:
+            error = {"code": -32022, "message": "no", "data": {"supported": ["2099-01-01", "2026-07-28"]}}
+            at.say(400, json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode())
+
+    remote.reply = odd  # type: ignore[method-assign]
+    (result,) = run(tmp_path, remote.far)
+    assert result.status == "success"
+    assert remote.seen("initialize") == []
+
+
 def test_progress_comes_by_the_stream_of_a_session_too(tmp_path: Path) -> None:
     remote = Remote(False)
     token = Queue[Any]()

@@ -128,6 +128,7 @@ def test_a_call_without_a_login_ends_with_the_command_that_a_person_runs(far: Gu
     assert result.status == "error"
     assert "`tamis mcp login far`" in words(result)
     assert set(far.paths()) == {"/mcp"}, "a call begins no login"
+    assert not any("initialize" in body for *_, body in far.asked), "what refuses a token says nothing of the revision"
 
 
 def test_after_a_login_calls_have_its_token_and_show_it_to_nobody(far: Guarded, tmp_path: Path) -> None:

@@ -42,3 +42,19 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
         "sep-2663-server-returns-missing-capability-when-required": "a tool that can be a task is waited for where the client takes none"
     },
 }
+
+TYPED = "a person chooses, and types nothing: forms of several fields are declined"
+HEADERS = "parameters are not repeated in headers (`x-mcp-header`)"
+ASSERTIONS = "a client is known by a secret; signed assertions are not made"
+
+NOT_OFFERED_TO_SERVERS: dict[str, dict[str, str]] = {
+    "elicitation-sep1034-client-defaults": {"*": TYPED},
+    "http-custom-headers": {"*": HEADERS},
+    "http-invalid-tool-headers": {"*": HEADERS},
+    "auth/client-credentials-jwt": {"*": ASSERTIONS},
+    "auth/wif-jwt-bearer": {"*": ASSERTIONS},
+    "auth/enterprise-managed-authorization": {"*": "only a person, or the client's secret, gets a token"},
+    "auth/dpop": {"*": "tokens are bearer tokens"},
+    "auth/dpop-nonce": {"*": "tokens are bearer tokens"},
+}
+"""The same of the client of MCP servers."""

@@ -30,7 +30,7 @@ from tamis.protocols.suggest import best, hint
 from tamis.sandbox.model import SecretValue
 from tamis.server.runtime.calls.model import Stopped
 from tamis.server.runtime.calls.runner import failure
-from tamis.server.runtime.handlers.mcp.session import McpError, is_refusal
+from tamis.server.runtime.handlers.mcp.session import DISCOVER_S, McpError, is_refusal
 from tamis.server.runtime.handlers.secrets import NOTHING, Given
 from tamis.server.runtime.settings.config import McpServer, Settings
 from tamis.server.runtime.settings.mcp_servers import ACCESS_TOKEN, as_run, folder_of, problem
@@ -351,7 +351,9 @@ class McpServers:
         talk = Talk(max_line_bytes=max(self._settings.sandbox.stdout_bytes, 65_536) * 2)
         running.task = asyncio.get_running_loop().create_task(await self._run_of(running, declared, call, talk))
         running.session = McpSession(talk, running.note)
-        shaking = asyncio.ensure_future(running.session.start(elicits=can_ask(call)))
+        # over HTTP each request is answered, if slowly
+        discover_s = declared.start_ms / 2_000 if declared.url else DISCOVER_S
+        shaking = asyncio.ensure_future(running.session.start(elicits=can_ask(call), discover_s=discover_s))
         try:
             async with asyncio.timeout(declared.start_ms / 1000):
                 await asyncio.wait({shaking, running.task}, return_when=asyncio.FIRST_COMPLETED)

@@ -23,6 +23,7 @@ MODERN_VERSIONS = ("2026-07-28",)
 META = "io.modelcontextprotocol"
 METHOD_NOT_FOUND = -32601
 INVALID_REQUEST = -32600
+UNSUPPORTED_VERSION = -32022
 INVALID_PARAMS = -32602
 MAX_PAGES = 100
 MAX_TOOLS = 2_000
@@ -103,15 +104,15 @@ class McpSession:
         self.server: dict[str, Any] = {}
         """What the server says of itself: `name`, `version`."""
 
-    async def start(self, *, elicits: bool = False) -> None:
+    async def start(self, *, elicits: bool = False, discover_s: float = DISCOVER_S) -> None:
         """The handshake: the stateless revision first, then ``initialize``, which every older server knows. Raises `McpError`.
 
         ``elicits``: the server is told that somebody is there for its questions; in the stateless revision each call says so.
-        A server that says nothing to ``server/discover`` for `DISCOVER_S` is taken for an older one.
+        A server that says nothing to ``server/discover`` for ``discover_s`` is taken for an older one.
         """
         self._reader = asyncio.get_running_loop().create_task(self._read())
         try:
-            async with asyncio.timeout(DISCOVER_S):
+            async with asyncio.timeout(discover_s):
                 if await self._discovered():
                     return
         except TimeoutError:
@@ -133,21 +134,25 @@ class McpSession:
         await self._send({"method": "notifications/initialized"})
 
     async def _discovered(self) -> bool:
-        """Whether the server speaks a stateless revision, which is spoken from now on. An error, whatever its code, and an answer in
-        another form say that it does not."""
+        """Whether the server speaks a stateless revision, which is spoken from now on. An error and an answer in another form say that it
+        does not; one that names another version of it is asked again, and one that wants a token says nothing of it."""
+        answer: dict[str, Any] | None = None
         self._modern = MODERN_VERSIONS[0]
         try:
-            request = await self.request("server/discover", {})
-        except McpError:
-            if self.over:
+            answer = _info(await self.request("server/discover", {}))
+        except McpError as error:
+            if self.over or is_refusal(error):
                 raise
+            self._modern = _mutual(_info(error.data).get("supported")) if error.code == UNSUPPORTED_VERSION else ""
+        if answer is None and self._modern:
+            with contextlib.suppress(McpError):
+                answer = _info(await self.request("server/discover", {}))
+        if answer is None or ("supportedVersions" not in answer and answer.get("resultType") != "complete"):
             return False
-        answer = _info(request)
-        names = answer.get("supportedVersions")
-        mutual = [version for version in MODERN_VERSIONS if isinstance(names, list) and version in names]
+        mutual = _mutual(answer.get("supportedVersions", MODERN_VERSIONS))
         if not mutual:
             return False
-        self._modern = self.version = mutual[0]
+        self._modern = self.version = mutual
         self.server = _info(_info(answer.get("_meta")).get(f"{META}/serverInfo"))
         if _info(_info(answer.get("capabilities")).get("tools")).get("listChanged") is True:
             self._listening = asyncio.get_running_loop().create_task(self._listen())
@@ -472,6 +477,12 @@ class McpSession:
                 show(progress_words(params))
         elif method == "notifications/message":
             self._note(f"{params.get('level', 'info')}: {_words(params.get('data'))}")
+
+
+def _mutual(names: object) -> str:
+    """The stateless revision that both speak; empty for none."""
+    listed = cast("list[object] | tuple[object, ...]", names) if isinstance(names, list | tuple) else ()
+    return next((version for version in MODERN_VERSIONS if version in listed), "")
 
 
 async def _input(result: Mapping[str, Any], on_question: OnQuestion) -> dict[str, Any]:

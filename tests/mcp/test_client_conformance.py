@@ -1,0 +1,73 @@
+"""The official conformance suite of MCP against the client of MCP servers (mcp, Referees; issue 18); ``--long`` runs all that a revision requires."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mcp.conformance.not_offered import NOT_OFFERED_TO_SERVERS
+from tests.mcp.test_conformance import HERE, REVISIONS, Checks, installed
+from tests.node_runtime import NODE
+
+CLIENT = HERE / "client.py"
+SHARE = ("tools_call", "auth/metadata-var2", "auth/resource-mismatch", "auth/iss-wrong-issuer")
+"""What is run without ``--long``."""
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return installed(tmp_path_factory.mktemp("conformance"))
+
+
+def failures(suite: Path, out: Path, *words: str) -> tuple[Checks, set[str]]:
+    """What failed, by scenario and check; and which scenarios were run."""
+    program = suite / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
+    done = subprocess.run(
+        [NODE, str(program), "client", "--command", f"{sys.executable} {CLIENT}", "-o", str(out), *words],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+        env=os.environ | {"CI": "1", "TAMIS_STATE_DIR": str(out)},
+    )
+    found: Checks = {}
+    ran: set[str] = set()
+    for path in out.rglob("checks.json"):
+        match = re.fullmatch(r"(.+)-\d{4}-\d\d-\d\dT.*", str(path.parent.relative_to(out)))
+        assert match is not None
+        ran.add(match[1])
+        for check in json.loads(path.read_text()):
+            if check["status"] == "FAILURE":
+                found.setdefault(match[1], {})[check["id"]] = str(check.get("errorMessage"))
+    assert ran, done.stdout[-2000:] + done.stderr[-2000:]
+    return found, ran
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_client_conforms_in_what_is_offered(suite: Path, tmp_path: Path, revision: str, is_long: bool) -> None:
+    if not is_long:
+        for scenario in SHARE:
+            if (scenario, revision) == ("auth/resource-mismatch", "2025-11-25"):
+                continue  # a check of the later revision
+            words = ("--scenario", scenario, "--spec-version", revision)
+            words = words if "iss-" not in scenario or revision == REVISIONS[0] else (*words, "--force")
+            assert failures(suite, tmp_path / revision / scenario, *words)[0] == {}
+        return
+    found, ran = failures(suite, tmp_path / "all", "--requirements", revision)
+    assert len(ran) > 20
+    # all are run at once, which a busy machine is too slow for
+    for scenario in set(found) - NOT_OFFERED_TO_SERVERS.keys():
+        words = ("--scenario", scenario, "--spec-version", revision)
+        del found[scenario]
+        found |= failures(suite, tmp_path / scenario, *words)[0]
+    assert {name: checks for name, checks in found.items() if name not in NOT_OFFERED_TO_SERVERS} == {}
+    conforms = {name for name in NOT_OFFERED_TO_SERVERS if name in ran and name not in found}
+    assert conforms == set(), "these are offered after all: take them out of not_offered.py"
