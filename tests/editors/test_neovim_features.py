@@ -264,7 +264,7 @@ def test_the_calls_of_a_range_run_each_by_itself(seen: dict[str, Any]) -> None: 
 def test_the_command_has_every_verb_and_completes_them(seen: dict[str, Any]) -> None:  # row 5
     assert set(seen["verbs"]["all"]) == {
         *("run", "dryrun", "cancel", "rerun", "result", "history", "convert", "copy", "prompt", "new", "import"),
-        *("export", "test", "try", "permissions", "approvals", "log", "info", "restart"),
+        *("export", "test", "try", "permissions", "approvals", "log", "info", "install", "restart"),
     }
     assert seen["verbs"]["ranged"] == ["run"]
     assert seen["verbs"]["copy"] == ["openai"]

@@ -13,6 +13,7 @@ __all__ = ["neovim"]
 
 SCRIPT = """
 local plugin, root, bare = arg[1], arg[2], arg[3]
+vim.opt.runtimepath:prepend(plugin)
 local config = dofile(plugin .. '/lsp/tamis.lua')
 local function said(word, folder, given)
   vim.g.tamis_trusted = word

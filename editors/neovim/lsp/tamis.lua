@@ -30,7 +30,8 @@ end
 
 ---@type vim.lsp.Config
 return {
-  cmd = { 'tamis', 'lsp' },
+  -- The first place that has the program; `:checkhealth tamis` names them.
+  cmd = require('tamis.install').command(),
   filetypes = { 'json', 'jsonc', 'markdown', 'text', 'tam', 'vcp', 'toolaction', 'toml', 'python' },
   -- A function instead of markers: with markers the server would attach to every JSON and Markdown buffer.
   root_dir = function(buffer, on_dir)

@@ -302,6 +302,9 @@ M.verbs = {
   end,
   permissions = refused,
   approvals = approvals,
+  install = function(arguments)
+    require('tamis.install').install(arguments.words[2])
+  end,
   restart = function()
     local clients = vim.lsp.get_clients({ name = 'tamis' })
     vim.lsp.enable('tamis', false)

@@ -52,9 +52,15 @@ function M.check()
     vim.health.ok(('server: %s %s'):format(vim.fn.exepath(program), version))
   elseif program then
     vim.health.error(("the server '%s' was not found"):format(program), {
-      'Install it from a clone of Tamis: `pip install .` there.',
+      ':Tamis install asks how, and installs it into the data folder of Neovim.',
+      'Or install it from a clone of Tamis yourself: `pip install .` there.',
       "Or name the clone's own: vim.lsp.config('tamis', { cmd = { '/path/to/clone/.venv/bin/tamis', 'lsp' } })",
     })
+  end
+  for _, place in ipairs(require('tamis.install').places()) do
+    if place.path ~= '' and vim.fn.executable(place.path) == 1 then
+      vim.health.info(('%s has %s'):format(place.what, place.path))
+    end
   end
   if vim.lsp.is_enabled and not vim.lsp.is_enabled('tamis') then
     vim.health.warn('the client is not enabled', { "Put vim.lsp.enable('tamis') into your init.lua." })
