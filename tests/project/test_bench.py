@@ -8,12 +8,13 @@ import pytest
 
 from bench import measure
 from bench.lsp import bench_lsp
+from bench.mcp import bench_mcp
 from bench.reading import bench_parse
 from bench.run import PARTS, part, replaced
 from tests.growth import leave_out
 
 # Whole processes and the corpus runners have tests of their own; a sandbox or a full run is no smoke test.
-SMALL = [name for name in PARTS if name not in ("start", "call", "corpus", "parse", "lsp")]
+SMALL = [name for name in PARTS if name not in ("start", "call", "corpus", "parse", "lsp", "mcp")]
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +58,12 @@ def test_reading_is_measured_without_the_network() -> None:
 @pytest.mark.slow
 def test_the_language_server_is_measured_without_the_network() -> None:
     assert _rows(bench_lsp(node=False, bulks=("nested",), sizes=("10 KB",))) >= 9
+
+
+@pytest.mark.slow
+def test_the_mcp_server_is_measured_without_the_network() -> None:
+    pytest.importorskip("uvicorn", reason="the extra `http` is not installed")
+    assert _rows(bench_mcp(peers=False)) == 9
 
 
 def test_times_and_ratios_are_written_for_people() -> None:
