@@ -302,6 +302,104 @@ def test_a_server_of_the_stateless_revision_is_spoken_to_in_its_way(tmp_path: Pa
     assert remote.seen("initialize") == []
 
 
+def as_task(remote: Remote, states: list[dict[str, Any]], result: Any) -> list[tuple[str, Any]]:
+    """From now on calls become tasks that go through these states; what was said of them."""
+    said: list[tuple[str, Any]] = []
+    reply = remote.reply
+    remote.tools = [{**ECHO, "execution": {"taskSupport": "required"}}]
+
+    def of_tasks(at: Any, message: dict[str, Any]) -> None:
+        method, params = message.get("method", ""), message.get("params", {})
+        if method.startswith("tasks/") or method == "tools/call":
+            said.append((method, params))
+        state = {"taskId": "t-1", "pollIntervalMs": 1, "pollInterval": 1, **states[0]}
+        if method == "tools/call":
+            at.say(200, remote.result(message, {"resultType": "task", **state} if remote.modern else {"task": state}))
+        elif method == "tasks/get":
+            del states[: len(states) > 1]
+            more = {"result": result} if states[0]["status"] == "completed" and remote.modern else {}
+            state = {"taskId": "t-1", "pollIntervalMs": 1, "pollInterval": 1, **states[0], **more}
+            at.say(200, remote.result(message, {"resultType": "complete", **state}))
+        elif method == "tasks/result":
+            at.say(200, remote.result(message, result))
+        elif method.startswith("tasks/"):
+            at.say(200, remote.result(message, {"resultType": "complete"}))
+        elif method == "initialize":
+            able = {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}
+            info = {"name": "r", "version": "1"}
+            told = {"protocolVersion": "2025-11-25", "capabilities": able, "serverInfo": info}
+            at.say(200, remote.result(message, told), Mcp_Session_Id="session-1")
+        else:
+            reply(at, message)
+
+    remote.reply = of_tasks  # type: ignore[method-assign]
+    return said
+
+
+DONE = {"content": [{"type": "text", "text": "done"}]}
+
+
+def test_a_call_that_becomes_a_task_is_asked_after_until_it_ends(remote: Remote, tmp_path: Path) -> None:  # issue 18
+    said = as_task(
+        remote, [{"status": "working"}, {"status": "working", "statusMessage": "half"}, {"status": "completed"}], DONE
+    )
+    told: list[str] = []
+    (result,) = run(tmp_path, remote.far, progress=told)
+    assert (result.status, result.output, told) == ("success", "done", ["half"])
+    wanted = ["tools/call", "tasks/get", "tasks/get", *([] if remote.modern else ["tasks/result"])]
+    assert [method for method, _ in said] == wanted
+    if remote.modern:
+        able = said[0][1]["_meta"]["io.modelcontextprotocol/clientCapabilities"]
+        assert able["extensions"] == {"io.modelcontextprotocol/tasks": {}}
+    else:
+        assert said[0][1]["task"]["ttl"] > 0
+
+
+def test_a_task_whose_call_is_given_up_is_cancelled(remote: Remote, tmp_path: Path) -> None:
+    said = as_task(remote, [{"status": "working"}], DONE)
+    (result,) = run(tmp_path, remote.far, timeout_ms=2_000)
+    assert result.status == "timeout"
+    assert ("tasks/cancel", "t-1") in [(method, params["taskId"]) for method, params in said if "taskId" in params]
+
+
+def test_what_a_task_asks_for_is_asked_of_a_person_once(tmp_path: Path) -> None:
+    remote = Remote(True)
+    form = {"message": "Go on?", "requestedSchema": {"type": "object", "properties": {}}}
+    asks = {"status": "input_required", "inputRequests": {"q": {"method": "elicitation/create", "params": form}}}
+    said = as_task(remote, [{"status": "working"}, asks, asks, {"status": "completed"}], DONE)
+    questions: list[Question] = []
+
+    async def accept(question: Question) -> Reply:
+        questions.append(question)
+        return chosen("accept", question.options)
+
+    (result,) = run(tmp_path, remote.far, ask=accept)
+    assert (result.status, result.output) == ("success", "done")
+    assert len(questions) == 1
+    (update,) = [params for method, params in said if method == "tasks/update"]
+    assert update["inputResponses"] == {"q": {"action": "accept", "content": {}}}
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ({"status": "cancelled"}, "cancelled"),
+        ({"status": "failed", "error": {"code": -32603, "message": "no disk"}}, "no disk"),
+        ({"status": "asleep"}, "which is none"),
+        ({"status": 7}, "which is none"),
+        ({"status": "input_required"}, "nobody can be asked"),
+        ({"status": "completed", "result": []}, "no object"),
+    ],
+    ids=str,
+)
+def test_a_task_that_gives_nothing_ends_its_call(tmp_path: Path, state: dict[str, Any], why: str) -> None:
+    remote = Remote(True)
+    as_task(remote, [{"status": "working"}, state], state.get("result", DONE))
+    (result,) = run(tmp_path, remote.far)
+    assert result.status == "error"
+    assert why in str(result.error)
+
+
 def test_progress_comes_by_the_stream_of_a_session_too(tmp_path: Path) -> None:
     remote = Remote(False)
     token = Queue[Any]()

@@ -80,7 +80,7 @@ def test_a_person_s_choice_reaches_the_server(tmp_path: Path, how: str) -> None:
         {"action": "accept", "content": {"sure": True}},
         {"action": "accept", "content": {}},
     ]
-    assert json.loads(result.output)["able"] == {"elicitation": {"form": {}}}
+    assert json.loads(result.output)["able"]["elicitation"] == {"form": {}}
     first = person.questions[0]
     assert [option.label for option in first.options] == ["Answer: red", "Answer: blue", "Decline to answer"]
     assert question_text(first) == (

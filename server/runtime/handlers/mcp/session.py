@@ -32,6 +32,13 @@ MAX_QUESTIONS = 8
 MAX_STRAY_LINES = 50
 MAX_PROGRESS_CHARS = 1_000
 DISCOVER_S = 2.0
+CONNECTION_FAILED = -32000
+"""The code of what `bridge.py` says itself."""
+MAX_FAILED_LOOKS = 3
+MAX_TASK_ID = 1_024
+CANCEL_S = 1.0
+TASK_TTL_MS = 24 * 3_600_000
+LEAST_POLL_S, MOST_POLL_S = 0.1, 30.0
 LISTEN_S, MAX_LISTEN_S = 1.0, 300.0
 """What is waited before a server that stopped telling of changes is asked to go on, ever longer."""
 STRANGE_S = 1.0
@@ -43,6 +50,7 @@ OnProgress = Callable[[str], None]
 OnQuestion = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 """Gives the result of ``elicitation/create`` for its params; raises ``QuestionError``."""
 _ELICITS: dict[str, Any] = {"elicitation": {"form": {}}}
+_TASKS: dict[str, Any] = {"extensions": {f"{META}/tasks": {}}}
 
 
 class McpError(Exception):
@@ -93,6 +101,8 @@ class McpSession:
         self._reader: asyncio.Task[None] | None = None
         self._modern = ""
         self._stray = 0
+        self._has_tasks = False
+        self._cancelling: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Task[None] | None = None
         self._listens: set[int] = set()
         """The requests that are answered at their end only."""
@@ -131,6 +141,8 @@ class McpSession:
             raise McpError(f"it speaks MCP {version!r}; known are {', '.join((*MODERN_VERSIONS, *HANDSHAKE_VERSIONS))}")
         self.version = str(version)
         self.server = _info(told.get("serverInfo"))
+        able_to = _info(_info(told.get("capabilities")).get("tasks"))
+        self._has_tasks = "call" in _info(_info(able_to.get("requests")).get("tools"))
         await self._send({"method": "notifications/initialized"})
 
     async def _discovered(self) -> bool:
@@ -199,12 +211,12 @@ class McpSession:
             told |= {
                 f"{META}/protocolVersion": self._modern,
                 f"{META}/clientInfo": _CLIENT,
-                f"{META}/clientCapabilities": {} if on_question is None else _ELICITS,
+                f"{META}/clientCapabilities": _TASKS | ({} if on_question is None else _ELICITS),
             }
         content = {**params, **({"_meta": told} if told else {})}
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
-        if method == "tools/call":
+        if method in ("tools/call", "tasks/result"):
             self._asked_by[number] = on_question
         elif method == "subscriptions/listen":
             self._listens.add(number)
@@ -256,19 +268,104 @@ class McpSession:
         on_progress: OnProgress | None,
         on_question: OnQuestion | None = None,
     ) -> dict[str, Any]:
-        """`tools/call`: the result as the server gave it. In the stateless revision one that wants input is asked for again with the
-        answers of ``on_question``. Raises `McpError`."""
+        """`tools/call`: the result as the server gave it, also of a call that became a task. In the stateless revision one that wants input
+        is asked for again with the answers of ``on_question``. Raises `McpError`."""
         params: dict[str, Any] = {"name": name, "arguments": dict(arguments)}
+        if self._is_task_only(name):
+            params["task"] = {"ttl": TASK_TTL_MS}
         more: dict[str, Any] = {}
         for _ in range(MAX_QUESTIONS + 1):
             request = await self.request(
                 "tools/call", {**params, **more}, meta=meta, on_progress=on_progress, on_question=on_question
             )
             result = _object(request, "tools/call")
+            if self._modern and result.get("resultType") == "task":
+                return await self._task(result, on_progress, on_question)
+            if "task" in params and isinstance(result.get("task"), dict):
+                return await self._task(_info(result["task"]), on_progress, on_question)
             if not self._modern or on_question is None or result.get("resultType") != "input_required":
                 return result
             more = await _input(result, on_question)
         raise QuestionError(f"it wants input for the {MAX_QUESTIONS + 1}th time")
+
+    def _is_task_only(self, name: str) -> bool:
+        """Whether a tool of 2025-11-25 is called as a task or not at all. In the stateless revision the server decides."""
+        execution = _info((self._tools or {}).get(name, {}).get("execution"))
+        return not self._modern and self._has_tasks and execution.get("taskSupport") == "required"
+
+    async def _task(
+        self, task: dict[str, Any], on_progress: OnProgress | None, on_question: OnQuestion | None
+    ) -> dict[str, Any]:
+        """The result of a call that became a task, which is asked after until it has ended. Whoever gives the call up cancels the task."""
+        task_id = task.get("taskId")
+        if not isinstance(task_id, str) or not 0 < len(task_id) <= MAX_TASK_ID:
+            raise McpError("it made the call a task without an id")
+        try:
+            return await self._ended(task_id, task, on_progress, on_question)
+        except (asyncio.CancelledError, QuestionError):
+            work = asyncio.get_running_loop().create_task(self._cancel_task(task_id))
+            self._cancelling.add(work)
+            work.add_done_callback(self._cancelling.discard)
+            raise
+
+    async def _ended(
+        self, task_id: str, task: dict[str, Any], on_progress: OnProgress | None, on_question: OnQuestion | None
+    ) -> dict[str, Any]:
+        answered: set[str] = set()
+        shown: object = None
+        failed = 0
+        while True:
+            status, message = task.get("status"), task.get("statusMessage")
+            if on_progress is not None and isinstance(message, str) and message and message != shown:
+                shown = message
+                on_progress(message[:MAX_PROGRESS_CHARS])
+            if status in ("completed", "failed", "cancelled") or (status == "input_required" and not self._modern):
+                return await self._result_of(task_id, task, on_question)
+            if status == "input_required":
+                await self._answer_task(task_id, task, answered, on_question)
+            elif status != "working":
+                raise McpError(f"its task has the status {str(status)[:40]!r}, which is none")
+            await asyncio.sleep(_pause(task))
+            try:
+                told = await self.request("tasks/get", {"taskId": task_id}, on_question=on_question)
+                task, failed = _object(told, "tasks/get"), 0
+            except McpError as error:
+                failed += 1
+                if self.over or error.code != CONNECTION_FAILED or is_refusal(error) or failed > MAX_FAILED_LOOKS:
+                    # without its data: the call has begun, and must not be made again with another token
+                    raise McpError(f"its task cannot be asked after: {error}", error.code) from None
+
+    async def _result_of(self, task_id: str, task: dict[str, Any], on_question: OnQuestion | None) -> dict[str, Any]:
+        status = task.get("status")
+        if status == "cancelled":
+            raise McpError("it cancelled the task of the call")
+        if not self._modern:
+            # one that wants input asks for it now, as it would while it runs a call
+            told = await self.request("tasks/result", {"taskId": task_id}, on_question=on_question)
+            return _object(told, "tasks/result")
+        if status == "failed":
+            error = _info(task.get("error"))
+            code = error.get("code")
+            raise McpError(str(error.get("message", "its task failed")), code if isinstance(code, int) else 0)
+        return _object(task.get("result"), "tasks/get")
+
+    async def _answer_task(
+        self, task_id: str, task: dict[str, Any], answered: set[str], on_question: OnQuestion | None
+    ) -> None:
+        """Answers what a task asks for and was not answered yet."""
+        if on_question is None:
+            raise QuestionError("its task wants input, and nobody can be asked")
+        wanted = _info(task.get("inputRequests"))
+        still = {key: request for key, request in wanted.items() if key not in answered}
+        if wanted and not still:
+            return
+        answered.update(still)
+        more = await _input({"inputRequests": still}, on_question)
+        await self.request("tasks/update", {"taskId": task_id, **more}, on_question=on_question)
+
+    async def _cancel_task(self, task_id: str) -> None:
+        with contextlib.suppress(McpError):
+            await self.request("tasks/cancel", {"taskId": task_id})
 
     async def ping(self) -> None:
         """Waits for a sign of life, an error too; or for the connection's end."""
@@ -281,7 +378,9 @@ class McpSession:
         return self._reader is not None and self._reader.done()
 
     async def close(self) -> None:
-        """Stops listening."""
+        """Stops listening, when the tasks of calls that were given up are cancelled or a moment has gone by."""
+        if self._cancelling and not self.over:
+            await asyncio.wait(self._cancelling, timeout=CANCEL_S)
         if self._listening is not None:
             self._listening.cancel()
             await asyncio.wait({self._listening})
@@ -477,6 +576,13 @@ class McpSession:
                 show(progress_words(params))
         elif method == "notifications/message":
             self._note(f"{params.get('level', 'info')}: {_words(params.get('data'))}")
+
+
+def _pause(task: Mapping[str, Any]) -> float:
+    """How long a server wants to be left alone before it is asked after a task again, in seconds, within bounds."""
+    wanted = task.get("pollIntervalMs", task.get("pollInterval"))
+    seconds = wanted / 1_000 if isinstance(wanted, int | float) and not isinstance(wanted, bool) else 1.0
+    return min(max(seconds, LEAST_POLL_S), MOST_POLL_S)
 
 
 def _mutual(names: object) -> str:
