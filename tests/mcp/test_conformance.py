@@ -74,6 +74,13 @@ def failures(suite: Path, server: HttpServer, out: Path, *words: str) -> tuple[C
     return found, ran
 
 
+def test_what_is_not_offered_is_what_the_docs_say() -> None:
+    """mcp, Referees: a baseline only for what the docs say is not offered."""
+    page = (HERE.parents[2] / "docs" / "mcp.md").read_text("utf-8")
+    reasons = {why for checks in NOT_OFFERED.values() for why in checks.values()}
+    assert {why for why in reasons if f"- {why}.\n" not in page} == set()
+
+
 def wrong(found: Checks) -> Checks:
     """What failed of what is offered."""
     held = {

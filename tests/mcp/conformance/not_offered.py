@@ -1,11 +1,12 @@
-"""What the conformance suite asks for and docs/mcp.md says that Tamis does not offer, by scenario and check; ``*`` is all checks of one."""
+"""What the conformance suite asks for and docs/mcp.md says that Tamis does not offer, by scenario and check; ``*`` is all checks of one. The reasons are sentences of that page."""
 
-OWN_PROMPTS = "prompts are the instructions for text protocols; a folder brings none of its own"
-OWN_RESOURCES = "resources are definitions of tools and results; files reach a model by tools alone"
-QUESTIONS = "a tool asks nothing by itself; a person is asked for approvals alone"
-SAMPLING = "nothing of the client's model or folders is asked for"
-TASK_QUESTIONS = "a task asks before it begins, so it never waits for input"
-FIXTURE = "the tool that the suite wants answers in a way that no tool of Tamis can choose"
+OWN_PROMPTS = "Prompts are the instructions for text protocols; a folder brings none of its own"
+OWN_RESOURCES = "Resources are definitions of tools and results, without subscriptions"
+QUESTIONS = "A person is asked for approvals, and before 2026-07-28 for one choice of a tool's MCP server; other forms of tools are not passed on"
+SAMPLING = "Nothing of the client's model or folders is asked for (sampling, roots)"
+TASK_QUESTIONS = "A task asks before it begins, so it never waits for input"
+TASK_FAILED = "A tool that failed is a completed task, so no task is `failed`"
+TASK_ONLY = "A tool that can be a task is waited for where the client takes none"
 
 NOT_OFFERED: dict[str, dict[str, str]] = {
     "completion-complete": {"*": OWN_PROMPTS},
@@ -34,13 +35,11 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
         "sep-2575-server-rejects-undeclared-capability": SAMPLING,
         "sep-2575-missing-capability-http-400": SAMPLING,
     },
-    "tasks-lifecycle": {"sep-2663-tasks-get-status-failed": FIXTURE},
+    "tasks-lifecycle": {"sep-2663-tasks-get-status-failed": TASK_FAILED},
     "tasks-dispatch-and-envelope": {"tasks-result-type-complete-on-non-task-responses": TASK_QUESTIONS},
     "tasks-mrtr-input": {"*": TASK_QUESTIONS},
     "tasks-mrtr-composition": {"*": TASK_QUESTIONS},
-    "tasks-required-task-error": {
-        "sep-2663-server-returns-missing-capability-when-required": "a tool that can be a task is waited for where the client takes none"
-    },
+    "tasks-required-task-error": {"sep-2663-server-returns-missing-capability-when-required": TASK_ONLY},
 }
 
 TYPED = "a person chooses, and types nothing: forms of several fields are declined"
