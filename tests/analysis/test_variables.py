@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tamis.protocols.check import check_call
 from tamis.protocols.contract import ExecutionError, ExecutionResult
 from tamis.protocols.reader import read_text
+from tamis.server.analysis.navigation.definition import find_setting
 from tamis.server.analysis.running.expectations import Expectation, expectations_of, judge
 from tamis.server.analysis.running.variables import (
     NotReady,
@@ -330,6 +331,7 @@ def test_only_editors_and_tamis_test_put_anything_in() -> None:
     assert {user for user in users if not user.startswith("analysis/")} == {
         "cli/example_runs.py",
         "cli/text_tests.py",
+        "lsp/running/example_tests.py",
         "lsp/running/runner.py",
         "lsp/running/runs.py",
     }
@@ -344,3 +346,10 @@ def test_a_place_that_a_list_has_not_is_unknown(index: str) -> None:
     assert {one.name.partition("base")[0] for one in found.unknown} == {"api."}
     assert len(found.unknown) == (1 if index == "²" else 2)
     assert filled_json(f"{{{{api.base.{index}}}}}", variables_of(DEV))[1] == [f"api.base.{index}"]
+
+
+@given(st.lists(st.sampled_from(["[environments.dev]", "[environments.dev.a]", "a = 1", "a.b = {c = 1, d", "[[environments.dev]]", "b = {c = {d = 2}}", "\"c\" = 3", "a.b.c = 1"]), max_size=12).map("\n".join))  # fmt: skip
+def test_the_key_of_a_variable_is_a_part_of_its_path_in_any_settings(text: str) -> None:
+    for path in (("a",), ("a", "b", "c"), ("b", "c", "d")):
+        place = find_setting(text, ("environments", "dev", *path))
+        assert place is None or text[slice(*place)].strip('"') in path

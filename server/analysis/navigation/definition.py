@@ -7,27 +7,33 @@ Pure: a target names a file; whether it is there, and where in a script a functi
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
 from tamis.protocols.jsontext.parse import parse_json
 from tamis.protocols.jsontext.tree import JsonTree
 from tamis.protocols.positions import Span
+from tamis.protocols.tomltext import read_toml
 from tamis.server.analysis.facts import Declared, inner
 from tamis.server.analysis.kinds import holds_calls
 from tamis.server.analysis.navigation.schemas_here import declaring, property_of
 from tamis.server.analysis.navigation.subject import Subject, has_slots, input_of, script_of, subject_at
-from tamis.server.analysis.running.variables import names_in, reference_at
+from tamis.server.analysis.running.variables import Reference, names_in, reference_at, variables_in
 from tamis.server.analysis.snapshot import Snapshot
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A place to go to. ``span`` is what to select, ``whole`` what belongs to it; with ``function`` both are found in the file's text."""
+    """A place to go to. ``span`` is what to select, ``whole`` what belongs to it; with ``function`` both are found in the file's text.
+
+    ``setting`` is a key of the folder's ``tamis.toml``, whose path the asker knows; its place is found with ``find_setting``.
+    """
 
     path: str
     span: Span = (0, 0)
     whole: Span = (0, 0)
     function: str = ""
+    setting: tuple[str, ...] = ()
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -43,7 +49,10 @@ def definition(snapshot: Snapshot, offset: int) -> Found:
     if named is not None:
         # the comment that gives an earlier block its name
         spans = [name.span for name in names_in(snapshot) if name.name == named[0].head and name.block < named[1]]
-        return Found(named[0].span, tuple(Target(snapshot.path, span, span) for span in spans[:1]))
+        return Found(
+            named[0].span,
+            tuple(Target(snapshot.path, span, span) for span in spans[:1]) or _variable(snapshot, named[0]),
+        )
     subject = subject_at(snapshot, offset)
     if subject is None:
         return Found()
@@ -60,6 +69,33 @@ def definition(snapshot: Snapshot, offset: int) -> Found:
     else:
         targets = _in_file(snapshot, subject)
     return Found(subject.span, tuple(targets))
+
+
+def _variable(snapshot: Snapshot, reference: Reference) -> tuple[Target, ...]:
+    """A variable's key below the environment that it is from."""
+    origin = "" if reference.secret else variables_in(snapshot).origins.get(reference.head, "")
+    path = reference.name.partition("[")[0].split(".")
+    return (Target("", setting=("environments", origin, *path)),) if origin else ()
+
+
+def find_setting(text: str, keys: Sequence[str]) -> Span | None:
+    """The place of a variable's key in the text of a ``tamis.toml``, or of the part of its path that is written as one; None: it is not there."""
+    best: tuple[int, Span] = (2, (0, 0))
+    tables = [table for table in read_toml(text).tables if not table.array]
+    waiting = [(table.names, table.entries) for table in tables]
+    places = [(table.names, table.spans, 0) for table in tables]
+    while waiting:
+        prefix, entries = waiting.pop()
+        for entry in entries:
+            names = (*prefix, *entry.names)
+            if names == tuple(keys[: len(names)]) and entry.value is not None:
+                waiting.append((names, entry.value.entries))
+            places.append((names, entry.spans, len(prefix)))
+    for names, spans, before in places:
+        depth = min(len(names), len(keys))
+        if best[0] < depth and depth > before and names[:depth] == tuple(keys[:depth]):
+            best = (depth, spans[depth - before - 1])
+    return best[1] if best[0] > 2 else None
 
 
 def declaration(snapshot: Snapshot, offset: int) -> Found:

@@ -64,8 +64,20 @@ def _answer(
     ]
 
 
+def _setting(places: Elsewhere, keys: tuple[str, ...]) -> tuple[str, tuple[int, int], tuple[int, int]] | None:
+    """A key of the folder's ``tamis.toml``; None where another file has it."""
+    from tamis.server.analysis.navigation.definition import find_setting
+
+    path = places.settings_file
+    text = places.text(path) if path else None
+    span = None if text is None else find_setting(text, keys)
+    return None if span is None else (path, span, span)
+
+
 def place(places: Elsewhere, target: Target) -> tuple[str, tuple[int, int], tuple[int, int]] | None:
     """A target as path, selection and whole; None where the file is not there."""
+    if target.setting:
+        return _setting(places, target.setting)
     text = places.text(target.path)
     if text is None:
         return None

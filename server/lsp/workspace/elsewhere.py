@@ -35,6 +35,12 @@ class Elsewhere:
         document = self.document(path)
         return document.uri if document is not None else uri_of(path) if path.startswith("/") else path
 
+    @property
+    def settings_file(self) -> str:
+        """The ``tamis.toml`` of the folder that the asked document lies in; empty where there is none."""
+        root = None if self._snapshot is None else self._session.workspace.root_of(self._snapshot.path)
+        return "" if root is None else f"{root.path.rstrip('/')}/tamis.toml"
+
     def document(self, path: str) -> Document | None:
         """The open document of a path."""
         documents = self._session.documents

@@ -6,7 +6,7 @@ from typing import Any
 
 from tamis.protocols.positions import LineIndex
 from tamis.server.analysis.navigation import definition as navigation
-from tamis.server.analysis.navigation.definition import find_function
+from tamis.server.analysis.navigation.definition import find_function, find_setting
 from tests.lsp.markers import Core, Mark, Wire, place
 
 MARK = "define"
@@ -24,11 +24,13 @@ def through_core(core: Core, name: str, mark: Mark) -> list[str]:
     found = getattr(navigation, verb)(core.snapshot(name), mark.offset)
     rows: list[tuple[str, tuple[int, int]]] = []
     for target in found.targets:
-        other = core.name(target.path)
+        other = "tamis.toml" if target.setting else core.name(target.path)
         text = core.case.documents.get(other)
         if text is None:
             continue
         span = find_function(text, target.function, target.path) if target.function else None
+        if target.setting and (span := find_setting(text, target.setting)) is None:
+            continue
         rows.append((other, span or target.span))
     origin = found.origin if rows and verb != "implementation" else None
     return _render(core.case.documents, name, mark, verb, origin, rows)
