@@ -195,6 +195,12 @@ def test_the_rpc_page_names_every_parameter_field_and_error() -> None:
         assert word in text
 
 
+def test_the_page_on_running_says_what_stands_for_the_seeds_tester() -> None:  # V67, seed 001 §13
+    page = (ROOT / "docs" / "running.md").read_text("utf-8")
+    (line,) = (line for line in page.splitlines() if "tool-calling-tester" in line)
+    assert "`tamis run`" in line and "lenses" in line
+
+
 def test_the_readme_names_every_command() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     for command in COMMANDS:

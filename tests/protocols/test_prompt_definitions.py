@@ -280,6 +280,15 @@ def test_action_says_that_one_block_may_hold_several_tools(shape: Shape) -> None
     assert [call.tool_id for call in read_text(calls[shape], "action").calls] == ["a", "b"]
 
 
+@forms
+def test_a_model_is_told_to_explain_first_and_to_stop_behind_its_call(name: str, shape: Shape) -> None:  # A55
+    shown = instructions(protocol_of(name), shape)
+    assert (
+        "First say in a sentence or two why you make the call, then write the call, and end your answer behind it."
+        in shown
+    )
+
+
 @pytest.mark.parametrize("name", ["action", "tam", "vcp"])
 def test_length_pattern_and_count_are_said_once(name: str) -> None:  # F11: 9 % of a prompt was said twice
     bounds: dict[str, Json] = {"minLength": 3, "maxLength": 20, "pattern": "^[a-z]+$"}

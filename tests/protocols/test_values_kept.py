@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -368,3 +370,24 @@ def test_any_marker_inside_a_closed_vcp_value_is_text(marker: str) -> None:  # r
     assert [block.span for block in document.blocks] == [(0, len(text))]
     # Without the block's own marker behind the value nothing closes the block (ruling 29).
     assert runnable(read_text(text.removesuffix("<<<[END_TOOL_REQUEST]>>>"))) == []
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "protocols.md"
+RULES = [
+    ("The line of the opening tag and the line of the closing tag go with their tags", "action", "<ACTION><t><a>\n  x\n\n y\n  </a></t></ACTION>", "  x\n\n y"),
+    ("Every other blank and line break stays", "action", "<ACTION><t><a> x \r\n y </a></t></ACTION>", " x \r\n y "),
+    ("less one line break at its start, and less the last line break with its indentation", "action", "<ACTION><t><a><![CDATA[\n\n-a\n+b &amp;\n  ]]></a></t></ACTION>", "\n-a\n+b &amp;"),
+    ("the indentation of the key's own line is taken from the lines that follow, and both ends are trimmed", "tam", "<|[REQUEST_TOOL]|>\ncommand:»»»t«««\n  a:»»» x\n    y\n  z «««\n<|[END_TOOL]|>", "x\n  y\nz"),
+    ("what stands between the marks, byte for byte", "vcp", "<<<[TOOL_REQUEST]>>>\ntool_name:「始」t「末」,\na:「始」\n x \n「末」\n<<<[END_TOOL_REQUEST]>>>", "\n x \n"),
+]  # fmt: skip
+"""What the page says of blanks and line breaks, and a text that shows it."""
+
+
+@pytest.mark.parametrize(("said", "protocol", "text", "value"), RULES)
+def test_the_rule_of_blanks_and_line_breaks_holds_as_its_page_says(
+    said: str, protocol: str, text: str, value: str
+) -> None:  # A58, seed 000 §3.2
+    section = PAGE.read_text("utf-8").partition("## What a value is")[2].partition("\n## ")[0]
+    assert said in section
+    (call,) = read_text(text, protocol).calls
+    assert call.args(text) == {"a": value}

@@ -7,6 +7,8 @@ import json
 import re
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,10 @@ from tamis.protocols.plugins import find_protocol
 from tamis.protocols.prompt.assemble import PromptTooLargeError
 from tamis.server.runtime.execution.text import TextOptions, execute_text
 from tamis.server.runtime.runtime import Runtime, ToolFilter
+from tamis.server.runtime.store.collector import uncollected
+from tamis.server.runtime.texts import token_counts
 from tamis.server.runtime.texts.exports import describe
+from tamis.server.runtime.texts.grammars import grammar
 from tamis.server.runtime.texts.prompts import PromptError, PromptRequest, Prompts, prompt_tool
 from tamis.server.runtime.texts.token_counts import count_tokens
 from tests.sample_tools import make_tool
@@ -315,3 +320,29 @@ def test_a_budget_that_cannot_be_kept_is_refused(root: Path) -> None:
     small = generate(root, instructions=True, max_tokens=large.tokens.total - 1)
     assert small.style == "compact"
     assert small.tokens.total < large.tokens.total
+
+
+@pytest.mark.parametrize("what", ["prompt", "grammar"])
+def test_no_step_of_a_long_prompt_keeps_all_threads_waiting(what: str, tmp_path: Path, is_long: bool) -> None:
+    """R4: measured in processor time, so that a busy machine counts for nothing. To load the tokenizer is one step (45 ms, once in a
+    process)."""
+    token_counts._encoder.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    for number in range(10_000 if is_long else 400):
+        make_tool(tmp_path, f"many:tool_{number}", required=["text"])
+    runtime = Runtime(tmp_path)
+    assert runtime.registry
+    request, spent = PromptRequest(protocol="action"), [0.0]
+
+    def work() -> None:
+        time.sleep(0.02)
+        with uncollected():
+            Prompts().generate(runtime, request) if what == "prompt" else grammar(runtime, request, "gbnf")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while thread.is_alive():
+        began = time.process_time()
+        time.sleep(0.002)
+        spent.append(time.process_time() - began)
+    assert len(spent) > 10
+    assert max(spent) < 0.1

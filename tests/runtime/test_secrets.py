@@ -35,6 +35,7 @@ def run_check(root: Path, settings: dict[str, Any], script: str = CHECK) -> Exec
 
 
 def test_a_granted_secret_stands_in_the_scripts_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D95, seed 003 §2.1.3."""
     monkeypatch.setenv("OPERATORS_KEY", KEY)
     result = run_check(tmp_path, settings_with({"env": "OPERATORS_KEY"}))
     assert result.status == "success", result
@@ -182,7 +183,7 @@ def test_a_rotated_file_is_seen_at_the_next_call_of_one_daemon(tmp_path: Path) -
     assert asyncio.run(run()) == [digest("the first key"), digest("the second key")]
 
 
-def test_variables_of_a_manifest_reach_the_script_and_are_no_secret(tmp_path: Path) -> None:
+def test_variables_of_a_manifest_reach_the_script_and_are_no_secret(tmp_path: Path) -> None:  # D95
     script = "import json, os\nprint(json.dumps([os.environ['UNITS'], os.environ['LINES_']]))"
     make_tool(tmp_path, "test:units", script, env={"UNITS": "metric ü", "LINES_": "a\nb"})
     result = run_tool(tmp_path, "test:units", {})

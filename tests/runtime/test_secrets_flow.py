@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,42 @@ def test_a_stored_result_has_no_secret(tmp_path: Path, monkeypatch: pytest.Monke
     assert [(result.output, result.replayed) for result in results] == [({"key": "***"}, False), ({"key": "***"}, True)]
     for path in (tmp_path / "state").rglob("*"):
         assert path.is_dir() or KEY.encode() not in path.read_bytes(), path
+
+
+def test_what_is_kept_at_rest_stands_on_its_page_with_its_rights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # D99, seed 003 §5.3-3
+    state, cache = tmp_path / "state", tmp_path / "cache"
+    monkeypatch.setenv("TAMIS_STATE_DIR", str(state))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    root = tmp_path / "root"
+    root.mkdir()
+    make_tool(root, "test:key", LEAK, securityContext=ASKS)
+    for number in range(110):
+        make_tool(root, f"other:tool_{number}")
+
+    async def run() -> None:
+        settings = settings_with({"env": "OPERATORS_KEY"}) | {"audit": {"enabled": True}}
+        runtime = Runtime(root, settings)
+        await execute(CallRequest(call_id="c", name="test:key", idempotency_key="once"), runtime.call_context())
+        await runtime.close()
+
+    before = os.umask(0)  # what is private does not hang on the mask of who starts a daemon
+    try:
+        asyncio.run(run())
+    finally:
+        os.umask(before)
+    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text("utf-8")
+    table = page.partition("## What is kept at rest")[2].partition("\n## ")[0]
+    kept = [path for folder in (state, cache) for path in folder.rglob("*")]
+    assert {path.name for path in kept} >= {"tamis.db", "audit.jsonl", "manifests"}
+    for path in kept:
+        rights = stat.S_IMODE(path.lstat().st_mode)
+        assert rights & 0o077 == 0 or path.parent == cache, path
+        told = path.name.removesuffix("-wal").removesuffix("-shm")
+        assert f"`{told}`" in table or path.parent.name == "manifests" or path.is_dir(), path
+        assert path.is_dir() or KEY.encode() not in path.read_bytes(), path
+    assert "Nothing of it is encrypted by Tamis" in table
 
 
 @pytest.mark.parametrize("form", ["variable", "file"])

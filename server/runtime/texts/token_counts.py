@@ -1,6 +1,6 @@
 """How many tokens a text is: exact where the extra ``tokens`` is installed, else the estimate.
 
-The extra brings a tokenizer with its tables in the wheel, so nothing is fetched. It is loaded at the first count (about 50 ms
+The extra brings a tokenizer with its tables in the wheel, so nothing is fetched. It is loaded at the first count (about 150 ms
 and 45 MB per vocabulary), never at start.
 """
 
@@ -52,4 +52,8 @@ def _encoder(encoding: Encoding) -> Callable[[str], list[int]] | None:
         import splintr
     except ImportError:
         return None
-    return splintr.Tokenizer.from_pretrained(encoding).encode_ordinary
+    tokenizer = splintr.Tokenizer.from_pretrained(encoding)
+    # The first text that is no single token has it build tables for 0.1 s. Of its methods only those for several texts let other
+    # threads of the process work meanwhile (R4).
+    tokenizer.encode_batch(["zq zqx"])
+    return tokenizer.encode_ordinary
