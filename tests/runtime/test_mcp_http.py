@@ -496,6 +496,61 @@ def test_a_bad_answer_ends_its_call_at_once(tmp_path: Path, body: bytes, kind: s
     assert time.monotonic() - began < 30
 
 
+@pytest.mark.parametrize("lie", [-5, 5, 10**12])
+def test_an_answer_of_another_length_than_it_says_ends_its_call_at_once(tmp_path: Path, lie: int) -> None:  # issue 18
+    remote = Remote(True)
+    calls: list[int] = []
+
+    def answer(at: Any, number: Any, _params: Any) -> bool:
+        calls.append(1)
+        if len(calls) > 1:
+            return False
+        body = remote.result({"id": number}, DONE)
+        at.send_response(200)
+        at.send_header("Content-Type", "application/json")
+        at.send_header("Content-Length", str(len(body) + lie))
+        at.end_headers()
+        at.wfile.write(body)
+        at.close_connection = True
+        return True
+
+    remote.answer = answer
+    first, second = run(tmp_path, remote.far, times=2)
+    assert (first.status, second.status) == ("error", "success")
+
+
+def test_an_answer_that_comes_twice_or_to_another_id_is_passed_over(remote: Remote, tmp_path: Path) -> None:
+    def answer(at: Any, number: Any, _params: Any) -> bool:
+        at.events()
+        at.event({"id": 0, "result": {"content": [{"type": "text", "text": "of another"}]}})
+        at.event({"id": number, "result": DONE})
+        at.event({"id": number, "result": {"content": [{"type": "text", "text": "again"}]}})
+        return True
+
+    remote.answer = answer
+    results = run(tmp_path, remote.far, times=2)
+    assert [(one.status, one.output) for one in results] == [("success", "done")] * 2
+
+
+def test_an_answer_after_the_call_was_given_up_reaches_nobody(remote: Remote, tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def answer(at: Any, number: Any, _params: Any) -> bool:
+        calls.append(1)
+        if len(calls) > 1:
+            time.sleep(1.5)
+            return False
+        at.events()
+        time.sleep(2.5)
+        at.event({"id": number, "result": DONE})
+        return True
+
+    remote.answer = answer
+    first, second = run(tmp_path, remote.far, times=2, timeout_ms=2_000)
+    assert first.status == "timeout"
+    assert (second.status, second.output) == ("success", '{"text": "x"}')
+
+
 def test_a_call_that_hangs_costs_the_next_one_nothing(tmp_path: Path) -> None:
     remote = Remote(True)
     hung: list[Any] = []

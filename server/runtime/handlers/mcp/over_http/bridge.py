@@ -141,7 +141,7 @@ class Bridge:
             self._open[identity] = answer
             if method == "initialize":
                 self._session = answer.headers.get("Mcp-Session-Id") or ""
-            return self._read(answer, method, place)
+            return self._read(answer, identity, method, place)
 
     def _resumed(self, identity: object, method: str, place: Place) -> bool:
         """Takes up the stream of a request behind its last event, until the answer came; whether it did."""
@@ -154,7 +154,7 @@ class Bridge:
                     self._open[identity] = answer
                     if answer.headers.get_content_type() != "text/event-stream":
                         return False
-                    if self._events(answer, method, place):
+                    if self._events(answer, identity, method, place):
                         return True
             except urllib.error.HTTPError as error:
                 error.close()
@@ -175,7 +175,7 @@ class Bridge:
                 with self._opener.open(request, timeout=SILENT_S) as answer:
                     if answer.headers.get_content_type() != "text/event-stream":
                         return
-                    self._events(answer, "", place, to_end=True)
+                    self._events(answer, None, "", place)
             except urllib.error.HTTPError as error:
                 error.close()
                 return  # 405: it is not offered; anything else is said to the next request
@@ -192,22 +192,25 @@ class Bridge:
         del headers["Content-Type"]
         return headers | ({"Last-Event-ID": place.last} if place.last else {})
 
-    def _read(self, answer: Any, method: str, place: Place) -> bool:
+    def _read(self, answer: Any, identity: object, method: str, place: Place) -> bool:
         """Passes on what came; whether an answer was among it."""
         if answer.status == 202 or answer.status == 204:
             return False
         kind = answer.headers.get_content_type()
         if kind == "text/event-stream":
-            return self._events(answer, method, place)
+            return self._events(answer, identity, method, place)
         body = answer.read(self._limit + 1)
         if len(body) > self._limit:
             raise ValueError(f"its answer has more than {self._limit} bytes")
+        if answer.length:
+            raise ValueError(f"its answer broke off: {answer.length} bytes are missing")
         if kind != "application/json":
             raise ValueError(f"it answered with {kind[:100]}, which is no MCP")
         return self._passed(body, method)
 
-    def _events(self, answer: IO[bytes], method: str, place: Place, *, to_end: bool = False) -> bool:
-        """A stream of events, to its end or to the answer."""
+    def _events(self, answer: IO[bytes], identity: object, method: str, place: Place) -> bool:
+        """A stream of events, to its end or to the answer of the request; whether there was one, if only to another."""
+        answered = False
         held: list[bytes] = []
         size = 0
         while line := answer.readline(self._limit + 1):
@@ -223,9 +226,11 @@ class Bridge:
                 place.field(name, value)
             else:
                 body, held, size = b"\n".join(held), [], 0
-                if body.strip() and self._passed(body, method) and not to_end:
-                    return True
-        return False
+                if body.strip() and self._passed(body, method):
+                    answered = True
+                    if identity is not None and _answers(body, identity):
+                        return True
+        return answered
 
     def _passed(self, body: bytes, method: str) -> bool:
         try:
@@ -297,6 +302,11 @@ def _header(text: str) -> str:
     if _PLAIN.fullmatch(text) and not (text.startswith("=?base64?") and text.endswith("?=")):
         return text
     return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+
+
+def _answers(body: bytes, identity: object) -> bool:
+    message: object = json.loads(body)
+    return not isinstance(message, dict) or cast("dict[str, Any]", message).get("id") == identity
 
 
 def _start_of(body: bytes) -> str:
