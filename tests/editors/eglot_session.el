@@ -31,7 +31,7 @@
          (cl-some (lambda (message) (string-match-p (regexp-quote text) message)) (messages))))
     (let (manifest mended places labels calls plain
           hover signature told exited definition references menu symbols formatted renamed fixed ran approved denied watched
-          said choice question few more)
+          said choice question few more tested cancelled)
       (advice-add 'message :before (lambda (format &rest arguments)
                                      (when format (push (apply #'format format arguments) said))))
       (cl-labels
@@ -143,6 +143,20 @@
       ;; In batch mode only reading an event lets news of files through.
       (wait "the tool to be known" (lambda () (read-event nil nil 0.01) (not (says "core:later"))))
       (setq watched t)
+      (visit "tools/tested.tool.json")
+      (wait "a server" (lambda () (eglot-current-server)))
+      (at "core:tested" 2)
+      (act "Test all examples")
+      (wait "the outcome of the tests" (lambda () (heard "passed")))
+      (setq tested (heard "passed"))
+      (visit "sleeps.tam")
+      (wait "a server" (lambda () (eglot-current-server)))
+      (at "core:sleep" 2)
+      (let ((jsonrpc-default-request-timeout 2)) (ignore-errors (act "Run")))
+      (setq said nil)
+      (tamis-cancel)
+      (wait "the end of the run" (lambda () (heard "cancelled")))
+      (setq cancelled (heard "cancelled"))
       (visit "tools/broken.tool.json")
       (setq menu (mapcar #'substring-no-properties (flatten-tree (mapcar (lambda (kind) (mapcar #'car (cdr kind))) (eglot-imenu)))))
       (eglot-format-buffer)
@@ -173,7 +187,7 @@
                      (definition . ,(vconcat definition)) (references . ,(vconcat references))
                      (menu . ,(vconcat menu)) (symbols . ,(vconcat symbols))
                      (formatted . ,formatted) (renamed . ,renamed) (fixed . ,fixed)
-                     (ran . ,ran) (approved . ,approved) (denied . ,denied) (question . ,(vconcat question)) (more . ,(vconcat more))
+                     (ran . ,ran) (approved . ,approved) (denied . ,denied) (question . ,(vconcat question)) (more . ,(vconcat more)) (tested . ,tested) (cancelled . ,cancelled)
                      (watched . ,watched)
                      (exit . ,(process-exit-status process))
                      (seconds . ,(- (float-time) started)))))))))))

@@ -40,6 +40,17 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (tools / "echo.py").write_text("import json, sys\njson.dump(json.load(sys.stdin), sys.stdout)\n")
     asking = {**ECHO, "toolId": "core:ask", "execution": {"requireConfirmation": True}}
     (tools / "ask.tool.json").write_text(json.dumps(asking))
+    examples = [
+        {"description": "Says a.", "input": {"text": "a"}, "expectedOutput": {"text": "a"}},
+        {"input": {"text": "b"}, "expectedOutput": {"text": "c"}},
+    ]
+    (tools / "tested.tool.json").write_text(json.dumps({**ECHO, "toolId": "core:tested", "examples": examples}))
+    (tools / "sleep.py").write_text("import time\ntime.sleep(60)\n")
+    handler = {**ECHO["handler"], "scriptPath": "sleep.py"}
+    (tools / "sleep.tool.json").write_text(json.dumps({**ECHO, "toolId": "core:sleep", "handler": handler}))
+    (workspace / "sleeps.tam").write_text(
+        "<|[REQUEST_TOOL]|>\ncommand:»»»core:sleep«««\ntext:»»»a«««\n<|[END_TOOL]|>\n"
+    )
     (tools / "echo.tool.json").write_text(json.dumps(ECHO, indent=2))
     broken = json.dumps({**ECHO, "toolId": "core:broken", "displayName": "回声 😋"}, ensure_ascii=False)
     (tools / "broken.tool.json").write_text(broken.replace('"echo.py"', '"missing.py"').replace('"python"', '"pyton"'))
@@ -113,6 +124,15 @@ def test_approvals_are_asked_with_their_arguments(seen: dict[str, Any]) -> None:
     assert more == ["Allow for this session", "Always allow", "Always deny", "Back"]
     assert "core:ask executed successfully" in seen["approved"]
     assert "denied" in seen["denied"]
+
+
+def test_examples_are_tested_by_a_code_action(seen: dict[str, Any]) -> None:
+    assert "1 of 2 examples passed" in seen["tested"]
+
+
+def test_a_run_that_eglot_gave_up_waiting_for_is_cancelled(seen: dict[str, Any]) -> None:
+    assert "core:sleep" in seen["cancelled"]
+    assert "cancelled" in seen["cancelled"]
 
 
 def test_xref_finds_the_manifest_and_the_calls(seen: dict[str, Any]) -> None:
