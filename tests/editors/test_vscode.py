@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.editors import code_server
@@ -302,9 +303,17 @@ QUESTION_TOOL = {
 EXAMPLES = SOURCE.parents[1] / "examples" / "tools"
 
 
+class Editor(msgspec.Struct, frozen=True):
+    """An installed code-server: the node that runs it, where it is, and its environment."""
+
+    node: str
+    installed: Path
+    env: dict[str, str]
+
+
 @pytest.fixture(scope="module")
-def seen(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a user sees: two files opened, typed in, a call run, an id renamed."""
+def editor() -> Editor:
+    """The real VS Code of the driven sessions."""
     npm = find_npm()
     assert npm is not None
     if code_server.chromium() is None or shutil.which("rg") is None:
@@ -314,10 +323,17 @@ def seen(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
     gallery = json.dumps({"serviceUrl": "http://127.0.0.1:9"})
     path = f"{Path(npm[0]).parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "EXTENSIONS_GALLERY": gallery}
-    work = tmp_path_factory.mktemp("session")
     installed = code_server.installed(npm, env)
     if isinstance(installed, str):
         pytest.skip(f"code-server cannot be installed: {installed[:300]}")
+    return Editor(node, installed, env)
+
+
+@pytest.fixture(scope="module")
+def seen(editor: Editor, package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a user sees: files opened, typed in, calls run, an id renamed."""
+    node, installed, env = editor.node, editor.installed, editor.env
+    work = tmp_path_factory.mktemp("session")
     folder = work / "agent tools"
     (folder / "tools").mkdir(parents=True)
     shutil.copytree(EXAMPLES / "text-statistics", folder / "tools" / "text-statistics")
@@ -402,6 +418,73 @@ def seen(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
     for picture in (*work.glob("*.png"), *work.glob("*.jpg"), *work.glob("seen.json")) if pictures else ():
         shutil.copy(picture, str(pictures))
     return found
+
+
+OLD_SERVER = """import sys
+import tamis
+tamis.__version__ = "0.0.9"
+from tamis.server.cli.main import entry
+sys.exit(entry())
+"""
+
+
+@pytest.fixture(scope="module")
+def folders(editor: Editor, package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a user sees in two folders at once, with a server of another version."""
+    work = tmp_path_factory.mktemp("folders")
+    make_tool(work / "first", "demo:ask", execution={"requireConfirmation": True})
+    (work / "first" / "ask.tam").write_text(tam({"command": "demo:ask", "text": "a"}) + "\n")
+    (work / "second").mkdir()
+    (work / "second" / "closed.tool.json").write_text('{"toolId": "demo:closed"}\n')
+    workspace = work / "both.code-workspace"
+    workspace.write_text(json.dumps({"folders": [{"path": "first"}, {"path": "second"}]}))
+    old = work / "tamis"
+    old.write_text(f"#!{sys.executable}\n{OLD_SERVER}")
+    old.chmod(0o755)
+    settings = {"tamis.path": str(old), "security.workspace.trust.enabled": False, "workbench.startupEditor": "none"}
+    code_server.add_extension(package, work / "extensions")
+    pictures = os.environ.get("TAMIS_KEEP_PICTURES")
+    with code_server.serve(editor.node, editor.installed, work, settings, editor.env) as (address, session):
+        config: dict[str, Any] = {"url": address, "session": session, "pictures": bool(pictures), "only": ["folders"]}
+        config |= {"workspace": str(workspace), "logs": str(work / "user" / "logs")}
+        found = code_server.drive(editor.node, editor.installed, config, work)
+    for picture in (*work.glob("*.png"), *work.glob("*.jpg")) if pictures else ():
+        shutil.copy(picture, str(pictures))
+    assert "failure" not in found, found["failure"]
+    return found["folders"]
+
+
+def test_a_server_of_another_version_is_said_and_still_serves(folders: dict[str, Any]) -> None:  # row 9, bad input
+    assert "server 0.0.9, extension 0.1.0: install the same version of both" in "".join(folders["status"])
+
+
+def test_one_server_serves_all_folders_of_a_workspace(folders: dict[str, Any]) -> None:  # row 12
+    assert folders["servers"] == 1
+    assert any("closed.tool.json" in row for row in folders["problems"])
+
+
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"|`[^`]*`')
+WORDS = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
+NOT_SHOWN = (
+    "log.",  # logs are English
+    "require(",
+    "What happened, and what did you expect?",  # a report, which maintainers read
+    '"tamis call …"',  # names of forms
+    '"MCP tools/call"',
+    "error.message : String(error)",  # what the server said
+)
+
+
+def test_no_text_that_users_see_is_outside_the_translations() -> None:  # row 27
+    found: list[str] = []
+    for path in (SOURCE / "src").glob("*.ts"):
+        for line in path.read_text("utf-8").split("\n"):
+            code = re.sub(r"^\s*(//|/?\*).*|\s//\s.*", "", line)
+            code = re.sub(r'\bt\(\s*"(?:[^"\\]|\\.)*"', "", code)
+            if not any(one in code for one in NOT_SHOWN):
+                plain = [re.sub(r"\$\{.*?\}(?!`)", "", one) for one in STRING.findall(code)]
+                found += [f"{path.name}: {one}" for one in plain if WORDS.search(one) and not re.search("[<>=]", one)]
+    assert found == []
 
 
 def test_every_step_of_the_session_was_done(seen: dict[str, Any]) -> None:

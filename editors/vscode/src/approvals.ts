@@ -109,7 +109,7 @@ export class Approvals {
         value: JSON.stringify(request.args),
         ignoreFocusOut: true,
         validateInput: (value) => {
-          const read = readArguments(value);
+          const read = readArguments(value, t);
           return typeof read === "string" ? read : undefined;
         },
       });

@@ -97,6 +97,8 @@ class Session implements Main {
   private begun = false;
   private deaths: number[] = [];
   private version = "";
+  /** What of the server does not fit; it stays said, whatever the server tells of its tools. */
+  private wrong = "";
 
   constructor(
     readonly context: vscode.ExtensionContext,
@@ -322,7 +324,7 @@ class Session implements Main {
     const result = client.initializeResult;
     const experimental = result?.capabilities.experimental as { tamis?: { rpc?: unknown } } | undefined;
     this.version = result?.serverInfo?.version ?? "";
-    const wrong = mismatch(result?.serverInfo?.version, experimental?.tamis?.rpc, this.own);
+    const wrong = (this.wrong = mismatch(result?.serverInfo?.version, experimental?.tamis?.rpc, this.own, t));
     this.log.info(`server ${this.version || "(no version)"}${wrong === "" ? "" : `: ${wrong}`}`);
     this.show(this.version, wrong === "" ? vscode.LanguageStatusSeverity.Information : vscode.LanguageStatusSeverity.Warning);
     this.status.detail = wrong || this.server?.command;
@@ -331,9 +333,10 @@ class Session implements Main {
   private told(told: ServerStatus): void {
     this.status.busy = told.quiescent === false;
     const warns = told.health !== undefined && told.health !== "ok";
+    const notes = [this.wrong, warns ? told.message : undefined].filter(Boolean);
     const { Information, Warning } = vscode.LanguageStatusSeverity;
-    this.show(`${this.version}${toolsOf(told.message)}`, warns ? Warning : Information);
-    this.status.detail = warns ? told.message : this.server?.command;
+    this.show(`${this.version}${toolsOf(told.message, t)}`, notes.length > 0 ? Warning : Information);
+    this.status.detail = notes.length > 0 ? notes.join("; ") : this.server?.command;
   }
 
   private show(text: string, severity: vscode.LanguageStatusSeverity): void {

@@ -24,11 +24,15 @@ export function fits(server: string, own: string): boolean {
   return major === ownMajor && (major !== "0" || minor === ownMinor);
 }
 
+/** Puts a sentence into the user's language, as `vscode.l10n.t` does; this one leaves it in English. */
+export type Say = (text: string, ...values: string[]) => string;
+const english: Say = (text, ...values) => text.replace(/\{(\d)\}/g, (_, number: string) => values[Number(number)] ?? "");
+
 /** What of a server does not fit, in words; empty where all does. */
-export function mismatch(version: string | undefined, rpc: unknown, own: string): string {
-  if (version === undefined) return "the server does not say its version";
-  if (!fits(version, own)) return `server ${version}, extension ${own}: install the same version of both`;
-  if (rpc !== undefined && rpc !== 1) return `the server speaks revision ${String(rpc)} of the tool methods, the extension 1`;
+export function mismatch(version: string | undefined, rpc: unknown, own: string, t: Say = english): string {
+  if (version === undefined) return t("the server does not say its version");
+  if (!fits(version, own)) return t("server {0}, extension {1}: install the same version of both", version, own);
+  if (rpc !== undefined && rpc !== 1) return t("the server speaks revision {0} of the tool methods, the extension 1", String(rpc));
   return "";
 }
 
@@ -38,9 +42,9 @@ export function seconds(ms: number): string {
 }
 
 /** How many tools there are, of the server's status message (`tools: 14, problems with manifests: 2`). */
-export function toolsOf(message: string | undefined): string {
+export function toolsOf(message: string | undefined, t: Say = english): string {
   const found = /tools: (\d+)/.exec(message ?? "");
-  return found === null ? "" : ` · ${found[1]} ${found[1] === "1" ? "tool" : "tools"}`;
+  return found === null ? "" : ` · ${found[1] === "1" ? t("1 tool") : t("{0} tools", found[1] ?? "")}`;
 }
 
 export interface ApprovalOption {
@@ -82,11 +86,11 @@ export function shortened(text: string, most = 160): string {
 }
 
 /** Arguments that a person wrote: an object, or what is wrong with the text. */
-export function readArguments(text: string): Record<string, unknown> | string {
+export function readArguments(text: string, t: Say = english): Record<string, unknown> | string {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-    return "Arguments are a JSON object, such as {\"text\": \"a\"}";
+    return t("Arguments are a JSON object, such as {0}", '{"text": "a"}');
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

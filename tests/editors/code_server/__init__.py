@@ -24,11 +24,11 @@ from tests.editors.npm import kept
 
 VERSION = "4.100.3"
 DRIVER = Path(__file__).with_name("drive.mjs")
-STAND_INS = 2
+STAND_INS = 3
 """Raised when what is put beside the package changes, so that no kept copy is used."""
 LOGGING = """const fs = require("node:fs");
 class Logger {
-  constructor(path) { this.path = path; fs.closeSync(fs.openSync(path, "a")); }
+  constructor(path) { this.path = path; fs.mkdirSync(require("node:path").dirname(path), { recursive: true }); fs.closeSync(fs.openSync(path, "a")); }
   write(text) { fs.appendFileSync(this.path, this.raw ? text : text + "\\n"); }
   clearFormatters() { this.raw = true; }
   setPattern() {} setLevel() {} getLevel() { return 0; } flush() {} drop() {}
@@ -129,9 +129,9 @@ def add_extension(package: Path, folder: Path) -> None:
 
 @contextmanager
 def serve(
-    node: str, installed: Path, work: Path, settings: dict[str, Any], env: dict[str, str], *more: str
+    node: str, installed: Path, work: Path, settings: dict[str, Any], env: dict[str, str]
 ) -> Iterator[tuple[str, int]]:
-    """Runs the server on a free port of the loopback, with more arguments; gives its address and the session id of its processes."""
+    """Runs the server on a free port of the loopback; gives its address and the session id of its processes."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -149,7 +149,7 @@ def serve(
         *("--config", str(work / "config.yaml"), "--auth", "none", "--bind-addr", f"127.0.0.1:{port}"),
         *("--user-data-dir", str(work / "user"), "--extensions-dir", str(work / "extensions")),
         *("--disable-telemetry", "--disable-update-check"),
-        *("--disable-getting-started-override", *more),
+        "--disable-getting-started-override",
     ]
     process = subprocess.Popen(
         command, cwd=work, env={**env, "HOME": str(home)}, stdout=log, stderr=log, start_new_session=True

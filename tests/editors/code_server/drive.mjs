@@ -21,7 +21,7 @@ const hosts = new Set();
 context.on("request", (request) => { if (/^(?:https?|wss?):/.test(request.url())) hosts.add(new URL(request.url()).host); });
 
 async function step(name, work) {
-  if (config.only && !config.only.includes(name)) return;
+  if (config.only ? !config.only.includes(name) : name === "folders") return;
   const started = Date.now();
   try {
     seen[name] = (await work()) ?? true;
@@ -733,6 +733,27 @@ await step("first", async () => {
   await open("first.tool.json");
   await page.locator(".squiggly-error").first().waitFor();
   return { before };
+});
+
+// A session of its own: two folders, a server of another version.
+
+await step("folders", async () => {
+  await page.goto(`${config.url}/?workspace=${encodeURIComponent(config.workspace)}`, { timeout: 60000 });
+  const row = (text) => page.locator(`.explorer-folders-view .monaco-list-row[aria-label^="${text}"]`).first();
+  await row("closed.tool.json").waitFor();
+  if (!(await row("ask.tam").isVisible())) await row("first").click();
+  await row("ask.tam").dblclick();
+  await lens("Run").waitFor({ timeout: 60000 });
+  const told = { servers: servers().length };
+  await page.keyboard.press("Control+Shift+M");
+  await page.locator(".markers-panel .monaco-list-row", { hasText: "closed.tool.json" }).first().waitFor();
+  told.problems = await texts(".markers-panel .monaco-list-row");
+  await hidePanel();
+  await page.locator('.statusbar-item[id="status.languageStatus"]').first().hover();
+  await page.locator(".hover-language-status .element", { hasText: "tamis 0.0.9 ·" }).first().waitFor();
+  told.status = await texts(".hover-language-status .element");
+  await picture("folders");
+  return told;
 });
 
 seen.hosts = [...hosts];
