@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tamis.protocols.export.losses import Losses, below
-from tamis.protocols.export.shape import MAX_DEPTH, conjunction, is_constraint, map_parts, types_of
+from tamis.protocols.export.shape import MAX_DEPTH, conjunction, map_parts
 from tamis.protocols.model import Json
-from tamis.protocols.schema.words import is_list, is_object, resolve
+from tamis.protocols.schema.words import is_constraint, is_list, is_object, resolve, types_of
 
 # References inside a schema, put where they stand for: for targets that know none, or none with words beside them. Only references into the schema
 # itself are followed; whatever else they name is left open and said. A schema that holds itself is kept as a reference into ``$defs`` where the

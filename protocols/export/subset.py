@@ -14,23 +14,19 @@ import msgspec
 from tamis.protocols.export.losses import Losses, below
 from tamis.protocols.export.shape import (
     ABOUT,
-    ANNOTATIONS,
     MAX_DEPTH,
     OF_ONE_TYPE,
-    SILENT,
     conjunction,
     disjoint,
-    is_constraint,
     is_told,
     nullable,
     only_null,
     shown,
     type_name,
-    types_of,
     whole_bounds,
 )
 from tamis.protocols.model import Json
-from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.schema.words import ANNOTATIONS, SILENT, is_constraint, is_list, is_object, types_of
 
 MAX_SHOWN = 20
 MAX_NODES = 10_000

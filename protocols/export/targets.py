@@ -16,13 +16,13 @@ from tamis.protocols.contract import Loss
 from tamis.protocols.export.losses import Losses, below
 from tamis.protocols.export.names import Target
 from tamis.protocols.export.roots import CHOICES, Inliner, flat_root, object_root
-from tamis.protocols.export.shape import is_constraint, map_parts
+from tamis.protocols.export.shape import map_parts
 from tamis.protocols.export.subset import Rules, Subset
 from tamis.protocols.manifest.reading import ExternalScript, Manifest
 from tamis.protocols.model import Json
 from tamis.protocols.prompt.parameters import Parameter, parameters_of
 from tamis.protocols.schema.secrets import mask, without_secret_values
-from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.schema.words import is_constraint, is_list, is_object
 
 META = "dev.tamis/"
 """Prefix of our keys in MCP's ``_meta``."""

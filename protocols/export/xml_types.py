@@ -13,10 +13,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
 from tamis.protocols.export.losses import Losses, below
-from tamis.protocols.export.shape import is_constraint, types_of
 from tamis.protocols.model import Json
 from tamis.protocols.schema.regex import PatternError, compile_pattern, forks
-from tamis.protocols.schema.words import is_list, is_object
+from tamis.protocols.schema.words import is_constraint, is_list, is_object, types_of
 from tamis.protocols.writing.values import json_text
 
 # Patterns of JSON Schemas as XML Schema writes them; None where XML Schema has no words for one. XML Schema's patterns always hold for the whole text

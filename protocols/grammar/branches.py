@@ -6,13 +6,13 @@ GBNF.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from tamis.protocols.grammar.rules import BOUNDS
 from tamis.protocols.model import Json
-from tamis.protocols.schema.words import is_list, is_object, resolve
+from tamis.protocols.schema.words import is_list, is_object, merge_all_of, refusing, resolve
 
 TYPES = ("string", "integer", "number", "boolean", "null", "object", "array")
 MAX_BRANCHES = 64
@@ -198,85 +198,29 @@ def _target(ref: str, root: Json, remark: Remark) -> Json:
     return True
 
 
-def _joined_properties(old: dict[str, Json], new: dict[str, Json]) -> dict[str, Json]:
-    joined: dict[str, Json] = dict(old)
-    for name, inner in new.items():
-        joined[name] = inner if name not in joined or joined[name] == inner else {"allOf": [joined[name], inner]}
-    return joined
-
-
-def _joined_types(old: Sequence[str], new: Sequence[str]) -> list[Json]:
-    """The types that both allow; an integer is a number."""
-    kept: list[Json] = [name for name in old if name in new or (name == "integer" and "number" in new)]
-    kept += [name for name in new if name == "integer" and "number" in old and name not in kept]
-    return kept
-
-
-def _joined_keyword(keyword: str, old: Json, value: Json, remark: Remark) -> tuple[Json] | None:
-    """What two different values of a keyword say together; None where nothing is allowed, or it is too much to say."""
-    if keyword == "properties" and is_object(old) and is_object(value):
-        joined = _joined_properties(old, value)
-        if len(joined) > _MAX_JOINED:
-            remark("more properties than a grammar should join")
-            return None
-        return (joined,)
-    if keyword == "required" and is_list(old) and is_list(value):
-        return ([*old, *(name for name in value if name not in old)],)
-    if keyword == "type":
-        kept = _joined_types(_names(old), _names(value))
-        return (kept,) if kept else None
-    if keyword == "enum" and is_list(old) and is_list(value):
-        return ([choice for choice in old if choice in value],)
-    if keyword in ("items", "additionalProperties"):
-        return ({"allOf": [old, value]},)
-    remark(f"allOf with two {keyword}")
-    return (old,)
-
-
-def _remark_closed(parts: list[Json], properties: Json, remark: Remark) -> None:
-    """A schema that allows no further properties allows none that only the others declare."""
-    count = len(properties) if is_object(properties) else 0
-    for part in parts if count else []:
-        if is_object(part) and part.get("additionalProperties", True) is not True:
-            own = part.get("properties")
-            if not is_object(own) or len(own) < count:
-                remark("additionalProperties beside other schemas")
-
-
 def _joined(parts: list[Json], remark: Remark) -> Iterator[Json]:
     """Schemas that all hold as one; nothing where one of them allows nothing."""
-    result: dict[str, Json] = {}
+    read = [
+        {name: value for name, value in part.items() if name not in _UNREAD} if is_object(part) else part
+        for part in parts
+    ]
+    merged = merge_all_of(read)
+    if not is_object(merged.schema) or merged.empty:
+        return
+    properties = merged.schema.get("properties")
+    several = sum(is_object(part) and "properties" in part for part in read) > 1
+    if several and is_object(properties) and len(properties) > _MAX_JOINED:
+        remark("more properties than a grammar should join")
+        return
+    for _ in refusing(read):
+        # A schema that allows no further properties allows none that only the others declare.
+        remark("additionalProperties beside other schemas")
     waiting: list[Json] = []
-    for part in parts:
-        if part is False:
-            return
-        if not is_object(part):
-            continue
-        for keyword, value in part.items():
-            old = result.get(keyword)
-            if keyword in _UNREAD:
-                continue
-            if keyword not in result or old == value:
-                result[keyword] = value
-            elif keyword in COMPOSED:
-                waiting.append({keyword: value})
-            else:
-                both = _joined_keyword(keyword, old, value, remark)
-                if both is None:
-                    return
-                result[keyword] = both[0]
-    _remark_closed(parts, result.get("properties"), remark)
-    if waiting:
-        all_of = result.get("allOf")
-        result["allOf"] = [*(all_of if is_list(all_of) else []), *waiting]
-    yield result
-
-
-def _names(value: Json) -> list[str]:
-    return (
-        [value]
-        if isinstance(value, str)
-        else [item for item in value if isinstance(item, str)]
-        if is_list(value)
-        else []
-    )
+    for keyword, value in merged.left:
+        if keyword in COMPOSED:
+            waiting.append({keyword: value})
+        else:
+            remark(f"allOf with two {keyword}")
+    all_of = merged.schema.get("allOf")
+    more: dict[str, Json] = {"allOf": [*(all_of if is_list(all_of) else []), *waiting]} if waiting else {}
+    yield {**merged.schema, **more}

@@ -5,7 +5,7 @@ Must not know manifests, calls or documents.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeGuard
 
 import msgspec
@@ -207,3 +207,151 @@ OF_OBJECTS = (
     *("properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties"),
     *("maxProperties", "dependencies", "dependentRequired", "dependentSchemas", "unevaluatedProperties"),
 )
+
+
+# Several schemas that must all hold (``allOf``) as one. The one place of it; who cannot have all of it says what is lost.
+
+
+ANNOTATIONS = frozenset(
+    ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
+)
+"""Keywords that refuse no value."""
+SILENT = frozenset(
+    ("$schema", "$id", "$comment", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions", "id")
+)
+"""Keywords that say nothing of values by themselves: what refers to them is resolved before they go."""
+_LARGEST = frozenset(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"))
+_SMALLEST = frozenset(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"))
+_TOGETHER = (
+    frozenset(("items", "prefixItems", "additionalItems", "unevaluatedItems")),
+    frozenset(("contains", "minContains", "maxContains")),
+    frozenset(("if", "then", "else")),
+)
+"""Keywords that mean something only together."""
+
+
+class Merged(msgspec.Struct, frozen=True):
+    """Schemas as one. Where it is ``exact`` it refuses what one of them refuses and nothing else; else it refuses less, but for keywords that
+    mean something only together (``if``, ``contains``, ``unevaluatedProperties``) and stand in several of them."""
+
+    schema: dict[str, Json] | bool
+    """``False`` where one of them allows nothing."""
+    exact: bool
+    left: tuple[tuple[str, Json], ...] = ()
+    """Keywords of later schemas that could not be joined with an earlier one's, which stands."""
+    empty: bool = False
+    """Whether it shows at the root already that no value fits them all."""
+
+
+Below = Callable[[Json, Json], tuple[Json, bool]]
+"""Two schemas of one part of a value as one, and whether that is exact."""
+
+
+def both_of(one: Json, other: Json) -> tuple[Json, bool]:
+    """Two schemas side by side, for who joins a part when it comes to it."""
+    return {"allOf": [one, other]}, True
+
+
+def merge_all_of(parts: Sequence[Json], below: Below = both_of) -> Merged:
+    """Schemas that must all hold as one; ``below`` joins those of one property, of items and of further properties."""
+    if any(part is False for part in parts):
+        return Merged(False, exact=True, empty=True)
+    schemas = [part for part in parts if is_object(part)]
+    exact = not refusing(schemas) and not any(_entangled(schemas, group) for group in _TOGETHER)
+    schema: dict[str, Json] = {}
+    left: list[tuple[str, Json]] = []
+    empty = False
+    for part in schemas:
+        for key, value in part.items():
+            if key not in schema:
+                schema[key] = value
+            elif (merged := _merge_keyword(key, schema[key], value, below)) is not None:
+                schema[key], sure = merged
+                exact = exact and sure
+            else:
+                left.append((key, value))
+                exact = exact and not is_constraint(key)
+                empty = empty or key in ("type", "enum")
+    return Merged(schema, exact, tuple(left), empty)
+
+
+def is_constraint(key: str) -> bool:
+    """Whether a keyword may refuse a value."""
+    return key not in ANNOTATIONS and key not in SILENT and not key.startswith("x-")
+
+
+def types_of(node: dict[str, Json]) -> tuple[str, ...]:
+    """The types that a schema names, of JSON's; empty where it names none."""
+    kind = node.get("type")
+    named = kind if is_list(kind) else [kind]
+    return tuple(dict.fromkeys(name for name in named if isinstance(name, str) and name in JSON_TYPES))
+
+
+def refusing(parts: Sequence[Json]) -> list[dict[str, Json]]:
+    """The parts that refuse, by what they say of undeclared names, a property that another part declares."""
+    schemas = [part for part in parts if is_object(part)]
+    closing = [
+        part
+        for part in schemas
+        if any(part.get(key, True) is not True for key in ("additionalProperties", "unevaluatedProperties"))
+    ]
+    if not closing or len(schemas) == 1:
+        return []
+    declared = set[tuple[str, str]]().union(*map(_declared, schemas))
+    return [part for part in closing if "unevaluatedProperties" in part or _declared(part) != declared]
+
+
+def _declared(part: dict[str, Json]) -> set[tuple[str, str]]:
+    return {
+        (key, name)
+        for key in ("properties", "patternProperties")
+        for names in [part.get(key)]
+        if is_object(names)
+        for name in names
+    }
+
+
+def _entangled(parts: Sequence[dict[str, Json]], group: frozenset[str]) -> bool:
+    """Whether keywords that mean something only together stand in several parts; ``items`` alone can be joined."""
+    having = [group.intersection(part) for part in parts if not group.isdisjoint(part)]
+    return len(having) > 1 and any(names != frozenset(("items",)) for names in having)
+
+
+def _merge_keyword(key: str, one: Json, other: Json, below: Below) -> tuple[Json, bool] | None:
+    """What two values of a keyword say together; None where one value cannot say it, or nothing fits both."""
+    if json_equal(one, other):
+        return one, True
+    if key == "properties" and is_object(one) and is_object(other):
+        merged = {name: _merge_below(one[name], other[name], below) for name in one if name in other}
+        properties = {**one, **other, **{name: schema for name, (schema, _) in merged.items()}}
+        return properties, all(sure for _, sure in merged.values())
+    if key in ("items", "additionalProperties") and not is_list(one) and not is_list(other):
+        return _merge_below(one, other, below)
+    if key == "required" and is_list(one) and is_list(other):
+        return list(dict.fromkeys(str(name) for name in (*one, *other))), True
+    if key == "type":
+        return _merge_types(types_of({"type": one}), types_of({"type": other}))
+    if key == "enum" and is_list(one) and is_list(other):
+        values = [value for value in one if enum_has(other, value)]
+        return (values, True) if values else None
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        if key in _LARGEST:
+            return max(one, other), True
+        if key in _SMALLEST:
+            return min(one, other), True
+    return None
+
+
+def _merge_below(one: Json, other: Json, below: Below) -> tuple[Json, bool]:
+    if isinstance(one, bool) or isinstance(other, bool):
+        return (False, True) if one is False or other is False else (other if one is True else one, True)
+    return (one, True) if json_equal(one, other) else below(one, other)
+
+
+def _merge_types(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[Json, bool] | None:
+    """The types that both allow; an integer is a number."""
+    names = [name for name in ours if name in theirs or (name == "integer" and "number" in theirs)]
+    names += [name for name in theirs if name == "integer" and "number" in ours and name not in names]
+    if not names:
+        return None
+    return names[0] if len(names) == 1 else list[Json](names), True
