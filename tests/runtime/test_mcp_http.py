@@ -400,6 +400,24 @@ def test_a_task_that_gives_nothing_ends_its_call(tmp_path: Path, state: dict[str
     assert why in str(result.error)
 
 
+def test_a_parameter_that_a_tool_wants_in_a_header_stands_there_too(remote: Remote, tmp_path: Path) -> None:  # SEP-2243
+    text = {"type": "string", "x-mcp-header": "Text"}
+    remote.tools = [{**ECHO, "inputSchema": {"type": "object", "properties": {"text": text}}}]
+    (result,) = run(tmp_path, remote.far)
+    assert result.status == "success"
+    assert remote.seen("tools/call")[0].get("mcp-param-text") == ("x" if remote.modern else None)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x\r\nX-Evil: 1", "é", 5])
+def test_a_tool_that_wants_what_no_header_can_be_is_left_out(tmp_path: Path, name: Any) -> None:
+    remote = Remote(True)
+    text = {"type": "string", "x-mcp-header": name}
+    remote.tools = [{**ECHO, "inputSchema": {"type": "object", "properties": {"text": text}}}]
+    (result,) = run(tmp_path, remote.far)
+    assert "has no tool 'echo'" in str(result.error)
+    assert remote.seen("tools/call") == []
+
+
 def test_progress_comes_by_the_stream_of_a_session_too(tmp_path: Path) -> None:
     remote = Remote(False)
     token = Queue[Any]()

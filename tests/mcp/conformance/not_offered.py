@@ -43,13 +43,10 @@ NOT_OFFERED: dict[str, dict[str, str]] = {
 }
 
 TYPED = "a person chooses, and types nothing: forms of several fields are declined"
-HEADERS = "parameters are not repeated in headers (`x-mcp-header`)"
 ASSERTIONS = "a client is known by a secret; signed assertions are not made"
 
 NOT_OFFERED_TO_SERVERS: dict[str, dict[str, str]] = {
     "elicitation-sep1034-client-defaults": {"*": TYPED},
-    "http-custom-headers": {"*": HEADERS},
-    "http-invalid-tool-headers": {"*": HEADERS},
     "auth/client-credentials-jwt": {"*": ASSERTIONS},
     "auth/wif-jwt-bearer": {"*": ASSERTIONS},
     "auth/enterprise-managed-authorization": {"*": "only a person, or the client's secret, gets a token"},

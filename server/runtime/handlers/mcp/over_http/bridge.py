@@ -31,6 +31,8 @@ MAX_RESUMES = 100
 MAX_EVENT_ID = 1_024
 LEAST_PAUSE_S, MOST_PAUSE_S = 0.1, 60.0
 """However long a server says that is waited before a stream is taken up again."""
+MAX_DEPTH = 32
+_PARAMETER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
 
@@ -70,6 +72,7 @@ class Bridge:
         self._open: dict[object, Any] = {}
         self._given_up: set[object] = set()
         self._over = threading.Event()
+        self._in_headers: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
         self._session = ""
         self._version = ""
 
@@ -105,12 +108,37 @@ class Bridge:
             name = _params(message).get(NAMED.get(method, ""))
             if isinstance(name, str):
                 headers["Mcp-Name"] = _header(name)
+                headers |= self._repeated(name, _params(message).get("arguments"))
         else:
             if self._session:
                 headers["Mcp-Session-Id"] = self._session
             if self._version:
                 headers["MCP-Protocol-Version"] = self._version
         return headers
+
+    def _repeated(self, name: str, arguments: object) -> dict[str, str]:
+        """The arguments of a tool that it wants in headers."""
+        headers: dict[str, str] = {}
+        for header, path in self._in_headers.get(name, ()):
+            value = arguments
+            for step in path:
+                value = cast("dict[str, Any]", value).get(step) if isinstance(value, dict) else None
+            if isinstance(value, str | int):
+                headers[f"Mcp-Param-{header}"] = _header(str(value).lower() if isinstance(value, bool) else str(value))
+        return headers
+
+    def _learn(self, result: object) -> None:
+        """Which arguments the tools of a list want in headers; one that wants what no header can be is taken out of the list."""
+        listed: object = cast("dict[str, Any]", result).get("tools") if isinstance(result, dict) else None
+        for tool in cast("list[Any]", listed)[:] if isinstance(listed, list) else []:
+            if not isinstance(tool, dict):
+                continue
+            told = cast("dict[str, Any]", tool)
+            try:
+                self._in_headers[str(told.get("name"))] = _in_headers(told.get("inputSchema"))
+            except ValueError as error:
+                cast("list[Any]", listed).remove(tool)
+                sys.stderr.write(f"the tool {str(told.get('name'))[:100]!r} is left out: {error}\n")
 
     def _post(self, message: dict[str, Any], method: str, modern: str) -> None:
         identity = message.get("id") if method else None  # an answer has the server's id, which may be one of ours too
@@ -240,6 +268,8 @@ class Bridge:
         first: dict[str, Any] = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
         if method == "initialize" and isinstance(first.get("result"), dict):
             self._version = str(first["result"].get("protocolVersion") or "")
+        if method == "tools/list" and not self._version:
+            self._learn(first.get("result"))
         self._write(json.dumps(message))
         return isinstance(message, list) or "method" not in first
 
@@ -301,7 +331,29 @@ def _params(message: dict[str, Any]) -> dict[str, Any]:
 def _header(text: str) -> str:
     if _PLAIN.fullmatch(text) and not (text.startswith("=?base64?") and text.endswith("?=")):
         return text
-    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+    return f"=?base64?{base64.b64encode(text.encode('utf-8', 'surrogatepass')).decode()}?="
+
+
+def _in_headers(schema: object, path: tuple[str, ...] = ()) -> list[tuple[str, tuple[str, ...]]]:
+    """The headers that a schema wants (`x-mcp-header`), each with the path of its argument. Raises ``ValueError``."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    properties: object = cast("dict[str, Any]", schema).get("properties") if isinstance(schema, dict) else None
+    for key, part in cast("dict[str, Any]", properties).items() if isinstance(properties, dict) else ():
+        if not isinstance(part, dict):
+            continue
+        about = cast("dict[str, Any]", part)
+        if "x-mcp-header" in about:
+            name = about["x-mcp-header"]
+            if not isinstance(name, str) or not _PARAMETER.fullmatch(name):
+                raise ValueError("its x-mcp-header is no name of a header")
+            if about.get("type") not in ("string", "integer", "boolean"):
+                raise ValueError("its x-mcp-header is for a value that is no text, whole number or boolean")
+            found.append((name, (*path, key)))
+        if len(path) < MAX_DEPTH:
+            found += _in_headers(about, (*path, key))
+    if len({name.lower() for name, _ in found}) < len(found):
+        raise ValueError("two of its parameters want the same x-mcp-header")
+    return found
 
 
 def _answers(body: bytes, identity: object) -> bool:
