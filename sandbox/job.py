@@ -117,6 +117,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Files that are made inside, beside the ones of every run."""
     warm: bytes = b""
     """A program of the same language that makes ready for the script and waits for a second word to go (`warm_boot`)."""
+    is_gate: bool = False
+    """`warm` is the gate itself, and looks at nothing of the tool before the word."""
     environment: str = ""
     """What kind of dependency environment is shown at /env: `python`, `javascript`, or none."""
     uid: int | None = None

@@ -18,7 +18,7 @@ import msgspec
 
 from tamis.sandbox import classify, engine, host, probe, questions, turns, uids
 from tamis.sandbox.backends import seccomp, unsandboxed
-from tamis.sandbox.backends.choice import BACKENDS, explain, is_lack
+from tamis.sandbox.backends.choice import BACKENDS, BUBBLEWRAP, explain, is_lack
 from tamis.sandbox.engine import OnOutput
 from tamis.sandbox.interpreters import Missing, find_interpreter
 from tamis.sandbox.job import LAYERS, SECRETS_FOLDER, Hidden, InsideFile, Job
@@ -347,11 +347,15 @@ async def _park(
     """A sandbox that waits for one call of the same job."""
     if interpreter.runner or not starter(interpreter.language):
         raise Unavailable(f"{interpreter.path} is always started cold")
-    program = starter(interpreter.language)
     if interpreter.language == "python" and not job.environment:
-        # of this very interpreter, which an environment's need not be; remembered, so that no loop waits for it twice
-        program = compiled(await asyncio.to_thread(questions.ask, interpreter, compiling(interpreter.path)))
-    plan = BACKENDS[info.backend].build(msgspec.structs.replace(job, warm=program))
+        # an environment's interpreter need not be the same, and runs code of packages before the starter
+        is_gate = info.backend == BUBBLEWRAP.name
+        # remembered, so that no loop waits for it twice
+        answer = await asyncio.to_thread(questions.ask, interpreter, compiling(interpreter.path, is_gate=is_gate))
+        job = msgspec.structs.replace(job, warm=compiled(answer, is_gate=is_gate), is_gate=is_gate)
+    else:
+        job = msgspec.structs.replace(job, warm=starter(interpreter.language))
+    plan = BACKENDS[info.backend].build(job)
     return await engine.park(plan, opened=opened, limits=request.limits, seccomp=_filter())
 
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
+import math
 import os
 import pwd
 import random
 import socket
+import time
 from collections.abc import Callable
+from typing import ClassVar
 
 from tamis.sandbox.model import Unavailable
 
@@ -21,6 +24,9 @@ FIRST, COUNT = 60_000, 5_000
 RING = 32
 """A process comes back to its own uids after so many runs: what was made for one is kept (`paths.idmapped`), and the kernel
 has had time to forget its processes, which it does late."""
+
+KNOWN_SECONDS = 60.0
+"""For so long a uid that no account had has none: asking takes a quarter of a millisecond, and longer where a directory is asked."""
 
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EAFNOSUPPORT)
 
@@ -51,6 +57,8 @@ class _Turn:
     owner = 0
     start = 0
     steps = itertools.count()
+    free_since: ClassVar[dict[int, float]] = {}
+    """When it was last asked, by uid."""
 
 
 def reserve() -> Reserved:
@@ -61,7 +69,7 @@ def reserve() -> Reserved:
     for turn in range(COUNT):
         position = (first + turn) % RING if turn < RING else turn
         uid = FIRST + (_Turn.start + position) % COUNT
-        if is_account(uid):
+        if not _is_free(uid):
             continue
         try:
             return Reserved(uid, _held(uid))
@@ -74,6 +82,16 @@ def reserve() -> Reserved:
     raise Unavailable(
         f"all {COUNT} uids for runs ({FIRST}-{FIRST + COUNT - 1}) are in use", "run fewer tools at once", passing=True
     )
+
+
+def _is_free(uid: int) -> bool:
+    now = time.monotonic()
+    if now - _Turn.free_since.get(uid, -math.inf) < KNOWN_SECONDS:
+        return True
+    if is_account(uid):
+        return False
+    _Turn.free_since[uid] = now
+    return True
 
 
 def _held(uid: int) -> socket.socket:

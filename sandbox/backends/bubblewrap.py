@@ -29,7 +29,8 @@ def build(job: Job) -> Plan:
     """The plan of a job. Pure: the same job gives the same plan."""
     root = job.uid is not None
     inner_binary, stage, sources = _stage(job) if root else (job.binary.path, (), {})
-    inner = (inner_binary, "--args", ArgFile("args", _options(job, sources)), "--", *GATE, *jobs.command(job))
+    gate = () if job.is_gate else GATE
+    inner = (inner_binary, "--args", ArgFile("args", _options(job, sources)), "--", *gate, *jobs.command(job))
     outer = (job.binary.path, "--args", ArgFile("stage-args", stage), "--", *_drop(job)) if root else ()
     dropped = root and "uid-drop" not in job.without
     return Plan(

@@ -3,6 +3,8 @@
 Nothing of the tool runs before the word to go. After it, the script must not be able to tell, but for what
 `docs/warm.md` names. Knows neither the pool nor the sandbox; the programs are text that runs inside.
 
+Python's can stand in the place of the shell that is the gate else: then it looks at nothing of the tool before a first word.
+
 The protocol is the gate's: a line on stdout says that it waits; the line `go` on stdin starts the script (variables of this
 call may follow the word, each behind a zero byte), another line on stdout says that it does, and what follows on both is the script's. The end of stdin instead of that line ends the starter.
 """
@@ -26,14 +28,29 @@ _PYTHON = r'''
 pristine = dict(globals())
 import gc
 gc.disable()
-import sys
+import os, sys
+
+def told():
+    """Says that it waits, and reads one line of the daemon's, bytewise: what follows is the script's. Its end ends this program."""
+    os.write(1, b"\n")
+    word = b""
+    while not word.endswith(b"\n"):
+        piece = os.read(0, 1)
+        if not piece:
+            os._exit(1)
+        word += piece
+    return word[:-1]
+
+GATE = False
+if GATE:
+    told()
 program, launcher, orders = sys.argv[1], sys.argv[0], list(getattr(sys, "orig_argv", ()))
 started_with = set(sys.modules)
 if not orders:
     orders = [sys.executable, "-s", "-B", *sys.argv]
 orders.remove(launcher)
 del sys.argv[0], sys.path[0]
-import _frozen_importlib_external as loaders, _imp, _signal as signal, atexit, opcode, os, time, warnings
+import _frozen_importlib_external as loaders, _imp, _signal as signal, atexit, opcode, time, warnings
 
 def ready_or_not():
     """The script's code with what it imports from the standard library loaded; None when it must be started cold."""
@@ -100,14 +117,7 @@ def stamp():
     return [(one.st_ino, one.st_mtime_ns, one.st_ctime_ns) for one in found]
 
 def wait():
-    os.write(1, b"\n")
-    word = b""
-    while not word.endswith(b"\n"):
-        piece = os.read(0, 1)
-        if not piece:
-            os._exit(1)
-        word += piece
-    for one in word[:-1].split(b"\0")[1:]:
+    for one in told().split(b"\0")[1:]:
         name, _, value = one.partition(b"=")
         os.environb[name] = value
     os.write(1, b"\n")
@@ -326,15 +336,21 @@ else:
 
 
 def starter(language: Language) -> bytes:
-    """The starter of a language; empty where a cold start is as fast (bun)."""
+    """The starter of a language, behind a gate; empty where a cold start is as fast (bun)."""
     return {"python": _PYTHON.encode(), "nodejs": _NODE.encode(), "bun": b""}[language]
 
 
-def compiling(python: str) -> tuple[str, ...]:
+def python_starter(*, is_gate: bool) -> str:
+    """Python's starter, which `is_gate` itself or stands behind one."""
+    return _PYTHON.replace("GATE = False", "GATE = True", 1) if is_gate else _PYTHON
+
+
+def compiling(python: str, *, is_gate: bool) -> tuple[str, ...]:
     """The command by which a Python compiles its starter: 1.5 ms of each start, and half a megabyte while it waits."""
-    return (python, "-I", "-S", "-B", "-c", _COMPILE, _PYTHON, PYTHON_PATH)
+    return (python, "-I", "-S", "-B", "-c", _COMPILE, python_starter(is_gate=is_gate), PYTHON_PATH)
 
 
-def compiled(answer: bytes) -> bytes:
+def compiled(answer: bytes, *, is_gate: bool) -> bytes:
     """The starter as its interpreter answered; the source where it did not."""
-    return answer if answer[2:4] == b"\r\n" and len(answer) > 16 else _PYTHON.encode()
+    is_code = answer[2:4] == b"\r\n" and len(answer) > 16
+    return answer if is_code else python_starter(is_gate=is_gate).encode()

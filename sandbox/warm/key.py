@@ -36,9 +36,16 @@ class Warm(Protocol):
         ...
 
 
+_AT_START = ("PYTHON", "NODE_", "OPENSSL_", "GCONV_", "LOCPATH")
+"""Variables that begin like this can lead an interpreter to files of the tool's while it starts: `PYTHONPATH` to a `sitecustomize.py`,
+`PYTHONPYCACHEPREFIX` to a library compiled by somebody else, `OPENSSL_CONF` to machine code."""
+
+
 def may_wait(request: RunRequest) -> bool:
     """Whether a request is of the common kind: with grants, hosts or secrets, it is always run cold, so that no sandbox that waits
-    ever holds a secret."""
+    ever holds a secret; and with variables by which something of the tool would run before its call."""
+    if any(name.startswith(_AT_START) for name in request.env):
+        return False
     own = request.read or request.write or request.hosts or request.secrets or request.program or request.uid
     return not own and bool(request.script) and request.language != "bun"
 

@@ -428,3 +428,28 @@ def _reserved_and_freed() -> int:
     one = uids.reserve()
     one.close()
     return one.uid
+
+
+def test_a_uid_is_looked_up_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R9: the directory of accounts is not asked at each start; a uid that an account has is never had."""
+    asked: list[int] = []
+    now, taken = 1_000.0, uids.FIRST + 1
+
+    def is_account(uid: int) -> bool:
+        asked.append(uid)
+        return uid == taken
+
+    monkeypatch.setattr(uids, "is_account", is_account)
+    monkeypatch.setattr(uids.time, "monotonic", lambda: now)
+    monkeypatch.setattr(uids._Turn, "free_since", {})  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(uids, "RING", 3)
+    monkeypatch.setattr(uids._Turn, "start", 0)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(uids._Turn, "owner", os.getpid())  # pyright: ignore[reportPrivateUsage]
+    had = {_reserved_and_freed() for _ in range(9)}
+    once = list(asked)
+    now += uids.KNOWN_SECONDS
+    had |= {_reserved_and_freed() for _ in range(9)}
+    assert taken not in had
+    free = [uid for uid in once if uid != taken]
+    assert len(free) == len(set(free))
+    assert asked[len(once) :].count(free[0]) == 1

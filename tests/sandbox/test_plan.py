@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import resource
 
+import msgspec
 import pytest
 
-from tamis.sandbox.backends.bubblewrap import build
+from tamis.sandbox.backends.bubblewrap import GATE, build
 from tamis.sandbox.job import LAYERS, ArgFile, Plan, rlimits, shown
 from tamis.sandbox.model import Limits
 from tests.sandbox.golden_jobs import GOLDEN, JOBS
@@ -51,6 +52,17 @@ def test_plan_is_as_written_down(name: str) -> None:
 
 def test_same_job_gives_the_same_plan() -> None:
     assert build(JOBS["root"]) == build(JOBS["root"])
+
+
+@pytest.mark.parametrize("name", ["user", "root"])
+def test_a_starter_that_is_the_gate_needs_no_shell_before_it(name: str) -> None:
+    """R9: and nothing else of the plan is different."""
+    job = msgspec.structs.replace(JOBS[name], warm=b"starter")
+    behind, itself = (build(msgspec.structs.replace(job, is_gate=is_gate)) for is_gate in (False, True))
+    at = behind.argv.index(GATE[0])
+    assert behind.argv[at : at + len(GATE)] == GATE
+    without = (*behind.argv[:at], *behind.argv[at + len(GATE) :])
+    assert msgspec.structs.replace(behind, argv=without) == itself
 
 
 def test_v8_has_no_tight_address_space_limit() -> None:

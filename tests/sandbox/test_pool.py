@@ -285,6 +285,23 @@ def test_nothing_of_the_tool_runs_before_the_call(tmp_path: Path) -> None:
     run(work())
 
 
+@pytest.mark.parametrize(("name", "value"), [("PYTHONPATH", "/tool"), ("PYTHONPYCACHEPREFIX", "/tool")])
+def test_variables_that_would_run_something_of_the_tool_before_its_call_are_cold(
+    name: str, value: str, tmp_path: Path
+) -> None:
+    folder = support.tool_folder(tmp_path, "print(1)")
+    Path(folder, "sitecustomize.py").write_text("EARLY = True\n")
+    wanted = support.request(folder, env={name: value})
+
+    async def work() -> None:
+        async with opened_pool(EAGER) as pool:
+            assert not (await warmed(pool, wanted)).sandbox.warm
+            assert waiting(pool) == []
+
+    assert not may_wait(wanted)
+    run(work())
+
+
 def test_calls_with_rights_of_their_own_are_cold(tmp_path: Path) -> None:
     folder = support.tool_folder(tmp_path, "print(1)")
     data = tmp_path / "data"

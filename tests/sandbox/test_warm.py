@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 from tamis.sandbox import questions
 from tamis.sandbox.interpreters import Missing, find_interpreter
 from tamis.sandbox.model import Interpreters, Limits, RunOutcome, RunRequest
-from tamis.sandbox.warm.boot import PYTHON_PATH, compiled, starter
+from tamis.sandbox.warm.boot import PYTHON_PATH, compiled, python_starter, starter
 from tamis.sandbox.warm.pool import PoolSettings, opened_pool
 from tests.sandbox import support, warm_cases
 
@@ -152,7 +155,20 @@ def test_a_waiting_python_began_with_a_compiled_starter(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("answer", [b"", b"source\n", b"\xa7\r\r", b"\xa7\r\r\n" + bytes(12)])
 def test_an_interpreter_that_compiles_nothing_is_given_the_source(answer: bytes) -> None:
-    assert compiled(answer) == starter("python")
+    assert compiled(answer, is_gate=False) == starter("python")
+    assert compiled(answer, is_gate=True) == python_starter(is_gate=True).encode() != starter("python")
+
+
+def test_a_starter_that_is_the_gate_looks_at_nothing_of_the_tool_before_the_word(tmp_path: Path) -> None:
+    """A daemon that died before the limits stood leaves a gate at the end of its input, and nothing else."""
+    program, script = tmp_path / "starter.py", tmp_path / "tool.py"
+    program.write_text(python_starter(is_gate=True))
+    os.mkfifo(script)  # whoever opens it waits for ever
+    with subprocess.Popen([sys.executable, "-s", "-B", program, script], stdin=-1, stdout=-1, stderr=-1) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(1) == b"\n"
+        assert process.communicate(timeout=10) == (b"", b"")
+    assert process.returncode == 1
 
 
 def test_a_starter_that_the_interpreter_does_not_take_never_waits(
